@@ -1,0 +1,51 @@
+//! Who does something: a name and the role under which it acts.
+
+use serde::{Deserialize, Serialize};
+
+/// What a principal may do, from least to most. The order is part of the rules: a command names
+/// the least role that may give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads.
+    Observer,
+    /// What agents get.
+    Runner,
+    /// A human who approves, cancels, pauses, registers agents.
+    Operator,
+    /// Also changes policy, posture and keys.
+    Maintainer,
+    /// The watch itself. No way in from outside yields it.
+    System,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Observer => "observer",
+            Role::Runner => "runner",
+            Role::Operator => "operator",
+            Role::Maintainer => "maintainer",
+            Role::System => "system",
+        }
+    }
+}
+
+/// A named principal, as it is written into every event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub name: String,
+    pub role: Role,
+}
+
+impl Actor {
+    /// The watch acting on its own account: starting, stopping, keeping its log.
+    pub fn system() -> Actor {
+        Actor { name: "midwatch".to_owned(), role: Role::System }
+    }
+
+    /// The user of this machine who holds the data directory, at the terminal or over the socket.
+    pub fn local_user(uid: u32) -> Actor {
+        Actor { name: format!("uid:{uid}"), role: Role::Maintainer }
+    }
+}

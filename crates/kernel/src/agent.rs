@@ -1,0 +1,399 @@
+//! An agent: a registered doer, with the backend it runs on and the tier of prompting it.
+//!
+//! [`decide`] holds every rule, [`apply`] holds none. Nothing happens (`Ok(None)`) when a command
+//! asks for what already is, so that a repeated registration returns the agent that is there.
+//! Invariant: an agent's tier is never below what its backend implies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::{Actor, Role};
+use crate::backend::{Backend, BackendKind, SecretRef, Tier};
+use crate::time::Timestamp;
+
+/// Agents that one installation may hold.
+pub const AGENTS_MAX: i64 = 10_000;
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Invariant: 1 to 64 of `a-z 0-9 - _ .`, beginning with a letter or digit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct AgentName(String);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    pub name: AgentName,
+    pub backend: Backend,
+    pub tier: Tier,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<SecretRef>,
+    pub registered_at: Timestamp,
+    pub changed_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Register { backend: Backend, tier: Option<Tier>, credential: Option<SecretRef> },
+    Change(Change),
+    Remove,
+}
+
+/// What shall be different; `None` leaves a thing as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    pub backend: Option<Backend>,
+    pub tier: Option<Tier>,
+    /// `Some(None)` takes the credential away.
+    pub credential: Option<Option<SecretRef>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Registered(Settled),
+    Changed(Settled),
+    Removed(Removed),
+}
+
+/// What an agent is from this event on. It is whole, so that `apply` has nothing to work out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settled {
+    pub backend: Backend,
+    pub tier: Tier,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<SecretRef>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Removed {
+    pub at: Timestamp,
+}
+
+/// Why a command was not carried out. Nothing was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("agent `{0}` is already registered with other settings")]
+    Exists(AgentName),
+    #[error("there is no agent `{0}`")]
+    Unknown(AgentName),
+    #[error("an agent with backend `{kind}` cannot have tier {tier}: the lowest is {min}")]
+    TierTooLow { kind: BackendKind, tier: Tier, min: Tier },
+    #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    RoleTooLow { actor: Actor, needed: Role },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an agent's name: use 1 to {max} of a-z, 0-9, `-`, `_`, `.`, beginning with a letter or digit",
+    max = NAME_BYTES_MAX
+)]
+pub struct InvalidName(String);
+
+/// Every rule about agents. `agent` is the one registered under `name`, if any.
+pub fn decide(
+    name: &AgentName,
+    agent: Option<&Agent>,
+    now: Timestamp,
+    actor: &Actor,
+    command: Command,
+) -> Result<Option<Event>, Refusal> {
+    if actor.role < Role::Operator {
+        return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
+    }
+    match (agent, command) {
+        (None, Command::Register { backend, tier, credential }) => {
+            let settled = settle(backend, tier, credential, now)?;
+            Ok(Some(Event::Registered(settled)))
+        }
+        (Some(agent), Command::Register { backend, tier, credential }) => {
+            let wanted = settle(backend, tier, credential, now)?;
+            match agent.is_settled_as(&wanted) {
+                true => Ok(None),
+                false => Err(Refusal::Exists(name.clone())),
+            }
+        }
+        (Some(agent), Command::Change(change)) => {
+            let wanted = change.settle(agent, now)?;
+            match agent.is_settled_as(&wanted) {
+                true => Ok(None),
+                false => Ok(Some(Event::Changed(wanted))),
+            }
+        }
+        (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),
+        (None, Command::Change(_) | Command::Remove) => Err(Refusal::Unknown(name.clone())),
+    }
+}
+
+/// The agent after an event.
+pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Agent> {
+    match event {
+        Event::Registered(settled) => Some(settled.agent(name, settled.at)),
+        Event::Changed(settled) => {
+            let registered_at = agent.map_or(settled.at, |agent| agent.registered_at);
+            Some(settled.agent(name, registered_at))
+        }
+        Event::Removed(_) => None,
+    }
+}
+
+fn settle(
+    backend: Backend,
+    tier: Option<Tier>,
+    credential: Option<SecretRef>,
+    at: Timestamp,
+) -> Result<Settled, Refusal> {
+    let kind = backend.kind();
+    let tier = tier.unwrap_or(kind.tier_default());
+    let min = kind.tier_min();
+    if tier < min {
+        return Err(Refusal::TierTooLow { kind, tier, min });
+    }
+    Ok(Settled { backend, tier, credential, at })
+}
+
+impl Change {
+    /// A new kind of backend brings its own default tier; the same kind keeps the agent's.
+    fn settle(self, agent: &Agent, now: Timestamp) -> Result<Settled, Refusal> {
+        let backend = self.backend.unwrap_or_else(|| agent.backend.clone());
+        let kept = (backend.kind() == agent.backend.kind()).then_some(agent.tier);
+        let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
+        settle(backend, self.tier.or(kept), credential, now)
+    }
+}
+
+impl Agent {
+    fn is_settled_as(&self, wanted: &Settled) -> bool {
+        self.backend == wanted.backend
+            && self.tier == wanted.tier
+            && self.credential == wanted.credential
+    }
+}
+
+impl Settled {
+    fn agent(&self, name: &AgentName, registered_at: Timestamp) -> Agent {
+        Agent {
+            name: name.clone(),
+            backend: self.backend.clone(),
+            tier: self.tier,
+            credential: self.credential.clone(),
+            registered_at,
+            changed_at: self.at,
+        }
+    }
+}
+
+impl AgentName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for AgentName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<AgentName, InvalidName> {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let fits = text.len() <= NAME_BYTES_MAX
+            && text.starts_with(is_plain)
+            && text.chars().all(|c| is_plain(c) || matches!(c, '-' | '_' | '.'));
+        match fits {
+            true => Ok(AgentName(text.to_owned())),
+            false => Err(InvalidName(text.chars().take(NAME_BYTES_MAX + 1).collect())),
+        }
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> String {
+        name.0
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = InvalidName;
+
+    fn try_from(text: String) -> Result<AgentName, InvalidName> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Settings;
+
+    fn name() -> AgentName {
+        "ada".parse().unwrap()
+    }
+
+    fn backend(kind: BackendKind) -> Backend {
+        let settings = match kind {
+            BackendKind::Builtin => Settings::default(),
+            BackendKind::Command | BackendKind::Mcp => {
+                Settings { argv: vec!["run".into()], ..Settings::default() }
+            }
+            BackendKind::Letta => Settings { remote_id: Some("a-1".into()), ..Settings::default() },
+            BackendKind::Openai | BackendKind::Anthropic => {
+                Settings { model: Some("m".into()), ..Settings::default() }
+            }
+            BackendKind::Webhook => {
+                Settings { url: Some("http://x".into()), ..Settings::default() }
+            }
+        };
+        Backend::parse(kind, settings).unwrap()
+    }
+
+    fn register(kind: BackendKind, tier: Option<u8>) -> Command {
+        let tier = tier.map(|number| Tier::try_from(number).unwrap());
+        Command::Register { backend: backend(kind), tier, credential: None }
+    }
+
+    fn change(kind: Option<BackendKind>, tier: Option<u8>) -> Command {
+        let tier = tier.map(|number| Tier::try_from(number).unwrap());
+        Command::Change(Change { backend: kind.map(backend), tier, credential: None })
+    }
+
+    /// A story: command, and what the agent is after it ("kind tier registered changed"), or why not.
+    fn check(role: Role, story: &[(Command, &str)]) {
+        let actor = Actor { name: "somebody".into(), role };
+        let mut agent = None;
+        for (second, (command, expected)) in story.iter().enumerate() {
+            let now = Timestamp::from_micros(second as i64);
+            let said = match decide(&name(), agent.as_ref(), now, &actor, command.clone()) {
+                Ok(Some(event)) => {
+                    agent = apply(&name(), agent, &event);
+                    describe(agent.as_ref())
+                }
+                Ok(None) => "nothing to do".to_owned(),
+                Err(refusal) => refusal.to_string(),
+            };
+            assert_eq!(&said, expected, "step {second}: {command:?}");
+        }
+    }
+
+    fn describe(agent: Option<&Agent>) -> String {
+        agent.map_or("none".to_owned(), |agent| {
+            let (kind, tier) = (agent.backend.kind(), agent.tier);
+            let (from, to) = (agent.registered_at.as_micros(), agent.changed_at.as_micros());
+            format!("{kind} {tier} {from} {to}")
+        })
+    }
+
+    #[test]
+    fn an_agent_is_registered_changed_and_removed() {
+        use BackendKind::*;
+        check(
+            Role::Operator,
+            &[
+                (change(None, None), "there is no agent `ada`"),
+                (super::Command::Remove, "there is no agent `ada`"),
+                (register(Letta, None), "letta 1 2 2"),
+                (register(Letta, None), "nothing to do"),
+                (register(Letta, Some(2)), "agent `ada` is already registered with other settings"),
+                (change(None, Some(2)), "letta 2 2 5"),
+                (change(Some(Letta), None), "nothing to do"),
+                (change(Some(Builtin), None), "builtin 0 2 7"),
+                (super::Command::Remove, "none"),
+                (register(Mcp, None), "mcp 2 9 9"),
+            ],
+        );
+    }
+
+    #[test]
+    fn tiers_have_a_default_and_a_floor_and_can_only_be_raised() {
+        use BackendKind::*;
+        let table =
+            [(Builtin, 0, 0), (Command, 1, 1), (Letta, 1, 1), (Openai, 1, 1), (Anthropic, 1, 1)];
+        for (kind, default, min) in table.into_iter().chain([(Webhook, 2, 1), (Mcp, 2, 1)]) {
+            check(Role::Operator, &[(register(kind, None), &format!("{kind} {default} 0 0"))]);
+            for tier in 0..=2 {
+                let expected = match min <= tier {
+                    true => format!("{kind} {tier} 0 0"),
+                    false => format!(
+                        "an agent with backend `{kind}` cannot have tier {tier}: the lowest is {min}"
+                    ),
+                };
+                check(Role::Operator, &[(register(kind, Some(tier)), &expected)]);
+            }
+        }
+    }
+
+    #[test]
+    fn only_operators_and_above_register() {
+        for (role, may) in [
+            (Role::Observer, false),
+            (Role::Runner, false),
+            (Role::Operator, true),
+            (Role::Maintainer, true),
+        ] {
+            let refused = format!(
+                "this needs the role `operator`, and `somebody` has the role `{}`",
+                role.name()
+            );
+            let expected = if may { "builtin 0 0 0" } else { refused.as_str() };
+            check(role, &[(register(BackendKind::Builtin, None), expected)]);
+        }
+    }
+
+    #[test]
+    fn names_are_plain_words() {
+        for good in ["a", "ada-2", "9.x_y", &"n".repeat(NAME_BYTES_MAX)] {
+            assert!(good.parse::<AgentName>().is_ok(), "{good}");
+        }
+        for bad in ["", "-a", ".a", "Ada", "a b", "ä", "a/b", &"n".repeat(NAME_BYTES_MAX + 1)] {
+            assert!(bad.parse::<AgentName>().is_err(), "{bad}");
+        }
+    }
+
+    /// Every sequence of commands up to a small depth keeps the invariant and replays to the same.
+    #[test]
+    fn all_short_stories_keep_the_tier_floor() {
+        use BackendKind::*;
+        let commands = [
+            register(Builtin, None),
+            register(Webhook, Some(1)),
+            change(Some(Command), None),
+            change(None, Some(0)),
+            change(None, Some(2)),
+            super::Command::Remove,
+        ];
+        let actor = Actor { name: "somebody".into(), role: Role::Operator };
+        let mut stories: Vec<(Option<Agent>, Vec<Event>)> = vec![(None, Vec::new())];
+        for depth in 0..8_i64 {
+            let now = Timestamp::from_micros(depth);
+            let mut longer = Vec::new();
+            for (agent, events) in &stories {
+                for command in &commands {
+                    let Ok(Some(event)) =
+                        decide(&name(), agent.as_ref(), now, &actor, command.clone())
+                    else {
+                        continue;
+                    };
+                    let after = apply(&name(), agent.clone(), &event);
+                    if let Some(agent) = &after {
+                        assert!(agent.backend.kind().tier_min() <= agent.tier, "{events:?}");
+                    }
+                    let mut events = events.clone();
+                    events.push(event);
+                    let replayed =
+                        events.iter().fold(None, |agent, event| apply(&name(), agent, event));
+                    assert_eq!(replayed, after);
+                    longer.push((after, events));
+                }
+            }
+            stories = longer;
+        }
+        assert!(!stories.is_empty());
+    }
+}

@@ -1,0 +1,508 @@
+//! What an agent runs on: its kind, and the settings that this kind needs.
+//!
+//! [`Backend::parse`] turns loose settings into a backend that is complete and says what is missing
+//! or out of place otherwise. A secret is only ever a reference; no type here can hold its value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub const URL_BYTES_MAX: usize = 2_048;
+pub const ARGV_ITEMS_MAX: usize = 256;
+pub const ARGV_BYTES_MAX: usize = 32_768;
+/// Longest model name, remote id, variable name.
+pub const WORD_BYTES_MAX: usize = 256;
+/// Longest path of a secret file.
+pub const PATH_BYTES_MAX: usize = 4_096;
+
+/// How far an action reaches, and so what it needs before it may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum Tier {
+    ReadOnly,
+    LocalWrite,
+    External,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    Builtin,
+    Command,
+    Letta,
+    Openai,
+    Anthropic,
+    Webhook,
+    Mcp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Backend {
+    Builtin,
+    Command { argv: Vec<String> },
+    Letta { url: Url, remote_id: String },
+    Openai { url: Url, model: String },
+    Anthropic { url: Url, model: String },
+    Webhook { url: Url },
+    Mcp(McpServer),
+}
+
+/// A tool server is either started by us or already listening.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum McpServer {
+    Argv(Vec<String>),
+    Url(Url),
+}
+
+/// Settings as somebody gave them, before they are checked against a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub url: Option<String>,
+    pub model: Option<String>,
+    pub remote_id: Option<String>,
+    pub argv: Vec<String>,
+}
+
+/// Why settings do not make a backend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error("`{0}` is not a backend")]
+    Kind(String),
+    #[error("`{0}` is not a tier")]
+    Tier(String),
+    #[error("backend `{kind}` needs {setting}")]
+    Missing { kind: BackendKind, setting: &'static str },
+    #[error("backend `{kind}` takes no {setting}")]
+    Superfluous { kind: BackendKind, setting: &'static str },
+    #[error("the url {0}")]
+    Url(&'static str),
+    #[error("the {setting} is longer than {max} bytes")]
+    TooLong { setting: &'static str, max: usize },
+    #[error("the {setting} is empty or contains control characters")]
+    Unprintable { setting: &'static str },
+    #[error("the secret is not given as a reference")]
+    Secret,
+}
+
+impl Tier {
+    pub const fn number(self) -> u8 {
+        match self {
+            Tier::ReadOnly => 0,
+            Tier::LocalWrite => 1,
+            Tier::External => 2,
+        }
+    }
+}
+
+impl From<Tier> for u8 {
+    fn from(tier: Tier) -> u8 {
+        tier.number()
+    }
+}
+
+impl TryFrom<u8> for Tier {
+    type Error = Invalid;
+
+    fn try_from(number: u8) -> Result<Tier, Invalid> {
+        match number {
+            0 => Ok(Tier::ReadOnly),
+            1 => Ok(Tier::LocalWrite),
+            2 => Ok(Tier::External),
+            other => Err(Invalid::Tier(other.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.number())
+    }
+}
+
+impl BackendKind {
+    pub const ALL: [BackendKind; 7] = [
+        BackendKind::Builtin,
+        BackendKind::Command,
+        BackendKind::Letta,
+        BackendKind::Openai,
+        BackendKind::Anthropic,
+        BackendKind::Webhook,
+        BackendKind::Mcp,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackendKind::Builtin => "builtin",
+            BackendKind::Command => "command",
+            BackendKind::Letta => "letta",
+            BackendKind::Openai => "openai",
+            BackendKind::Anthropic => "anthropic",
+            BackendKind::Webhook => "webhook",
+            BackendKind::Mcp => "mcp",
+        }
+    }
+
+    /// The tier of prompting such an agent, unless an operator says otherwise.
+    pub const fn tier_default(self) -> Tier {
+        match self {
+            BackendKind::Builtin => Tier::ReadOnly,
+            BackendKind::Command | BackendKind::Letta => Tier::LocalWrite,
+            BackendKind::Openai | BackendKind::Anthropic => Tier::LocalWrite,
+            BackendKind::Webhook | BackendKind::Mcp => Tier::External,
+        }
+    }
+
+    /// The lowest tier an operator may register: one below the default for a webhook or a tool
+    /// server, the default for all others.
+    pub const fn tier_min(self) -> Tier {
+        match self {
+            BackendKind::Webhook | BackendKind::Mcp => Tier::LocalWrite,
+            other => other.tier_default(),
+        }
+    }
+
+    /// Where such a service usually listens; a webhook and a tool server have no usual place.
+    const fn url_default(self) -> Option<&'static str> {
+        match self {
+            BackendKind::Letta => Some("http://localhost:8283"),
+            BackendKind::Openai => Some("https://api.openai.com/v1"),
+            BackendKind::Anthropic => Some("https://api.anthropic.com"),
+            BackendKind::Builtin | BackendKind::Command => None,
+            BackendKind::Webhook | BackendKind::Mcp => None,
+        }
+    }
+}
+
+impl FromStr for BackendKind {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<BackendKind, Invalid> {
+        let found = BackendKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| Invalid::Kind(text.to_owned()))
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl Backend {
+    /// The backend that these settings describe: all that the kind needs, and nothing else.
+    pub fn parse(kind: BackendKind, settings: Settings) -> Result<Backend, Invalid> {
+        let mut given = Given { kind, settings };
+        let backend = match kind {
+            BackendKind::Builtin => Backend::Builtin,
+            BackendKind::Command => Backend::Command { argv: given.argv()? },
+            BackendKind::Letta => {
+                Backend::Letta { url: given.url()?, remote_id: given.remote_id()? }
+            }
+            BackendKind::Openai => Backend::Openai { url: given.url()?, model: given.model()? },
+            BackendKind::Anthropic => {
+                Backend::Anthropic { url: given.url()?, model: given.model()? }
+            }
+            BackendKind::Webhook => Backend::Webhook { url: given.url()? },
+            BackendKind::Mcp if given.settings.argv.is_empty() => {
+                Backend::Mcp(McpServer::Url(given.url()?))
+            }
+            BackendKind::Mcp => Backend::Mcp(McpServer::Argv(given.argv()?)),
+        };
+        given.nothing_left()?;
+        Ok(backend)
+    }
+
+    pub const fn kind(&self) -> BackendKind {
+        match self {
+            Backend::Builtin => BackendKind::Builtin,
+            Backend::Command { .. } => BackendKind::Command,
+            Backend::Letta { .. } => BackendKind::Letta,
+            Backend::Openai { .. } => BackendKind::Openai,
+            Backend::Anthropic { .. } => BackendKind::Anthropic,
+            Backend::Webhook { .. } => BackendKind::Webhook,
+            Backend::Mcp(_) => BackendKind::Mcp,
+        }
+    }
+
+    /// The settings that [`Backend::parse`] would turn into this backend again.
+    pub fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        match self {
+            Backend::Builtin => {}
+            Backend::Command { argv } | Backend::Mcp(McpServer::Argv(argv)) => {
+                settings.argv = argv.clone();
+            }
+            Backend::Letta { url, remote_id } => {
+                settings.url = Some(url.0.clone());
+                settings.remote_id = Some(remote_id.clone());
+            }
+            Backend::Openai { url, model } | Backend::Anthropic { url, model } => {
+                settings.url = Some(url.0.clone());
+                settings.model = Some(model.clone());
+            }
+            Backend::Webhook { url } | Backend::Mcp(McpServer::Url(url)) => {
+                settings.url = Some(url.0.clone());
+            }
+        }
+        settings
+    }
+}
+
+/// Settings on their way into a backend; what is used is taken out.
+struct Given {
+    kind: BackendKind,
+    settings: Settings,
+}
+
+impl Given {
+    fn url(&mut self) -> Result<Url, Invalid> {
+        let default = || self.kind.url_default().map(str::to_owned);
+        let url = self.settings.url.take().or_else(default);
+        url.ok_or(self.missing("a url"))?.parse()
+    }
+
+    fn model(&mut self) -> Result<String, Invalid> {
+        word("model", self.settings.model.take().ok_or(self.missing("a model"))?)
+    }
+
+    fn remote_id(&mut self) -> Result<String, Invalid> {
+        let id = self.settings.remote_id.take();
+        word("remote id", id.ok_or(self.missing("the remote id of the agent"))?)
+    }
+
+    fn argv(&mut self) -> Result<Vec<String>, Invalid> {
+        let argv = std::mem::take(&mut self.settings.argv);
+        if argv.first().is_none_or(String::is_empty) {
+            return Err(self.missing("a program and its arguments"));
+        }
+        let bytes: usize = argv.iter().map(String::len).sum();
+        if ARGV_ITEMS_MAX < argv.len() || ARGV_BYTES_MAX < bytes {
+            return Err(Invalid::TooLong { setting: "command line", max: ARGV_BYTES_MAX });
+        }
+        if argv.iter().any(|item| item.contains('\0')) {
+            return Err(Invalid::Unprintable { setting: "command line" });
+        }
+        Ok(argv)
+    }
+
+    fn nothing_left(self) -> Result<(), Invalid> {
+        let Settings { url, model, remote_id, argv } = &self.settings;
+        let left = [
+            (url.is_some(), "url"),
+            (model.is_some(), "model"),
+            (remote_id.is_some(), "remote id"),
+            (!argv.is_empty(), "command line"),
+        ];
+        match left.into_iter().find(|(is_left, _)| *is_left) {
+            Some((_, setting)) => Err(Invalid::Superfluous { kind: self.kind, setting }),
+            None => Ok(()),
+        }
+    }
+
+    fn missing(&self, setting: &'static str) -> Invalid {
+        Invalid::Missing { kind: self.kind, setting }
+    }
+}
+
+/// An `http` or `https` address without credentials.
+///
+/// Invariant: begins with the scheme, names a host, has no user part and no blank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Url(String);
+
+impl Url {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Url {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Url, Invalid> {
+        if URL_BYTES_MAX < text.len() {
+            return Err(Invalid::TooLong { setting: "url", max: URL_BYTES_MAX });
+        }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(Invalid::Url("contains blanks or control characters"));
+        }
+        let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        let rest = rest.ok_or(Invalid::Url("does not begin with http:// or https://"))?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(Invalid::Url("contains credentials; give them as a secret reference"));
+        }
+        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        if host.is_empty() {
+            return Err(Invalid::Url("names no host"));
+        }
+        Ok(Url(text.to_owned()))
+    }
+}
+
+impl From<Url> for String {
+    fn from(url: Url) -> String {
+        url.0
+    }
+}
+
+impl TryFrom<String> for Url {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Url, Invalid> {
+        text.parse()
+    }
+}
+
+/// Where a secret is found when it is needed. The value is never stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum SecretRef {
+    Env(String),
+    File(String),
+}
+
+impl FromStr for SecretRef {
+    type Err = Invalid;
+
+    /// The refusal does not repeat the text: it may be the secret itself.
+    fn from_str(text: &str) -> Result<SecretRef, Invalid> {
+        match text.split_once(':') {
+            Some(("env", name)) if is_variable_name(name) => Ok(SecretRef::Env(name.to_owned())),
+            Some(("file", path)) if is_absolute_path(path) => Ok(SecretRef::File(path.to_owned())),
+            _ => Err(Invalid::Secret),
+        }
+    }
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SecretRef::Env(name) => write!(out, "env:{name}"),
+            SecretRef::File(path) => write!(out, "file:{path}"),
+        }
+    }
+}
+
+impl From<SecretRef> for String {
+    fn from(secret: SecretRef) -> String {
+        secret.to_string()
+    }
+}
+
+impl TryFrom<String> for SecretRef {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<SecretRef, Invalid> {
+        text.parse()
+    }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts_well
+        && name.len() <= WORD_BYTES_MAX
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn is_absolute_path(path: &str) -> bool {
+    path.starts_with('/') && path.len() <= PATH_BYTES_MAX && !path.chars().any(char::is_control)
+}
+
+fn word(setting: &'static str, text: String) -> Result<String, Invalid> {
+    if WORD_BYTES_MAX < text.len() {
+        return Err(Invalid::TooLong { setting, max: WORD_BYTES_MAX });
+    }
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        return Err(Invalid::Unprintable { setting });
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of a command line: `key=value` settings, the rest is argv.
+    fn settings(words: &str) -> Settings {
+        let mut settings = Settings::default();
+        for word in words.split_whitespace() {
+            match word.split_once('=') {
+                Some(("url", value)) => settings.url = Some(value.to_owned()),
+                Some(("model", value)) => settings.model = Some(value.to_owned()),
+                Some(("id", value)) => settings.remote_id = Some(value.to_owned()),
+                _ => settings.argv.push(word.to_owned()),
+            }
+        }
+        settings
+    }
+
+    #[test]
+    fn settings_make_a_backend_or_say_what_is_wrong() {
+        let table = [
+            ("builtin", "", "ok"),
+            ("builtin", "model=x", "backend `builtin` takes no model"),
+            ("command", "", "backend `command` needs a program and its arguments"),
+            ("command", "claude -p", "ok"),
+            ("command", "claude url=http://x", "backend `command` takes no url"),
+            ("letta", "", "backend `letta` needs the remote id of the agent"),
+            ("letta", "id=agent-1", "ok"),
+            ("openai", "", "backend `openai` needs a model"),
+            ("openai", "model=gpt url=http://127.0.0.1:1/v1", "ok"),
+            ("anthropic", "model=claude", "ok"),
+            ("webhook", "", "backend `webhook` needs a url"),
+            ("webhook", "url=ftp://x", "the url does not begin with http:// or https://"),
+            ("webhook", "url=http://:80/", "the url names no host"),
+            (
+                "webhook",
+                "url=https://me:pw@x/",
+                "the url contains credentials; give them as a secret reference",
+            ),
+            ("webhook", "url=https://x/a@b", "ok"),
+            ("mcp", "", "backend `mcp` needs a url"),
+            ("mcp", "server --stdio", "ok"),
+            ("mcp", "url=http://localhost:7400/mcp", "ok"),
+            ("mcp", "server url=http://x", "backend `mcp` takes no url"),
+        ];
+        for (kind, words, expected) in table {
+            let answer = Backend::parse(kind.parse().unwrap(), settings(words));
+            let said = answer.as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
+            assert_eq!(said, expected, "{kind} {words}");
+            if let Ok(backend) = answer {
+                let again = Backend::parse(backend.kind(), backend.settings());
+                assert_eq!(again, Ok(backend), "{kind} {words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_a_reference_and_a_refusal_never_repeats_it() {
+        for good in ["env:KEY", "env:_K9", "file:/run/secrets/key"] {
+            assert_eq!(good.parse::<SecretRef>().unwrap().to_string(), good);
+        }
+        for bad in ["sk-verysecret", "env:", "env:9A", "env:A B", "file:relative", "file:"] {
+            let refusal = bad.parse::<SecretRef>().unwrap_err();
+            assert_eq!(refusal, Invalid::Secret, "{bad}");
+            assert!(!refusal.to_string().contains("verysecret"));
+        }
+    }
+
+    #[test]
+    fn limits_hold_at_the_limit_and_one_past() {
+        let url = |len: usize| format!("http://{}", "x".repeat(len - "http://".len()));
+        assert!(url(URL_BYTES_MAX).parse::<Url>().is_ok());
+        assert!(url(URL_BYTES_MAX + 1).parse::<Url>().is_err());
+        let model = |len: usize| Settings { model: Some("m".repeat(len)), ..Settings::default() };
+        assert!(Backend::parse(BackendKind::Openai, model(WORD_BYTES_MAX)).is_ok());
+        assert!(Backend::parse(BackendKind::Openai, model(WORD_BYTES_MAX + 1)).is_err());
+        let argv = |items: usize| Settings { argv: vec!["a".into(); items], ..Settings::default() };
+        assert!(Backend::parse(BackendKind::Command, argv(ARGV_ITEMS_MAX)).is_ok());
+        assert!(Backend::parse(BackendKind::Command, argv(ARGV_ITEMS_MAX + 1)).is_err());
+        let bytes = |len: usize| Settings { argv: vec!["a".repeat(len)], ..Settings::default() };
+        assert!(Backend::parse(BackendKind::Command, bytes(ARGV_BYTES_MAX)).is_ok());
+        assert!(Backend::parse(BackendKind::Command, bytes(ARGV_BYTES_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! The event: one line of the log, with who did it and what led to it.
+//!
+//! Sequence number and recording instant are given at the commit, after deciding, and so are no part
+//! of it: no rule and no derived row may depend on them. A body that needs an instant carries it.
+//!
+//! A kind and its version name a stored format for ever. The `kinds!` table
+//! below is the one place that lists them; a kind or version that it does not know is an error, never skipped.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::actor::Actor;
+use crate::agent::{self, AgentName};
+use crate::time::Timestamp;
+use crate::watch;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub at: Timestamp,
+    pub actor: Actor,
+    /// The request or event that led here; empty when the watch acted by itself.
+    pub cause: String,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    Agent(AgentName, agent::Event),
+    /// What the watch writes about itself, with the id of this installation.
+    Watch(String, watch::Event),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Noun {
+    Agent,
+    Watch,
+}
+
+impl Noun {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Noun::Agent => "agent",
+            Noun::Watch => "watch",
+        }
+    }
+}
+
+/// What a stored event says of itself beside its facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Label<'a> {
+    pub kind: &'a str,
+    pub version: u16,
+    pub noun_id: &'a str,
+}
+
+/// The one list of event kinds: stored name, version, noun, event. Names and versions stay for ever.
+macro_rules! kinds {
+    ($($kind:literal $version:literal $noun:ident $($event:ident)::+;)*) => {
+        /// Every kind with its version, in the order in which they came to be.
+        pub const KINDS: &[(&str, u16)] = &[$(($kind, $version)),*];
+
+        impl Body {
+            pub fn label(&self) -> Label<'_> {
+                match self {$(
+                    Body::$noun(id, $($event)::+(_)) => {
+                        Label { kind: $kind, version: $version, noun_id: id.as_str() }
+                    }
+                )*}
+            }
+
+            /// A stored event, from its label and its facts.
+            pub fn decode<'de, D>(label: Label<'_>, facts: D) -> Result<Body, D::Error>
+            where
+                D: Deserializer<'de>,
+            {
+                match (label.kind, label.version) {
+                    $(($kind, $version) => {
+                        let id = label.noun_id.parse().map_err(D::Error::custom)?;
+                        Ok(Body::$noun(id, $($event)::+(Deserialize::deserialize(facts)?)))
+                    })*
+                    (kind, version) => {
+                        let unknown = format!("event kind `{kind}` version {version} is not known");
+                        Err(D::Error::custom(unknown))
+                    }
+                }
+            }
+        }
+
+        /// The facts of an event: what is stored of its body.
+        impl Serialize for Body {
+            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Body::$noun(_, $($event)::+(facts)) => facts.serialize(out),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    "genesis" 1 Watch watch::Event::Genesis;
+    "watch.started" 1 Watch watch::Event::Started;
+    "watch.stopped" 1 Watch watch::Event::Stopped;
+    "watch.heartbeat" 1 Watch watch::Event::Heartbeat;
+    "ledger.exported" 1 Watch watch::Event::Exported;
+    "ledger.rebuilt" 1 Watch watch::Event::Rebuilt;
+    "ledger.key_replaced" 1 Watch watch::Event::KeyReplaced;
+    "agent.registered" 1 Agent agent::Event::Registered;
+    "agent.changed" 1 Agent agent::Event::Changed;
+    "agent.removed" 1 Agent agent::Event::Removed;
+}
+
+impl Body {
+    pub const fn noun(&self) -> Noun {
+        match self {
+            Body::Agent(..) => Noun::Agent,
+            Body::Watch(..) => Noun::Watch,
+        }
+    }
+}

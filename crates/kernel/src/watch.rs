@@ -1,0 +1,77 @@
+//! What the watch writes about itself: the first line of the log, starts and stops, heartbeats that
+//! make silence visible, and what was done to the log. These events are a record; no table is
+//! derived from them.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the log's format that a new log begins with.
+pub const LOG_FORMAT: u16 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Genesis(Genesis),
+    Started(Started),
+    Stopped(Stopped),
+    Heartbeat(Heartbeat),
+    Exported(Exported),
+    Rebuilt(Rebuilt),
+    KeyReplaced(KeyReplaced),
+}
+
+/// The first entry of every log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Genesis {
+    pub instance: String,
+    /// The public half of the key that signs this log's checkpoints.
+    pub key: String,
+    pub format: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    /// Of the program.
+    pub version: String,
+    pub posture: String,
+    /// SHA-256 of the effective configuration, so that a change of it shows in the log.
+    pub config_hash: String,
+    /// Size of the newest checkpoint that was found.
+    pub checkpoint: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {}
+
+/// A month of the log was written to files and read back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exported {
+    pub month: String,
+    pub first: u64,
+    pub last: u64,
+    pub manifest_hash: String,
+}
+
+/// Derived tables were found to differ from the log and were made anew from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rebuilt {
+    pub reason: String,
+    pub differences: u64,
+}
+
+/// The directory was recreated without its old signing key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyReplaced {
+    pub old: String,
+    pub new: String,
+}

@@ -1,0 +1,109 @@
+//! Stored formats never drift: one sample per event kind and version, with the state it leads to.
+//!
+//! `tests/golden/manifest` lists the samples with their hashes and only ever grows. A changed sample
+//! or a changed line is a changed format, and a log that is already written cannot be changed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use kernel::event::{KINDS, Label};
+use kernel::{Body, Tables};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    kind: String,
+    version: u16,
+    noun: String,
+    noun_id: String,
+    facts: Value,
+    /// The derived rows and counters after this one event.
+    tables: Value,
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Name and hash of each sample, in the manifest's order.
+fn manifest() -> Vec<(String, String)> {
+    let text = fs::read_to_string(directory().join("manifest")).unwrap();
+    let pair = |line: &str| {
+        let (hash, name) = line.split_once("  ").unwrap();
+        (name.to_owned(), hash.to_owned())
+    };
+    text.lines().map(pair).collect()
+}
+
+fn tables_as_json(tables: &Tables) -> Value {
+    let rows = tables.rows.iter().map(|((noun, id), row)| {
+        json!({ "noun": noun.name(), "id": id, "version": row.version, "state": row.state })
+    });
+    let counters = tables.counters.iter().map(|(counter, value)| json!([counter.name(), value]));
+    json!({ "rows": rows.collect::<Vec<_>>(), "counters": counters.collect::<Vec<_>>() })
+}
+
+#[test]
+fn every_sample_parses_and_leads_to_its_state() {
+    for (name, _) in manifest() {
+        let text = fs::read_to_string(directory().join(&name)).unwrap();
+        let sample: Sample = serde_json::from_str(&text).unwrap();
+        let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
+        let body =
+            Body::decode(label, sample.facts.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(body.noun().name(), sample.noun, "{name}");
+        assert_eq!(body.label().kind, sample.kind, "{name}");
+        assert_eq!(serde_json::to_value(&body).unwrap(), sample.facts, "{name}");
+        let mut tables = Tables::default();
+        tables.apply(&body);
+        assert_eq!(tables_as_json(&tables), sample.tables, "{name}");
+    }
+}
+
+#[test]
+fn every_sample_is_as_it_was_first_written() {
+    for (name, hash) in manifest() {
+        let bytes = fs::read(directory().join(&name)).unwrap();
+        let found: String =
+            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, hash, "{name} was changed: add a new version of the kind instead");
+    }
+}
+
+#[test]
+fn every_kind_has_a_sample() {
+    let sampled: BTreeSet<String> = manifest().into_iter().map(|(name, _)| name).collect();
+    for (kind, version) in KINDS {
+        let has_one = sampled.iter().any(|name| name.starts_with(&format!("{kind}.{version}.")));
+        assert!(
+            has_one,
+            "add tests/golden/{kind}.{version}.NAME.json and its line in the manifest"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_known_is_an_error() {
+    let decode = |kind, version, noun_id, facts: Value| {
+        Body::decode(Label { kind, version, noun_id }, facts).unwrap_err().to_string()
+    };
+    let cases = [
+        (
+            decode("agent.vanished", 1, "ada", json!({})),
+            "event kind `agent.vanished` version 1 is not known",
+        ),
+        (
+            decode("agent.removed", 2, "ada", json!({"at": 1})),
+            "event kind `agent.removed` version 2 is not known",
+        ),
+        (decode("agent.removed", 1, "A", json!({"at": 1})), "`A` is not an agent's name"),
+        (decode("agent.removed", 1, "ada", json!({"at": 1, "x": 2})), "unknown field `x`"),
+    ];
+    for (said, expected) in cases {
+        assert!(said.starts_with(expected), "{said}");
+    }
+}

@@ -1,0 +1,3 @@
+//! The kernel from outside.
+
+mod golden;

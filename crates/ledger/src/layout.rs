@@ -1,0 +1,86 @@
+//! The bytes that are hashed, in their order. Nothing else in the crate knows them.
+//!
+//! Each hash begins with a tag, so that no two kinds of hash can be taken for each other. Texts and
+//! bodies follow a length (`u32`), numbers have a fixed width, all big endian: two different entries
+//! never give the same bytes.
+
+use sha2::{Digest, Sha256};
+
+use crate::{Fields, Hash, PrivateRef};
+
+const FACTS_TAG: &[u8] = b"midwatch-facts/v1";
+const PRIVATE_TAG: &[u8] = b"midwatch-private/v1";
+const BODY_TAG: &[u8] = b"midwatch-body/v1";
+const ENTRY_TAG: &[u8] = b"midwatch-ledger/v1";
+
+/// The part of an entry's bytes that its place in the log decides.
+pub(crate) struct Place {
+    pub(crate) seq: u64,
+    pub(crate) prev: Hash,
+    pub(crate) ts_us: i64,
+}
+
+pub(crate) fn entry_hash(place: &Place, content: &[u8]) -> Hash {
+    let mut head = [0; PLACE_BYTES];
+    let parts: [&[u8]; 4] = [
+        ENTRY_TAG,
+        &place.seq.to_be_bytes(),
+        place.prev.as_bytes(),
+        &place.ts_us.to_be_bytes(),
+    ];
+    for (to, from) in head.iter_mut().zip(parts.into_iter().flatten()) {
+        *to = *from;
+    }
+    digest(&[&head, content])
+}
+
+const PLACE_BYTES: usize = ENTRY_TAG.len() + 8 + 32 + 8;
+
+/// The rest of an entry's bytes: known before the entry has a place.
+pub(crate) fn content(fields: &Fields<'_>, body: &Hash) -> Vec<u8> {
+    let subject = [fields.actor, fields.role, fields.cause, fields.noun, fields.noun_id];
+    let texts_bytes: usize = subject.iter().map(|text| 4 + text.len()).sum();
+    let mut bytes = Vec::with_capacity(4 + fields.kind.len() + 2 + texts_bytes + 32);
+
+    push_text(&mut bytes, fields.kind);
+    bytes.extend_from_slice(&fields.version.to_be_bytes());
+    for text in subject {
+        push_text(&mut bytes, text);
+    }
+    bytes.extend_from_slice(body.as_bytes());
+    bytes
+}
+
+pub(crate) fn body_hash(facts: &[u8], private: PrivateRef<'_>) -> Hash {
+    let facts_hash = digest(&[FACTS_TAG, &length(facts), facts]);
+    let private_hash = private_hash(private);
+    digest(&[BODY_TAG, facts_hash.as_bytes(), private_hash.as_bytes()])
+}
+
+fn private_hash(private: PrivateRef<'_>) -> Hash {
+    match private {
+        PrivateRef::None => Hash::ZERO,
+        PrivateRef::Present { salt, bytes } => {
+            digest(&[PRIVATE_TAG, &salt, &length(bytes), bytes])
+        }
+        PrivateRef::Redacted { hash } => hash,
+    }
+}
+
+fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend_from_slice(&length(text.as_bytes()));
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// No part is longer than a `u32` can say: the limits of an entry are far below.
+fn length(part: &[u8]) -> [u8; 4] {
+    u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+fn digest(parts: &[&[u8]]) -> Hash {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    Hash::from_bytes(hasher.finalize().into())
+}

@@ -1,0 +1,62 @@
+//! The Merkle tree of RFC 6962, as far as appending and its root need it.
+//!
+//! Only the frontier is kept: the roots of the complete subtrees, largest first, one for each bit
+//! set in the size. Proofs for old leaves need inner nodes and are not made here.
+//!
+//! Invariant: `subtrees.len() == size.count_ones()`.
+
+use sha2::{Digest, Sha256};
+
+use crate::Hash;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frontier {
+    size: u64,
+    subtrees: Vec<Hash>,
+}
+
+impl Frontier {
+    /// `None` if there is not exactly one subtree for each bit set in `size`.
+    pub(crate) fn from_parts(size: u64, subtrees: Vec<Hash>) -> Option<Frontier> {
+        let fits = subtrees.len() == size.count_ones() as usize;
+        fits.then_some(Frontier { size, subtrees })
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn subtrees(&self) -> &[Hash] {
+        &self.subtrees
+    }
+
+    /// Two subtrees of one height become one: as often as a binary counter carries.
+    pub(crate) fn append(&mut self, entry: &Hash) {
+        let mut root = leaf(entry);
+        for _ in 0..self.size.trailing_ones() {
+            let Some(left) = self.subtrees.pop() else { break };
+            root = node(&left, &root);
+        }
+        self.subtrees.push(root);
+        self.size += 1;
+    }
+
+    pub(crate) fn root(&self) -> Hash {
+        let mut smallest_first = self.subtrees.iter().rev();
+        let Some(last) = smallest_first.next() else {
+            return Hash::from_bytes(Sha256::digest(b"").into());
+        };
+        smallest_first.fold(*last, |right, left| node(left, &right))
+    }
+}
+
+fn leaf(entry: &Hash) -> Hash {
+    let hasher = Sha256::new_with_prefix([0x00]);
+    Hash::from_bytes(hasher.chain_update(entry.as_bytes()).finalize().into())
+}
+
+fn node(left: &Hash, right: &Hash) -> Hash {
+    let hasher = Sha256::new_with_prefix([0x01]);
+    let hasher = hasher.chain_update(left.as_bytes()).chain_update(right.as_bytes());
+    Hash::from_bytes(hasher.finalize().into())
+}
