@@ -1,0 +1,18 @@
+//! `cargo xtask fix`: mends what clippy and rustfmt can mend without a person.
+//!
+//! It changes files that are not committed yet, so look at the difference afterwards.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::process;
+
+const CLIPPY: &[&str] =
+    &["clippy", "--workspace", "--all-targets", "--fix", "--allow-dirty", "--allow-staged"];
+
+/// Formatting comes last, because clippy's suggestions are not formatted.
+pub(super) fn run(root: &Path) -> Result<()> {
+    process::run(root, "cargo", CLIPPY)?;
+    process::run(root, "cargo", &["fmt", "--all"])
+}

@@ -1,0 +1,205 @@
+//! The workspace as data: its packages, as Cargo sees them, and the text of its files.
+//!
+//! Read once, so that rules are functions of what was read and tests can invent a workspace.
+//! Paths are relative to the root and use `/`. Build output and hidden folders are not part of it,
+//! nor are files that are no text or longer than [`FILE_BYTES_MAX`].
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::process;
+
+/// Longer files hold data, not prose or code.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Hidden folders that belong to the project all the same.
+const HIDDEN_KEPT: &[&str] = &[".cargo", ".ci", ".github"];
+
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    pub packages: Vec<Package>,
+    /// Path and text of each file.
+    pub files: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Package {
+    pub name: String,
+    /// The folder of its manifest.
+    pub dir: String,
+    /// The file in which each of its targets begins.
+    pub roots: Vec<String>,
+    pub dependencies: Vec<Dependency>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Dependency {
+    pub name: String,
+    pub kind: Kind,
+    /// Whether it is a package of this workspace.
+    pub inside: bool,
+    pub features: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Normal,
+    Build,
+    Dev,
+}
+
+impl Workspace {
+    pub fn read(root: &Path) -> Result<Workspace> {
+        let args = ["metadata", "--no-deps", "--format-version", "1"];
+        let packages = packages(&process::read(root, "cargo", &args)?)?;
+        let mut files = BTreeMap::new();
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for path in entries(&folder)? {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Some(text) = text(&path)? {
+                    files.insert(relative(root, &path)?, text);
+                }
+            }
+        }
+        Ok(Workspace { packages, files })
+    }
+
+    /// The text of a file; a file that is not there has none.
+    pub fn text(&self, path: &str) -> &str {
+        self.files.get(path).map_or("", String::as_str)
+    }
+
+    /// Path and text of all Rust files.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        files.filter(|(path, _)| path.ends_with(".rs"))
+    }
+}
+
+/// Files and folders of a folder, without links and what is not part of the project.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let listing = fs::read_dir(folder).with_context(|| format!("cannot list {folder:?}"))?;
+    for entry in listing {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let foreign = kind.is_dir()
+            && (name == "target" || name.starts_with('.') && !HIDDEN_KEPT.contains(&&*name));
+        if !foreign && !kind.is_symlink() {
+            paths.push(entry.path());
+        }
+    }
+    Ok(paths)
+}
+
+fn text(path: &Path) -> Result<Option<String>> {
+    let metadata = fs::metadata(path).with_context(|| format!("cannot look at {path:?}"))?;
+    if !metadata.is_file() || FILE_BYTES_MAX < metadata.len() {
+        return Ok(None);
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
+    Ok(String::from_utf8(bytes).ok())
+}
+
+fn relative(root: &Path, path: &Path) -> Result<String> {
+    let path = path.strip_prefix(root).with_context(|| format!("{path:?} is outside {root:?}"))?;
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    Ok(parts.join("/"))
+}
+
+/// What `cargo metadata` prints, as far as it is needed here.
+#[derive(Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    packages: Vec<MetadataPackage>,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<MetadataTarget>,
+    dependencies: Vec<MetadataDependency>,
+}
+
+#[derive(Deserialize)]
+struct MetadataTarget {
+    src_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct MetadataDependency {
+    name: String,
+    kind: Option<String>,
+    path: Option<PathBuf>,
+    features: Vec<String>,
+}
+
+fn packages(metadata: &str) -> Result<Vec<Package>> {
+    let metadata: Metadata =
+        serde_json::from_str(metadata).context("cannot read what `cargo metadata` printed")?;
+    let root = &metadata.workspace_root;
+    metadata.packages.into_iter().map(|package| package.located(root)).collect()
+}
+
+impl MetadataPackage {
+    fn located(self, root: &Path) -> Result<Package> {
+        let roots: Result<_> =
+            self.targets.iter().map(|target| relative(root, &target.src_path)).collect();
+        Ok(Package {
+            name: self.name,
+            dir: relative(root, self.manifest_path.parent().unwrap_or(root))?,
+            roots: roots?,
+            dependencies: self.dependencies.into_iter().map(Dependency::from).collect(),
+        })
+    }
+}
+
+impl From<MetadataDependency> for Dependency {
+    fn from(it: MetadataDependency) -> Dependency {
+        let kind = match it.kind.as_deref() {
+            Some("dev") => Kind::Dev,
+            Some("build") => Kind::Build,
+            _ => Kind::Normal, // Cargo prints none for a normal one. What is new to us is judged.
+        };
+        Dependency { name: it.name, kind, inside: it.path.is_some(), features: it.features }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_read_from_metadata() {
+        let printed = r#"{"workspace_root": "/w", "packages": [{
+            "name": "store", "manifest_path": "/w/crates/store/Cargo.toml",
+            "targets": [{"src_path": "/w/crates/store/src/lib.rs"}],
+            "dependencies": [
+                {"name": "ledger", "kind": null, "path": "/w/crates/ledger", "features": []},
+                {"name": "tokio", "kind": "dev", "features": ["rt"]},
+                {"name": "cc", "kind": "build", "features": []}
+            ]}]}"#;
+        let packages = packages(printed).unwrap();
+        assert_eq!(packages.len(), 1);
+        assert_eq!(packages[0].dir, "crates/store");
+        assert_eq!(packages[0].roots, ["crates/store/src/lib.rs"]);
+        let seen: Vec<_> =
+            packages[0].dependencies.iter().map(|it| (&*it.name, it.kind, it.inside)).collect();
+        let expected = [
+            ("ledger", Kind::Normal, true),
+            ("tokio", Kind::Dev, false),
+            ("cc", Kind::Build, false),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(packages[0].dependencies[1].features, ["rt"]);
+    }
+}

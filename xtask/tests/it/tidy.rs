@@ -1,0 +1,195 @@
+//! This workspace is tidy, and every rule catches what it is for.
+
+use anyhow::Result;
+use xtask::tidy;
+use xtask::workspace::{Package, Workspace};
+
+#[test]
+fn this_workspace_is_tidy() -> Result<()> {
+    let faults = tidy::check(&Workspace::read(xtask::root())?);
+    let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert!(text.is_empty(), "\n{}\n", text.join("\n"));
+    Ok(())
+}
+
+/// A workspace of one crate that breaks no rule.
+fn clean() -> Workspace {
+    let files = [
+        ("ARCHITECTURE.md", "# The tree\n```\ncrates/\n  kernel/  pure  rules\n```\n"),
+        ("Cargo.lock", "[[package]]\nname = \"libsqlite3-sys\"\n"),
+        ("clippy.toml", ""),
+        ("crates/kernel/Cargo.toml", "[package]\n[lints]\nworkspace = true\n"),
+        ("crates/kernel/src/lib.rs", "//! Rules.\n\npub mod agent;\n#[cfg(test)]\nmod tests;\n"),
+        ("crates/kernel/src/agent.rs", "//! Agents.\npub(crate) mod name; // Why not.\n"),
+        ("crates/kernel/src/agent/name.rs", "//! Names.\n#[path = \"../odd.rs\"]\nmod even;\n"),
+        ("crates/kernel/src/odd.rs", "//! Odd.\n"),
+        ("crates/kernel/src/tests/mod.rs", "//! Tests.\nmod deep;\n"),
+        ("crates/kernel/src/tests/deep.rs", "//! Deep.\n"),
+        ("crates/kernel/tests/it/main.rs", "mod story;\n"),
+        ("crates/kernel/tests/it/story.rs", ""),
+    ];
+    let roots = ["crates/kernel/src/lib.rs", "crates/kernel/tests/it/main.rs"];
+    Workspace {
+        packages: vec![Package {
+            name: "kernel".to_owned(),
+            dir: "crates/kernel".to_owned(),
+            roots: roots.map(str::to_owned).to_vec(),
+            dependencies: vec![],
+        }],
+        files: files.map(|(path, text)| (path.to_owned(), text.to_owned())).into(),
+    }
+}
+
+/// The clean workspace with one file written anew, and all that is found then: rule, place.
+fn check(path: &str, text: &str, expected: &[(&str, &str)]) {
+    let mut workspace = clean();
+    workspace.files.insert(path.to_owned(), text.to_owned());
+    check_all(&workspace, expected);
+}
+
+fn check_all(workspace: &Workspace, expected: &[(&str, &str)]) {
+    let faults = tidy::check(workspace);
+    let found: Vec<_> = faults.iter().map(|it| (it.rule.name, it.found.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_clean_workspace_is_clean() {
+    check_all(&clean(), &[]);
+}
+
+#[test]
+fn a_crate_inherits_the_lints() {
+    let path = "crates/kernel/Cargo.toml";
+    let found = "crates/kernel/Cargo.toml does not inherit the lints of the workspace";
+    check(path, "[package]\n", &[("lints", found)]);
+    check(path, "[lints]\n[dependencies]\nworkspace = true\n", &[("lints", found)]);
+    check(path, "[lints.clippy]\nall = \"allow\"\n", &[("lints", found)]);
+    check(path, "[lints]\n  workspace=true\n", &[]);
+}
+
+#[test]
+fn there_is_one_clippy_toml() {
+    let path = "crates/kernel/clippy.toml";
+    check(path, "", &[("one clippy.toml", path)]);
+    check("sim/.clippy.toml", "", &[("one clippy.toml", "sim/.clippy.toml")]);
+}
+
+#[test]
+fn a_crate_has_a_name_with_a_meaning_a_layer_and_a_place_in_the_tree() {
+    for name in ["common", "midwatch-core", "types"] {
+        let mut workspace = clean();
+        workspace.packages[0].name = name.to_owned();
+        check_all(
+            &workspace,
+            &[
+                ("layers", &format!("`{name}` has no layer")),
+                ("crate names", &format!("crate `{name}`")),
+                ("crate list", &format!("ARCHITECTURE.md does not name `{name}/` in its tree")),
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_tree_of_architecture_names_every_crate() {
+    let found = "ARCHITECTURE.md does not name `kernel/` in its tree";
+    check("ARCHITECTURE.md", "kernel/ is only in prose\n", &[("crate list", found)]);
+    check("ARCHITECTURE.md", "```\nkernel-two/\n```\n", &[("crate list", found)]);
+    let mut workspace = clean();
+    workspace.files.remove("ARCHITECTURE.md");
+    check_all(&workspace, &[("crate list", "there is no ARCHITECTURE.md")]);
+}
+
+#[test]
+fn a_source_file_opens_with_its_doc() {
+    let path = "crates/kernel/src/odd.rs";
+    let found = "crates/kernel/src/odd.rs does not begin with `//!`";
+    check(path, "", &[("module docs", found)]);
+    check(path, "use std::fmt;\n//! Late.\n", &[("module docs", found)]);
+    check(path, "/// Of an item.\n", &[("module docs", found)]);
+}
+
+#[test]
+fn a_file_that_nobody_declares_is_dead() {
+    for path in [
+        "crates/kernel/src/forgotten.rs",
+        "crates/kernel/src/name.rs",
+        "crates/kernel/tests/it/forgotten.rs",
+        "scratch.rs",
+    ] {
+        let found = format!("{path} is not reached by any `mod`");
+        check(path, "//! Lost.\n", &[("dead files", &found)]);
+    }
+    // The file takes what hangs on it along.
+    check(
+        "crates/kernel/src/tests/mod.rs",
+        "//! Tests.\n// mod deep;\n",
+        &[("dead files", "crates/kernel/src/tests/deep.rs is not reached by any `mod`")],
+    );
+}
+
+#[test]
+fn no_path_of_a_persons_machine_is_written_down() {
+    let home = concat!("/ho", "me/");
+    let caught = [
+        format!("see {home}ann/notes"),
+        format!("\"{home}ann\""),
+        concat!("cd /Us", "ers/ann").to_owned(),
+        concat!("`/ro", "ot/.cargo`").to_owned(),
+        concat!(r"C:\Us", r"ers\ann").to_owned(),
+    ];
+    for line in caught {
+        let found = format!("docs/page.md:2: {line}");
+        check("docs/page.md", &format!("A page.\n{line}\n"), &[("home paths", &found)]);
+    }
+    let passed = [
+        format!("{home} alone"),
+        format!("https://example.org{home}ann"),
+        format!("{{data}}{home}ann"),
+        "~/notes".to_owned(),
+    ];
+    for line in passed {
+        check("docs/page.md", &line, &[]);
+    }
+}
+
+#[test]
+fn an_open_end_names_its_issue() {
+    let word = concat!("TO", "DO");
+    let path = "crates/kernel/src/odd.rs";
+    for line in [format!("// {word}: later"), format!("// {word}(ann)"), format!("// {word}(#)")] {
+        let found = format!("{path}:2: {line}");
+        check(path, &format!("//! Odd.\n{line}\n"), &[("open ends", &found)]);
+    }
+    check(path, &format!("//! Odd.\n// {word}(#12): later\n// {word}S\n"), &[]);
+    check("docs/page.md", &format!("no {word} in code\n"), &[]);
+}
+
+#[test]
+fn the_lock_file_holds_one_sqlite_and_no_second_tls() {
+    let sqlite = "[[package]]\nname = \"libsqlite3-sys\"\n";
+    let twice = "Cargo.lock holds `libsqlite3-sys` more than once";
+    check("Cargo.lock", "", &[]);
+    check("Cargo.lock", &sqlite.repeat(2), &[("lock file", twice)]);
+    for name in ["aws-lc-sys", "openssl-sys"] {
+        let found = format!("Cargo.lock holds `{name}`");
+        let lock = format!("[[package]]\nname = \"{name}\"\n");
+        check("Cargo.lock", &lock, &[("lock file", &found)]);
+        check("Cargo.lock", &format!("dependencies = [\n \"{name}\",\n]\n"), &[]);
+    }
+}
+
+#[test]
+fn a_fault_is_shown_with_its_rule_its_place_and_what_to_do() {
+    let mut workspace = clean();
+    workspace.files.insert("sim/clippy.toml".to_owned(), String::new());
+    let shown: Vec<String> = tidy::check(&workspace).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "one clippy.toml: sim/clippy.toml\n  instead: put the setting into the clippy.toml of the \
+          root: one in a member would replace it whole, with all its bans"
+        ]
+    );
+}
