@@ -6,7 +6,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Fields, Hash, PrivateRef};
+use crate::{Hash, PrivateRef};
 
 const FACTS_TAG: &[u8] = b"midwatch-facts/v1";
 const PRIVATE_TAG: &[u8] = b"midwatch-private/v1";
@@ -22,12 +22,8 @@ pub(crate) struct Place {
 
 pub(crate) fn entry_hash(place: &Place, content: &[u8]) -> Hash {
     let mut head = [0; PLACE_BYTES];
-    let parts: [&[u8]; 4] = [
-        ENTRY_TAG,
-        &place.seq.to_be_bytes(),
-        place.prev.as_bytes(),
-        &place.ts_us.to_be_bytes(),
-    ];
+    let parts: [&[u8]; 4] =
+        [ENTRY_TAG, &place.seq.to_be_bytes(), place.prev.as_bytes(), &place.ts_us.to_be_bytes()];
     for (to, from) in head.iter_mut().zip(parts.into_iter().flatten()) {
         *to = *from;
     }
@@ -37,14 +33,15 @@ pub(crate) fn entry_hash(place: &Place, content: &[u8]) -> Hash {
 const PLACE_BYTES: usize = ENTRY_TAG.len() + 8 + 32 + 8;
 
 /// The rest of an entry's bytes: known before the entry has a place.
-pub(crate) fn content(fields: &Fields<'_>, body: &Hash) -> Vec<u8> {
-    let subject = [fields.actor, fields.role, fields.cause, fields.noun, fields.noun_id];
-    let texts_bytes: usize = subject.iter().map(|text| 4 + text.len()).sum();
-    let mut bytes = Vec::with_capacity(4 + fields.kind.len() + 2 + texts_bytes + 32);
+///
+/// `texts` are actor, role, cause, noun and noun id.
+pub(crate) fn content(kind: &str, version: u16, texts: [&str; 5], body: Hash) -> Vec<u8> {
+    let texts_bytes: usize = texts.iter().map(|text| 4 + text.len()).sum();
+    let mut bytes = Vec::with_capacity(4 + kind.len() + 2 + texts_bytes + 32);
 
-    push_text(&mut bytes, fields.kind);
-    bytes.extend_from_slice(&fields.version.to_be_bytes());
-    for text in subject {
+    push_text(&mut bytes, kind);
+    bytes.extend_from_slice(&version.to_be_bytes());
+    for text in texts {
         push_text(&mut bytes, text);
     }
     bytes.extend_from_slice(body.as_bytes());
@@ -60,9 +57,7 @@ pub(crate) fn body_hash(facts: &[u8], private: PrivateRef<'_>) -> Hash {
 fn private_hash(private: PrivateRef<'_>) -> Hash {
     match private {
         PrivateRef::None => Hash::ZERO,
-        PrivateRef::Present { salt, bytes } => {
-            digest(&[PRIVATE_TAG, &salt, &length(bytes), bytes])
-        }
+        PrivateRef::Present { salt, bytes } => digest(&[PRIVATE_TAG, &salt, &length(bytes), bytes]),
         PrivateRef::Redacted { hash } => hash,
     }
 }
