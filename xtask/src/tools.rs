@@ -69,7 +69,7 @@ fn sentence(absent: &[&Tool]) -> String {
     for tool in absent {
         text += &format!("`{}` is missing: without it fail {}; ", tool.command, tool.needed_by);
     }
-    text + &format!("install it with `apt-get install {}` as root", packages.join(" "))
+    text + &format!("`apt-get install {}` as root brings what is missing", packages.join(" "))
 }
 
 #[cfg(test)]
@@ -82,13 +82,13 @@ mod tests {
         assert_eq!(
             sentence(&[strace]),
             "`strace` is missing: without it fail the tests that watch system calls or make them \
-             fail; install it with `apt-get install strace` as root"
+             fail; `apt-get install strace` as root brings what is missing"
         );
         let all: Vec<&Tool> = TOOLS.iter().collect();
         let text = sentence(&all);
         for tool in TOOLS {
             assert!(text.contains(&format!("`{}` is missing", tool.command)), "{text}");
         }
-        assert!(text.ends_with("`apt-get install strace python3` as root"), "{text}");
+        assert!(text.contains("`apt-get install strace python3` as root"), "{text}");
     }
 }
