@@ -1,1 +1,29 @@
-//! 
+//! The wire: requests, answers and errors, as every surface speaks them.
+//!
+//! Nothing here decides anything. A surface makes a request, gives it to a [`Handle`] and shows the
+//! answer; whether the handle works in this process or over a socket is not visible. The serde names
+//! are the wire format, and are what `--json` prints.
+
+mod agent;
+mod call;
+mod error;
+mod ledger;
+mod status;
+pub mod wire;
+
+pub use agent::{
+    Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
+    AgentShow, AgentShown, Agents,
+};
+pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
+pub use error::{Code, Error};
+pub use ledger::{
+    Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
+    LedgerRebuild, LedgerTail, Rebuilt,
+};
+pub use status::{Log, Status, StatusAsk, Watch};
+
+/// Items in a list when nobody says how many.
+pub const LIST_ITEMS_DEFAULT: u32 = 50;
+/// Most items in one list.
+pub const LIST_ITEMS_MAX: u32 = 1_000;

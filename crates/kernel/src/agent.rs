@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
-use crate::backend::{Backend, BackendKind, SecretRef, Tier};
+use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
 use crate::time::Timestamp;
 
 /// Agents that one installation may hold.
@@ -44,7 +44,9 @@ pub enum Command {
 /// What shall be different; `None` leaves a thing as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    pub backend: Option<Backend>,
+    pub kind: Option<BackendKind>,
+    /// Only what is given; the rest is kept when the kind stays.
+    pub settings: Settings,
     pub tier: Option<Tier>,
     /// `Some(None)` takes the credential away.
     pub credential: Option<Option<SecretRef>>,
@@ -85,6 +87,8 @@ pub enum Refusal {
     TierTooLow { kind: BackendKind, tier: Tier, min: Tier },
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,8 +163,13 @@ fn settle(
 impl Change {
     /// A new kind of backend brings its own default tier; the same kind keeps the agent's.
     fn settle(self, agent: &Agent, now: Timestamp) -> Result<Settled, Refusal> {
-        let backend = self.backend.unwrap_or_else(|| agent.backend.clone());
-        let kept = (backend.kind() == agent.backend.kind()).then_some(agent.tier);
+        let kind = self.kind.unwrap_or(agent.backend.kind());
+        let kept = (kind == agent.backend.kind()).then_some(agent.tier);
+        let settings = match kept {
+            Some(_) => self.settings.over(agent.backend.settings()),
+            None => self.settings,
+        };
+        let backend = Backend::parse(kind, settings)?;
         let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
         settle(backend, self.tier.or(kept), credential, now)
     }
@@ -231,7 +240,6 @@ impl TryFrom<String> for AgentName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Settings;
 
     fn name() -> AgentName {
         "ada".parse().unwrap()
@@ -261,7 +269,8 @@ mod tests {
 
     fn change(kind: Option<BackendKind>, tier: Option<u8>) -> Command {
         let tier = tier.map(|number| Tier::try_from(number).unwrap());
-        Command::Change(Change { backend: kind.map(backend), tier, credential: None })
+        let settings = kind.map(|kind| backend(kind).settings()).unwrap_or_default();
+        Command::Change(Change { kind, settings, tier, credential: None })
     }
 
     /// A story: command, and what the agent is after it ("kind tier registered changed"), or why not.

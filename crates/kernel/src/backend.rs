@@ -65,6 +65,24 @@ pub struct Settings {
     pub argv: Vec<String>,
 }
 
+impl Settings {
+    /// These settings, and those of `base` where none is given. A url and a command line stand for
+    /// each other, so giving one drops the other of `base`.
+    pub fn over(self, base: Settings) -> Settings {
+        let reaches_elsewhere = self.url.is_some() || !self.argv.is_empty();
+        let (base_url, base_argv) = match reaches_elsewhere {
+            true => (None, Vec::new()),
+            false => (base.url, base.argv),
+        };
+        Settings {
+            url: self.url.or(base_url),
+            model: self.model.or(base.model),
+            remote_id: self.remote_id.or(base.remote_id),
+            argv: if self.argv.is_empty() { base_argv } else { self.argv },
+        }
+    }
+}
+
 /// Why settings do not make a backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {

@@ -1,15 +1,16 @@
 //! All derived state, as a fold over events: what `ledger rebuild` makes and what the stored tables
 //! must equal. No rule lives here; each noun's `apply` says what an event does to its state.
 //!
-//! Invariant: a row's version is the number of events about it. A removed thing keeps its row
+//! Invariant: a row's version is the number of events that changed it. A removed thing keeps its row
 //! without a state, so that a version is never given twice for one id.
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::agent::{self, Agent};
 use crate::event::{Body, Noun};
+use crate::watch::{self, Identity};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
@@ -26,6 +27,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Agent(Agent),
+    Watch(Identity),
 }
 
 /// A number that many writers share, changed by deltas and never by version.
@@ -36,14 +38,40 @@ pub enum Counter {
 
 impl Tables {
     pub fn apply(&mut self, body: &Body) {
-        if let Body::Agent(name, event) = body {
-            let row = self.rows.entry((Noun::Agent, name.to_string())).or_default();
-            let agent = row.state.take().map(|State::Agent(agent)| agent);
-            row.state = agent::apply(name, agent, event).map(State::Agent);
-            row.version += 1;
+        if let Some((noun, id)) = subject(body) {
+            self.rows.entry((noun, id.to_owned())).or_default().apply(body);
         }
         if let Some((counter, add)) = delta(body) {
             *self.counters.entry(counter).or_default() += add;
+        }
+    }
+}
+
+impl Row {
+    /// The row after an event about it.
+    pub fn apply(&mut self, body: &Body) {
+        self.version += 1;
+        self.state = match (body, self.state.take()) {
+            (Body::Agent(name, event), Some(State::Agent(agent))) => {
+                agent::apply(name, Some(agent), event).map(State::Agent)
+            }
+            (Body::Agent(name, event), _) => agent::apply(name, None, event).map(State::Agent),
+            (Body::Watch(instance, event), Some(State::Watch(identity))) => {
+                watch::apply(instance, Some(identity), event).map(State::Watch)
+            }
+            (Body::Watch(instance, event), _) => {
+                watch::apply(instance, None, event).map(State::Watch)
+            }
+        };
+    }
+}
+
+/// The row that an event is about, if it changes one.
+pub fn subject(body: &Body) -> Option<(Noun, &str)> {
+    match body {
+        Body::Agent(name, _) => Some((Noun::Agent, name.as_str())),
+        Body::Watch(instance, event) => {
+            watch::is_about_identity(event).then_some((Noun::Watch, instance.as_str()))
         }
     }
 }
@@ -77,6 +105,16 @@ impl Serialize for State {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self {
             State::Agent(agent) => agent.serialize(out),
+            State::Watch(identity) => identity.serialize(out),
+        }
+    }
+}
+
+impl State {
+    pub fn decode<'de, D: Deserializer<'de>>(noun: Noun, body: D) -> Result<State, D::Error> {
+        match noun {
+            Noun::Agent => Agent::deserialize(body).map(State::Agent),
+            Noun::Watch => Identity::deserialize(body).map(State::Watch),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What the watch writes about itself: the first line of the log, starts and stops, heartbeats that
-//! make silence visible, and what was done to the log. These events are a record; no table is
-//! derived from them.
+//! make silence visible, and what was done to the log. Only who signs it is derived from these events.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,15 @@ pub enum Event {
     Exported(Exported),
     Rebuilt(Rebuilt),
     KeyReplaced(KeyReplaced),
+}
+
+/// Who signs this log. The one row of its noun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    pub instance: String,
+    /// The public half of the key that signs checkpoints now.
+    pub key: String,
 }
 
 /// The first entry of every log.
@@ -74,4 +82,20 @@ pub struct Rebuilt {
 pub struct KeyReplaced {
     pub old: String,
     pub new: String,
+}
+
+/// Whether an event changes the identity.
+pub fn is_about_identity(event: &Event) -> bool {
+    matches!(event, Event::Genesis(_) | Event::KeyReplaced(_))
+}
+
+/// The identity after an event.
+pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Option<Identity> {
+    let key = match event {
+        Event::Genesis(genesis) => &genesis.key,
+        Event::KeyReplaced(replaced) => &replaced.new,
+        Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
+        Event::Exported(_) | Event::Rebuilt(_) => return identity,
+    };
+    Some(Identity { instance: instance.to_owned(), key: key.clone() })
 }

@@ -1,0 +1,43 @@
+//! How things stand.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusAsk {}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub watch: Watch,
+    pub log: Log,
+    pub agents: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// Whether a daemon keeps the watch.
+    pub kept: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    pub version: String,
+    pub data: String,
+    pub posture: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    pub instance: String,
+    /// The public key that verifies this log; keep a copy elsewhere.
+    pub key: String,
+    pub entries: u64,
+    pub head: String,
+    /// Entries covered by the newest signed checkpoint.
+    pub checkpoint: u64,
+    /// Why nothing is written any more, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// What the background check of log and tables has found so far.
+    pub check: String,
+}

@@ -1,0 +1,35 @@
+//! Frames on the daemon's socket: one JSON document per line, a hello from each side first, then
+//! one call at a time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Answer, Error, Progress, Request};
+
+/// Both ends must speak the same one.
+pub const PROTOCOL: u32 = 1;
+/// Longest line, either way.
+pub const FRAME_BYTES_MAX: usize = 4 << 20;
+
+/// The first line of each side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub version: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    pub request: Request,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// Any number of `progress`, then one of the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Progress(Progress),
+    Answer(Answer),
+    Error(Error),
+}

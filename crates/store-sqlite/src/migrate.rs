@@ -1,0 +1,139 @@
+//! Brings a database to the newest schema, step by step. A step that was applied is remembered with
+//! the hash of its text, so a step that was edited after its release is noticed on both sides.
+
+use rusqlite::{Connection, OptionalExtension};
+use store::Error;
+
+use crate::error::meaning;
+
+struct Step {
+    sql: &'static str,
+    sha256: &'static str,
+}
+
+/// Append only. A released step is never edited: its hash is pinned here.
+const STEPS: &[Step] = &[Step {
+    sql: include_str!("../migrations/0001_keel.sql"),
+    sha256: "1c099ba3d668de74b33680c23eecccf093e802ea07cdf1498a5b2a3766a90c09",
+}];
+
+/// Marks the file as ours: "MWch".
+const APPLICATION_ID: i32 = 0x4d57_6368;
+
+/// Applies what is missing, in one transaction.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    check_owner(connection)?;
+    let transaction = connection.transaction().map_err(meaning)?;
+    let applied = applied(&transaction)?;
+    for (index, step) in STEPS.iter().enumerate().skip(applied) {
+        transaction.execute_batch(step.sql).map_err(meaning)?;
+        transaction
+            .execute(
+                "INSERT INTO migration (step, sha256) VALUES (?1, ?2)",
+                (index + 1, step.sha256),
+            )
+            .map_err(meaning)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(meaning)?;
+    transaction.commit().map_err(meaning)
+}
+
+/// Refuses a database that this program cannot read as it is.
+pub(crate) fn check(connection: &Connection) -> Result<(), Error> {
+    check_owner(connection)?;
+    match applied(connection)? {
+        steps if steps == STEPS.len() => Ok(()),
+        _ => Err(Error::Failed(
+            "the data has an older format; `midwatch up` brings it up to date".into(),
+        )),
+    }
+}
+
+fn check_owner(connection: &Connection) -> Result<(), Error> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let is_ours = pragma("application_id").map_err(meaning)? == i64::from(APPLICATION_ID);
+    let is_new = pragma("schema_version").map_err(meaning)? == 0;
+    match is_ours || is_new {
+        true => Ok(()),
+        false => Err(Error::Failed("the database belongs to another program".into())),
+    }
+}
+
+/// How many steps were applied, after checking that they are the ones known here.
+fn applied(connection: &Connection) -> Result<usize, Error> {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'";
+    let exists = connection.query_row(sql, (), |_| Ok(())).optional().map_err(meaning)?;
+    if exists.is_none() {
+        if connection.is_readonly("main").map_err(meaning)? {
+            return Ok(0);
+        }
+        let sql = "CREATE TABLE migration (step INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT";
+        connection.execute_batch(sql).map_err(meaning)?;
+    }
+    let mut statement =
+        connection.prepare("SELECT sha256 FROM migration ORDER BY step").map_err(meaning)?;
+    let hashes = statement.query_map((), |row| row.get::<_, String>(0)).map_err(meaning)?;
+    let hashes = hashes.collect::<Result<Vec<_>, _>>().map_err(meaning)?;
+    for (index, (found, step)) in hashes.iter().zip(STEPS).enumerate() {
+        if found != step.sha256 {
+            let number = index + 1;
+            return Err(Error::Failed(format!(
+                "step {number} of the schema is not the one known here"
+            )));
+        }
+    }
+    match hashes.len() <= STEPS.len() {
+        true => Ok(hashes.len()),
+        false => Err(Error::Newer { found: number(hashes.len()), known: number(STEPS.len()) }),
+    }
+}
+
+fn number(steps: usize) -> u32 {
+    u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn released_steps_are_as_they_were() {
+        for (index, step) in STEPS.iter().enumerate() {
+            let digest = Sha256::digest(step.sql);
+            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, step.sha256, "step {}: add a new step instead", index + 1);
+        }
+    }
+
+    #[test]
+    fn a_migrated_database_is_migrated_again_without_change() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+        check(&connection).unwrap();
+    }
+
+    #[test]
+    fn a_newer_an_altered_and_a_foreign_database_are_refused() {
+        let altered = |sql: &str| {
+            let mut connection = Connection::open_in_memory().unwrap();
+            migrate(&mut connection).unwrap();
+            connection.execute_batch(sql).unwrap();
+            migrate(&mut connection).unwrap_err().to_string()
+        };
+        assert_eq!(
+            altered("INSERT INTO migration VALUES (2, 'later')"),
+            "the data has format 2, this program knows formats up to 1"
+        );
+        assert_eq!(
+            altered("UPDATE migration SET sha256 = 'x'"),
+            "the store failed: step 1 of the schema is not the one known here"
+        );
+        assert_eq!(
+            altered("PRAGMA application_id = 7"),
+            "the store failed: the database belongs to another program"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading: a small pool of read-only connections, and the queries that run on them.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ledger::{Chain, Fields, Hash, PrivateRef};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
+use store::{Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
+
+use crate::error::meaning;
+use crate::open;
+
+/// Connections kept for the next reader; more are opened when more read at once.
+const IDLE_READERS_MAX: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf) -> Readers {
+        Readers { path, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let idle = self.idle().pop();
+        let connection = idle.map_or_else(|| open::reader(&self.path), Ok)?;
+        let answer = query(&connection);
+        let mut idle = self.idle();
+        if idle.len() < IDLE_READERS_MAX {
+            idle.push(connection);
+        }
+        answer
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn load(connection: &Connection, noun: &str, id: &str) -> Result<Row, Error> {
+    let sql = "SELECT version, body FROM item WHERE noun = ?1 AND id = ?2";
+    let row = |row: &SqlRow<'_>| Ok(Row { version: row.get(0)?, body: row.get(1)? });
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    let found = statement.query_row((noun, id), row).optional().map_err(meaning)?;
+    Ok(found.unwrap_or_default())
+}
+
+pub(crate) fn list(
+    connection: &Connection,
+    noun: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let sql = "SELECT noun, id, version, body FROM item
+               WHERE noun = ?1 AND ?2 < id AND body IS NOT NULL ORDER BY id LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    let items = statement.query_map((noun, after, limit), item).map_err(meaning)?;
+    items.collect::<Result<_, _>>().map_err(meaning)
+}
+
+pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error> {
+    let sql = "SELECT value FROM counter WHERE name = ?1";
+    let found = connection.query_row(sql, [name], |row| row.get(0)).optional();
+    Ok(found.map_err(meaning)?.unwrap_or_default())
+}
+
+pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<(Hash, Vec<u8>)>, Error> {
+    let sql = "SELECT request_hash, body FROM answer WHERE key = ?1";
+    let found = connection.query_row(sql, [key], |row| Ok((hash(row, 0)?, row.get(1)?)));
+    found.optional().map_err(meaning)
+}
+
+/// One page of the log, seen at one moment. Most entries have no private part, and then the table of
+/// those is not looked at.
+pub(crate) fn entries(connection: &Connection, after: u64, limit: usize) -> Result<Page, Error> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let limit = i64::try_from(limit.min(PAGE_ENTRIES_MAX)).unwrap_or(i64::MAX);
+    let moment = connection.unchecked_transaction().map_err(meaning)?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM entry_private WHERE ?1 < seq AND seq <= ?2)";
+    let mut statement = moment.prepare_cached(sql).map_err(meaning)?;
+    let range = (after, after.saturating_add(limit));
+    let sql = match statement.query_row(range, |row| row.get(0)).map_err(meaning)? {
+        false => {
+            "SELECT seq, ts_us, kind, version, actor, role, cause, noun, noun_id, facts, hash
+             FROM entry WHERE ?1 < seq ORDER BY seq LIMIT ?2"
+        }
+        true => {
+            "SELECT seq, ts_us, kind, version, actor, role, cause, noun, noun_id, facts, entry.hash,
+                    salt, body, entry_private.hash
+             FROM entry LEFT JOIN entry_private USING (seq) WHERE ?1 < seq ORDER BY seq LIMIT ?2"
+        }
+    };
+    let mut statement = moment.prepare_cached(sql).map_err(meaning)?;
+    let has_private = 11 < statement.column_count();
+    let mut rows = statement.query((after, limit)).map_err(meaning)?;
+    let mut page = Page::default();
+    while let Some(row) = rows.next().map_err(meaning)? {
+        page.push(&fields(row, has_private).map_err(meaning)?);
+        if page.is_full() {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+fn fields<'a>(row: &'a SqlRow<'_>, has_private: bool) -> Result<Fields<'a>, rusqlite::Error> {
+    Ok(Fields {
+        seq: row.get(0)?,
+        ts_us: row.get(1)?,
+        kind: row.get_ref(2)?.as_str()?,
+        version: row.get(3)?,
+        actor: row.get_ref(4)?.as_str()?,
+        role: row.get_ref(5)?.as_str()?,
+        cause: row.get_ref(6)?.as_str()?,
+        noun: row.get_ref(7)?.as_str()?,
+        noun_id: row.get_ref(8)?.as_str()?,
+        facts: row.get_ref(9)?.as_blob()?,
+        private: if has_private { private(row)? } else { PrivateRef::None },
+        hash: hash(row, 10)?,
+    })
+}
+
+fn private<'a>(row: &'a SqlRow<'_>) -> Result<PrivateRef<'a>, rusqlite::Error> {
+    if row.get_ref(13)? != ValueRef::Null {
+        return Ok(PrivateRef::Redacted { hash: hash(row, 13)? });
+    }
+    Ok(match row.get::<_, Option<[u8; 16]>>(11)? {
+        Some(salt) => PrivateRef::Present { salt, bytes: row.get_ref(12)?.as_blob()? },
+        None => PrivateRef::None,
+    })
+}
+
+fn hash(row: &SqlRow<'_>, column: usize) -> Result<Hash, rusqlite::Error> {
+    row.get::<_, [u8; 32]>(column).map(Hash::from_bytes)
+}
+
+fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
+    Ok(Item { noun: row.get(0)?, id: row.get(1)?, version: row.get(2)?, body: row.get(3)? })
+}
+
+/// The chain at the newest checkpoint is kept apart from the notes; both are written together.
+pub(crate) fn last_checkpoint(connection: &Connection) -> Result<Option<Checkpoint>, Error> {
+    let sql = "SELECT chain, note FROM resume, checkpoint ORDER BY size DESC LIMIT 1";
+    let found = connection.query_row(sql, (), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)));
+    let Some((chain, note)) = found.optional().map_err(meaning)? else { return Ok(None) };
+    let unreadable = |_| Error::Damaged("the place of the newest checkpoint is unreadable".into());
+    Ok(Some(Checkpoint { chain: Chain::decode(&chain).map_err(unreadable)?, note }))
+}
+
+pub(crate) fn checkpoint_notes(
+    connection: &Connection,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, String)>, Error> {
+    let sql = "SELECT size, note FROM checkpoint WHERE ?1 < size ORDER BY size LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    let notes = statement.query_map((after, limit), |row| Ok((row.get(0)?, row.get(1)?)));
+    notes.map_err(meaning)?.collect::<Result<_, _>>().map_err(meaning)
+}
+
+pub(crate) fn derived(connection: &Connection) -> Result<Derived, Error> {
+    let moment = connection.unchecked_transaction().map_err(meaning)?;
+    let through = moment.query_row("SELECT coalesce(max(seq), 0) FROM entry", (), |row| row.get(0));
+    let mut statement = moment
+        .prepare("SELECT noun, id, version, body FROM item ORDER BY noun, id")
+        .map_err(meaning)?;
+    let items = statement.query_map((), item).map_err(meaning)?.collect::<Result<_, _>>();
+    let mut statement = moment
+        .prepare("SELECT name, value FROM counter WHERE value <> 0 ORDER BY name")
+        .map_err(meaning)?;
+    let counters =
+        statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).map_err(meaning)?;
+    Ok(Derived {
+        through: through.map_err(meaning)?,
+        items: items.map_err(meaning)?,
+        counters: counters.collect::<Result<_, _>>().map_err(meaning)?,
+    })
+}
+
+/// Reads the whole file, so it is for a quiet moment.
+pub(crate) fn check_files(connection: &Connection) -> Result<(), Error> {
+    let sql = "PRAGMA quick_check(1)";
+    match connection.query_row(sql, (), |row| row.get::<_, String>(0)).map_err(meaning)? {
+        found if found == "ok" => Ok(()),
+        found => Err(Error::Damaged(found)),
+    }
+}

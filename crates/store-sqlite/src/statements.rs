@@ -1,0 +1,201 @@
+//! The writer's statements: each part of a commit as guarded SQL.
+//!
+//! A guard is part of the statement that writes ("where the version is still the expected one"), so
+//! there is nothing between looking and writing.
+
+use ledger::{Chain, Draft, Fields, PrivateRef};
+use rusqlite::{Connection, Error, Statement};
+use store::{Answer, Checkpoint, Commit, Delta, Derived, Outcome, Receipt, Write};
+
+pub(crate) struct Statements<'c> {
+    connection: &'c Connection,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    rollback: Statement<'c>,
+    savepoint: Statement<'c>,
+    undo: Statement<'c>,
+    insert_entry: Statement<'c>,
+    insert_private: Statement<'c>,
+    insert_item: Statement<'c>,
+    update_item: Statement<'c>,
+    add_to_counter: Statement<'c>,
+    start_counter: Statement<'c>,
+    insert_answer: Statement<'c>,
+    find_answer: Statement<'c>,
+}
+
+impl<'c> Statements<'c> {
+    pub(crate) fn prepare(connection: &'c Connection) -> Result<Statements<'c>, Error> {
+        let sql = |text| connection.prepare(text);
+        Ok(Statements {
+            connection,
+            begin: sql("BEGIN IMMEDIATE")?,
+            commit: sql("COMMIT")?,
+            rollback: sql("ROLLBACK")?,
+            savepoint: sql("SAVEPOINT one_of_many")?,
+            undo: sql("ROLLBACK TO one_of_many")?,
+            insert_entry: sql("INSERT INTO entry VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?,
+            insert_private: sql("INSERT INTO entry_private VALUES (?1, ?2, ?3, ?4)")?,
+            insert_item: sql("INSERT INTO item VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?,
+            update_item: sql("UPDATE item SET version = ?3, body = ?4
+                              WHERE noun = ?1 AND id = ?2 AND version = ?5")?,
+            add_to_counter: sql("UPDATE counter SET value = value + ?2
+                                 WHERE name = ?1 AND value + ?2 BETWEEN 0 AND ?3")?,
+            start_counter: sql("INSERT INTO counter SELECT ?1, ?2 WHERE ?2 BETWEEN 0 AND ?3
+                                ON CONFLICT DO NOTHING")?,
+            insert_answer: sql(
+                "INSERT INTO answer VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+            )?,
+            find_answer: sql("SELECT request_hash, body FROM answer WHERE key = ?1")?,
+        })
+    }
+
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+        self.begin.execute(()).map(drop)
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        self.commit.execute(()).map(drop)
+    }
+
+    /// Ends a transaction, unless SQLite has ended it by itself.
+    pub(crate) fn rollback(&mut self) {
+        if !self.connection.is_autocommit() {
+            // Nothing can be done about a failure, and the next `begin` would report it.
+            let _ = self.rollback.execute(());
+        }
+    }
+
+    /// Writes one commit of several into the open transaction. A refusal leaves nothing of it.
+    pub(crate) fn write(&mut self, chain: &mut Chain, commit: &Commit) -> Result<Outcome, Error> {
+        let parts =
+            commit.writes.len() + commit.deltas.len() + usize::from(commit.answer.is_some());
+        let is_one_statement = parts <= 1;
+        if !is_one_statement {
+            self.savepoint.execute(())?;
+        }
+        if let Some(refusal) = self.write_guarded(chain, commit)? {
+            if !is_one_statement {
+                self.undo.execute(())?;
+            }
+            return Ok(refusal);
+        }
+        let first = chain.size() + 1;
+        for draft in &commit.drafts {
+            self.append(chain, draft)?;
+        }
+        Ok(Outcome::Committed(Receipt { first, last: chain.size() }))
+    }
+
+    fn write_guarded(&mut self, chain: &Chain, commit: &Commit) -> Result<Option<Outcome>, Error> {
+        if let Some(derived) = &commit.replace {
+            if derived.through != chain.size() {
+                return Ok(Some(Outcome::Moved { head: chain.size() }));
+            }
+            self.replace(derived)?;
+        }
+        if let Some(answer) = &commit.answer
+            && let Some(refusal) = self.keep_answer(answer)?
+        {
+            return Ok(Some(refusal));
+        }
+        for write in &commit.writes {
+            if !self.write_item(write)? {
+                return Ok(Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() }));
+            }
+        }
+        for delta in &commit.deltas {
+            if !self.add(delta)? {
+                return Ok(Some(Outcome::OverLimit { counter: delta.counter }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn write_item(&mut self, write: &Write) -> Result<bool, Error> {
+        let Write { noun, id, expected, version, body } = write;
+        let changed = match expected {
+            0 => self.insert_item.execute((noun, id, version, body))?,
+            _ => self.update_item.execute((noun, id, version, body, expected))?,
+        };
+        Ok(changed == 1)
+    }
+
+    fn add(&mut self, delta: &Delta) -> Result<bool, Error> {
+        let values = (delta.counter, delta.add, delta.max);
+        Ok(self.add_to_counter.execute(values)? == 1 || self.start_counter.execute(values)? == 1)
+    }
+
+    fn keep_answer(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
+        let hash = answer.request_hash;
+        let values = (&answer.key, hash.as_bytes(), &answer.body, answer.at_us);
+        if self.insert_answer.execute(values)? == 1 {
+            return Ok(None);
+        }
+        let earlier = |row: &rusqlite::Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
+        let (request, body) = self.find_answer.query_row([&answer.key], earlier)?;
+        Ok(Some(match &request == hash.as_bytes() {
+            true => Outcome::Answered(body),
+            false => Outcome::KeyTaken,
+        }))
+    }
+
+    fn append(&mut self, chain: &mut Chain, draft: &Draft) -> Result<(), Error> {
+        let sealed = chain.seal(draft);
+        self.insert(&draft.fields(sealed))
+    }
+
+    pub(crate) fn insert(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
+        self.insert_entry.execute((
+            fields.seq,
+            fields.ts_us,
+            fields.kind,
+            fields.version,
+            fields.actor,
+            fields.role,
+            fields.cause,
+            fields.noun,
+            fields.noun_id,
+            fields.facts,
+            fields.hash.as_bytes(),
+        ))?;
+        match fields.private {
+            PrivateRef::None => {}
+            PrivateRef::Present { salt, bytes } => {
+                let nothing = None::<&[u8]>;
+                self.insert_private.execute((fields.seq, salt, bytes, nothing))?;
+            }
+            PrivateRef::Redacted { hash } => {
+                let nothing = None::<&[u8]>;
+                self.insert_private.execute((fields.seq, nothing, nothing, hash.as_bytes()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, derived: &Derived) -> Result<(), Error> {
+        self.connection.execute_batch("DELETE FROM item; DELETE FROM counter")?;
+        for item in &derived.items {
+            self.insert_item.execute((&item.noun, &item.id, item.version, &item.body))?;
+        }
+        for (name, value) in &derived.counters {
+            self.start_counter.execute((name, value, i64::MAX))?;
+        }
+        Ok(())
+    }
+
+    /// A second checkpoint for a size is not kept; neither is its chain.
+    pub(crate) fn keep_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let sql = "INSERT INTO checkpoint VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        let values = (checkpoint.chain.size(), &checkpoint.note);
+        if self.connection.prepare_cached(sql)?.execute(values)? == 1 {
+            let sql = "INSERT OR REPLACE INTO resume VALUES (1, ?1)";
+            self.connection.prepare_cached(sql)?.execute([checkpoint.chain.encode()])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget_answers(&mut self, before_us: i64) -> Result<(), Error> {
+        self.connection.execute("DELETE FROM answer WHERE at_us < ?1", [before_us]).map(drop)
+    }
+}

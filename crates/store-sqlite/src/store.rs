@@ -1,0 +1,188 @@
+//! The store's front: jobs to the writer, queries to the readers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use ledger::{Chain, Hash};
+use rusqlite::Connection;
+use store::{Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+
+use crate::readers::{self, Readers};
+use crate::writer::{self, Job, Shared, Task};
+use crate::{migrate, open};
+
+/// Commits that wait for the writer before callers wait to hand theirs over.
+const QUEUE_JOBS_MAX: usize = 4_096;
+
+#[derive(Debug)]
+pub struct Sqlite {
+    readers: Arc<Readers>,
+    shared: Arc<Shared>,
+    /// `None` when the store was opened for reading only.
+    writer: Option<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sqlite {
+    /// Opens or creates the database and brings its schema up to date. The caller holds the lock on
+    /// its directory. A log with a fault in its tail is opened, but writes nothing.
+    pub fn open(path: &Path) -> Result<Sqlite, Error> {
+        let connection = open::writer(path)?;
+        let (chain, fault) = open::resume(&connection)?;
+        let shared = Arc::new(Shared::new(chain, fault));
+        let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
+        let thread = {
+            let shared = Arc::clone(&shared);
+            let writer = thread::Builder::new().name("store-writer".into());
+            let spawned = writer.spawn(move || writer::run(connection, shared, queue));
+            spawned.map_err(|error| Error::Failed(error.to_string()))?
+        };
+        Ok(Sqlite {
+            readers: Arc::new(Readers::new(path.to_owned())),
+            shared,
+            writer: Some(Writer { jobs: Some(jobs), thread: Some(thread) }),
+        })
+    }
+
+    /// Opens an existing database without the right to write; its owner may go on writing.
+    pub fn open_read_only(path: &Path) -> Result<Sqlite, Error> {
+        let connection = open::reader(path)?;
+        migrate::check(&connection)?;
+        let (chain, _) = open::resume(&connection)?;
+        let shared = Arc::new(Shared::new(chain, Some(Error::ReadOnly)));
+        Ok(Sqlite { readers: Arc::new(Readers::new(path.to_owned())), shared, writer: None })
+    }
+
+    async fn write(&self, task: Task) -> Result<Outcome, Error> {
+        let gone = || self.shared.stopped().unwrap_or(Error::Failed("the writer is gone".into()));
+        let jobs = self.writer.as_ref().and_then(|writer| writer.jobs.as_ref()).ok_or_else(gone)?;
+        let (reply, answer) = oneshot::channel();
+        jobs.send(Job { task, reply }).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// For a query of a few rows: it is shorter than a way to another thread and back.
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        query: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        ready(self.readers.read(query)).boxed()
+    }
+
+    /// For a query that may take long.
+    fn scan<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let readers = Arc::clone(&self.readers);
+        async move {
+            let answer = spawn_blocking(move || readers.read(query)).await;
+            answer.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+        }
+        .boxed()
+    }
+}
+
+/// Waits for the writer, so that nothing of this store touches the file afterwards.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // The thread never panics by its own code; if it did, its jobs were answered as gone.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
+        self.write(Task::Commit(commit)).boxed()
+    }
+
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+        self.read(|connection| readers::load(connection, noun, id))
+    }
+
+    fn list<'a>(
+        &'a self,
+        noun: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        self.read(|connection| readers::list(connection, noun, after, limit))
+    }
+
+    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+        self.read(|connection| readers::counter(connection, name))
+    }
+
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>> {
+        self.read(|connection| readers::answer(connection, key))
+    }
+
+    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::ForgetAnswers { before_us }).map(|done| done.map(drop)).boxed()
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
+        self.scan(move |connection| readers::entries(connection, after, limit))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
+        ready(Ok(self.shared.chain.borrow().clone())).boxed()
+    }
+
+    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()> {
+        let mut chains = self.shared.chain.subscribe();
+        async move {
+            // An error means that the store is gone: nothing will grow any more.
+            let _ = chains.wait_for(|chain| size < chain.size()).await;
+        }
+        .boxed()
+    }
+
+    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::KeepCheckpoint(checkpoint)).map(|done| done.map(drop)).boxed()
+    }
+
+    fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>> {
+        self.read(readers::last_checkpoint)
+    }
+
+    fn checkpoint_notes(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, String)>, Error>> {
+        self.scan(move |connection| readers::checkpoint_notes(connection, after, limit))
+    }
+
+    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>> {
+        self.scan(readers::derived)
+    }
+
+    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::AppendSealed(page)).map(|done| done.map(drop)).boxed()
+    }
+
+    fn check_files(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.scan(readers::check_files)
+    }
+
+    fn stop_writing(&self, reason: String) {
+        self.shared.stop(Error::Damaged(reason));
+    }
+
+    fn stopped_writing(&self) -> Option<Error> {
+        self.shared.stopped()
+    }
+}

@@ -1,0 +1,189 @@
+//! The one thread that writes: group commit.
+//!
+//! It waits for a job, takes all that came meanwhile, writes them in one transaction, and answers
+//! after the commit. When several writers are at work it waits a moment for those whose last commit
+//! it has just answered, a small part of what a commit takes; a lone writer never waits.
+//!
+//! Invariant: no answer before the commit; the published chain is what is on the disk.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ledger::Chain;
+use rusqlite::Connection;
+use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::error::meaning;
+use crate::statements::Statements;
+
+/// Commits in one transaction.
+const GROUP_COMMITS_MAX: usize = 4_096;
+/// How long to wait for writers that are on their way, as a part of the last commit's time …
+const PATIENCE_DIVISOR: u32 = 8;
+/// … and at most.
+const PATIENCE_MAX: Duration = Duration::from_millis(1);
+
+/// Something to write, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    pub(crate) reply: oneshot::Sender<Result<Outcome, Error>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Task {
+    Commit(Commit),
+    AppendSealed(Page),
+    KeepCheckpoint(Checkpoint),
+    ForgetAnswers { before_us: i64 },
+}
+
+/// What the writer shows to the rest of the store.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The end of the log, as it is on the disk.
+    pub(crate) chain: watch::Sender<Chain>,
+    stopped: Mutex<Option<Error>>,
+}
+
+struct Writer<'c> {
+    statements: Statements<'c>,
+    chain: Chain,
+    shared: Arc<Shared>,
+    /// Of the last group: how many commits it held, and how long it took.
+    last: (usize, Duration),
+}
+
+impl Shared {
+    pub(crate) fn new(chain: Chain, stopped: Option<Error>) -> Shared {
+        Shared { chain: watch::Sender::new(chain), stopped: Mutex::new(stopped) }
+    }
+
+    pub(crate) fn stopped(&self) -> Option<Error> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first reason stays.
+    pub(crate) fn stop(&self, reason: Error) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+    }
+}
+
+/// Runs until nobody can send a job any more, then leaves a tidy file.
+pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::Receiver<Job>) {
+    match Statements::prepare(&connection) {
+        Ok(statements) => {
+            let chain = shared.chain.borrow().clone();
+            let mut writer = Writer { statements, chain, shared, last: (1, Duration::ZERO) };
+            while let Some(job) = jobs.blocking_recv() {
+                let group = writer.gather(job, &mut jobs);
+                writer.write(group);
+            }
+        }
+        Err(error) => shared.stop(meaning(error)),
+    }
+    // Best effort: what stays in the write-ahead log is found again at the next opening.
+    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+impl Writer<'_> {
+    #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other writers")]
+    fn gather(&self, first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
+        let (expected, commit_time) = self.last;
+        let patience = (commit_time / PATIENCE_DIVISOR).min(PATIENCE_MAX);
+        let started = Instant::now();
+        let mut group = vec![first];
+        loop {
+            while group.len() < GROUP_COMMITS_MAX
+                && let Ok(job) = jobs.try_recv()
+            {
+                group.push(job);
+            }
+            if expected <= group.len() || patience <= started.elapsed() {
+                return group;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Writes a group and answers every one of it, after the commit.
+    #[expect(clippy::disallowed_methods, reason = "measures how long a commit takes")]
+    fn write(&mut self, group: Vec<Job>) {
+        let started = Instant::now();
+        let size = group.len();
+        // An answer that nobody waits for any more is not an error.
+        match self.try_write(&group) {
+            Ok(answers) => {
+                for (job, answer) in group.into_iter().zip(answers) {
+                    let _ = job.reply.send(answer);
+                }
+            }
+            Err(error) => {
+                for job in group {
+                    let _ = job.reply.send(Err(error.clone()));
+                }
+            }
+        }
+        self.last = (size, started.elapsed());
+    }
+
+    fn try_write(&mut self, group: &[Job]) -> Result<Vec<Result<Outcome, Error>>, Error> {
+        if let Some(reason) = self.shared.stopped() {
+            return Err(reason);
+        }
+        let before = self.chain.clone();
+        match self.transaction(group) {
+            Ok(answers) => {
+                self.shared.chain.send_replace(self.chain.clone());
+                Ok(answers)
+            }
+            Err(error) => {
+                self.statements.rollback();
+                self.chain = before;
+                let error = meaning(error);
+                if matches!(error, Error::Stopped(_) | Error::Damaged(_)) {
+                    self.shared.stop(error.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The answers hold only once this has returned.
+    fn transaction(
+        &mut self,
+        group: &[Job],
+    ) -> Result<Vec<Result<Outcome, Error>>, rusqlite::Error> {
+        self.statements.begin()?;
+        let mut answers = Vec::with_capacity(group.len());
+        for job in group {
+            answers.push(self.task(&job.task)?);
+        }
+        self.statements.commit()?;
+        Ok(answers)
+    }
+
+    fn task(&mut self, task: &Task) -> Result<Result<Outcome, Error>, rusqlite::Error> {
+        let first = self.chain.size() + 1;
+        match task {
+            Task::Commit(commit) => return self.statements.write(&mut self.chain, commit).map(Ok),
+            Task::AppendSealed(page) => {
+                let mut longer = self.chain.clone();
+                for fields in page.iter() {
+                    if let Err(fault) = longer.check(&fields) {
+                        return Ok(Err(Error::Damaged(fault.to_string())));
+                    }
+                }
+                for fields in page.iter() {
+                    self.statements.insert(&fields)?;
+                }
+                self.chain = longer;
+            }
+            Task::KeepCheckpoint(checkpoint) => self.statements.keep_checkpoint(checkpoint)?,
+            Task::ForgetAnswers { before_us } => self.statements.forget_answers(*before_us)?,
+        }
+        Ok(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() })))
+    }
+}

@@ -1,0 +1,269 @@
+//! A store in memory: for simulations, and as the plainest reading of what the port asks for.
+//!
+//! Nothing survives the process. Everything happens under one lock, which no await crosses.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use ledger::{Chain, Draft, Entry, Fault, Hash};
+use tokio::sync::watch;
+
+use crate::commit::{Answer, Commit, Derived, Item, Outcome, Receipt};
+use crate::page::Page;
+use crate::port::{Checkpoint, Error, Row, Store};
+
+#[derive(Debug)]
+pub struct Memory {
+    inner: Mutex<Inner>,
+    size: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    chain: Chain,
+    entries: Vec<Entry>,
+    items: BTreeMap<(String, String), Row>,
+    counters: BTreeMap<String, i64>,
+    answers: BTreeMap<String, Answer>,
+    checkpoints: BTreeMap<u64, Checkpoint>,
+    stopped: Option<Error>,
+}
+
+impl Memory {
+    pub fn new() -> Memory {
+        let inner = Inner {
+            chain: Chain::empty(),
+            entries: Vec::new(),
+            items: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            stopped: None,
+        };
+        Memory { inner: Mutex::new(inner), size: watch::Sender::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory::new()
+    }
+}
+
+impl Inner {
+    fn commit(&mut self, commit: Commit) -> Result<Outcome, Error> {
+        if let Some(stopped) = &self.stopped {
+            return Err(stopped.clone());
+        }
+        if let Some(refused) = self.refusal(&commit) {
+            return Ok(refused);
+        }
+        if let Some(derived) = commit.replace {
+            self.replace(derived);
+        }
+        for write in commit.writes {
+            let row = Row { version: write.version, body: write.body };
+            self.items.insert((write.noun.to_owned(), write.id), row);
+        }
+        for delta in commit.deltas {
+            *self.counters.entry(delta.counter.to_owned()).or_default() += delta.add;
+        }
+        if let Some(answer) = commit.answer {
+            self.answers.insert(answer.key.clone(), answer);
+        }
+        let first = self.chain.size() + 1;
+        for draft in &commit.drafts {
+            self.append(draft);
+        }
+        Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))
+    }
+
+    /// The first reason why a commit cannot be.
+    fn refusal(&self, commit: &Commit) -> Option<Outcome> {
+        if let Some(answer) = &commit.answer
+            && let Some(earlier) = self.answers.get(&answer.key)
+        {
+            return Some(match earlier.request_hash == answer.request_hash {
+                true => Outcome::Answered(earlier.body.clone()),
+                false => Outcome::KeyTaken,
+            });
+        }
+        if let Some(derived) = &commit.replace
+            && derived.through != self.chain.size()
+        {
+            return Some(Outcome::Moved { head: self.chain.size() });
+        }
+        for write in &commit.writes {
+            let row = self.items.get(&(write.noun.to_owned(), write.id.clone()));
+            if row.map_or(0, |row| row.version) != write.expected {
+                return Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() });
+            }
+        }
+        for delta in &commit.deltas {
+            let value = self.counters.get(delta.counter).copied().unwrap_or_default();
+            if !(0..=delta.max).contains(&(value + delta.add)) {
+                return Some(Outcome::OverLimit { counter: delta.counter });
+            }
+        }
+        None
+    }
+
+    fn append(&mut self, draft: &Draft) {
+        let sealed = self.chain.seal(draft);
+        self.entries.push(draft.fields(sealed).to_owned());
+    }
+
+    fn append_sealed(&mut self, page: &Page) -> Result<(), Fault> {
+        let mut chain = self.chain.clone();
+        for fields in page.iter() {
+            chain.check(&fields)?;
+        }
+        self.chain = chain;
+        self.entries.extend(page.iter().map(|fields| fields.to_owned()));
+        Ok(())
+    }
+
+    fn replace(&mut self, derived: Derived) {
+        let row =
+            |item: Item| ((item.noun, item.id), Row { version: item.version, body: item.body });
+        self.items = derived.items.into_iter().map(row).collect();
+        self.counters = derived.counters.into_iter().collect();
+    }
+
+    fn derived(&self) -> Derived {
+        let item = |((noun, id), row): (&(String, String), &Row)| Item {
+            noun: noun.clone(),
+            id: id.clone(),
+            version: row.version,
+            body: row.body.clone(),
+        };
+        let counters = self.counters.iter().filter(|(_, value)| **value != 0);
+        Derived {
+            through: self.chain.size(),
+            items: self.items.iter().map(item).collect(),
+            counters: counters.map(|(name, value)| (name.clone(), *value)).collect(),
+        }
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> Page {
+        let mut page = Page::default();
+        let skip = usize::try_from(after).unwrap_or(usize::MAX);
+        for entry in self.entries.iter().skip(skip).take(limit) {
+            if page.is_full() {
+                break;
+            }
+            page.push(&entry.fields());
+        }
+        page
+    }
+}
+
+fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, Error>> {
+    ready(Ok(value)).boxed()
+}
+
+impl Store for Memory {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
+        let mut inner = self.lock();
+        let outcome = inner.commit(commit);
+        self.size.send_replace(inner.chain.size());
+        ready(outcome).boxed()
+    }
+
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+        let key = (noun.to_owned(), id.to_owned());
+        done(self.lock().items.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn list<'a>(
+        &'a self,
+        noun: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        let derived = self.lock().derived();
+        let wanted =
+            |item: &Item| item.noun == noun && after < item.id.as_str() && item.body.is_some();
+        done(derived.items.into_iter().filter(wanted).take(limit).collect())
+    }
+
+    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+        done(self.lock().counters.get(name).copied().unwrap_or_default())
+    }
+
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>> {
+        let inner = self.lock();
+        let answer = inner.answers.get(key);
+        done(answer.map(|answer| (answer.request_hash, answer.body.clone())))
+    }
+
+    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.lock().answers.retain(|_, answer| before_us <= answer.at_us);
+        done(())
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
+        done(self.lock().entries(after, limit))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
+        done(self.lock().chain.clone())
+    }
+
+    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()> {
+        let mut sizes = self.size.subscribe();
+        async move {
+            // An error means that the store is gone: nothing will grow any more.
+            let _ = sizes.wait_for(|now| size < *now).await;
+        }
+        .boxed()
+    }
+
+    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
+        let size = checkpoint.chain.size();
+        self.lock().checkpoints.entry(size).or_insert(checkpoint);
+        done(())
+    }
+
+    fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>> {
+        done(self.lock().checkpoints.last_key_value().map(|(_, last)| last.clone()))
+    }
+
+    fn checkpoint_notes(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, String)>, Error>> {
+        let inner = self.lock();
+        let later = inner.checkpoints.range(after.saturating_add(1)..).take(limit);
+        done(later.map(|(size, checkpoint)| (*size, checkpoint.note.clone())).collect())
+    }
+
+    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>> {
+        done(self.lock().derived())
+    }
+
+    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
+        let mut inner = self.lock();
+        let outcome = inner.append_sealed(&page);
+        self.size.send_replace(inner.chain.size());
+        ready(outcome.map_err(|fault| Error::Damaged(fault.to_string()))).boxed()
+    }
+
+    fn check_files(&self) -> BoxFuture<'_, Result<(), Error>> {
+        done(())
+    }
+
+    fn stop_writing(&self, reason: String) {
+        self.lock().stopped = Some(Error::Damaged(reason));
+    }
+
+    fn stopped_writing(&self) -> Option<Error> {
+        self.lock().stopped.clone()
+    }
+}

@@ -1,0 +1,106 @@
+//! The trait that a store implements.
+
+use std::fmt::Debug;
+
+use futures::future::BoxFuture;
+use ledger::{Chain, Hash};
+
+use crate::commit::{Commit, Derived, Item, Outcome};
+use crate::page::Page;
+
+/// A row of the generic table, or its absence: version 0 and no body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub version: u64,
+    pub body: Option<Vec<u8>>,
+}
+
+/// A signed statement of how long the log is and what its root is, with the chain at that place, so
+/// that a start need only read what came after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    pub chain: Chain,
+    pub note: String,
+}
+
+/// Why a store could not do its work. The message is for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing was written; the same commit may succeed when there is room.
+    #[error("there is no room left on the disk")]
+    Full,
+    #[error("the data directory cannot be written")]
+    ReadOnly,
+    /// Nothing is written any more; what is readable stays readable.
+    #[error("the log is damaged: {0}")]
+    Damaged(String),
+    /// It is not known what reached the disk. The process must end; a restart finds out.
+    #[error("the disk failed to keep what was written: {0}")]
+    Stopped(String),
+    #[error("the data has format {found}, this program knows formats up to {known}")]
+    Newer { found: u32, known: u32 },
+    #[error("the store failed: {0}")]
+    Failed(String),
+}
+
+/// A store. Cheap to share behind an `Arc`; every method may be called from many tasks at once.
+pub trait Store: Debug + Send + Sync + 'static {
+    /// Commits all of it or nothing, and answers only when it is durable. A conflict is an answer
+    /// for this commit alone, whatever others are written in the same transaction.
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>>;
+
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>>;
+
+    /// Rows of a noun that have a body, by id, beginning after `after`.
+    fn list<'a>(
+        &'a self,
+        noun: &'a str,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+
+    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>>;
+
+    /// The request and the answer kept under a key.
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>>;
+
+    /// Drops answers given before an instant.
+    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// The committed entries after a sequence number, in order, without a gap. Bounded by `limit`,
+    /// [`crate::PAGE_ENTRIES_MAX`] and [`crate::PAGE_BYTES_MAX`]; empty only at the end.
+    fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>>;
+
+    /// The end of the committed log.
+    fn head(&self) -> BoxFuture<'_, Result<Chain, Error>>;
+
+    /// Returns when the log is longer than `size`, or when the store is closed.
+    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()>;
+
+    /// Keeps a checkpoint. A second one for the same size is not kept.
+    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>>;
+
+    fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>>;
+
+    /// The notes of checkpoints with a size above `after`, by size.
+    fn checkpoint_notes(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(u64, String)>, Error>>;
+
+    /// All derived tables and the entry they belong to, seen at one moment.
+    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>>;
+
+    /// Appends entries that were sealed elsewhere; each must follow the one before.
+    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Looks at the store's own files for damage, at leisure.
+    fn check_files(&self) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Refuses every commit from now on; reading goes on.
+    fn stop_writing(&self, reason: String);
+
+    /// Why commits are refused, if they are.
+    fn stopped_writing(&self) -> Option<Error>;
+}
