@@ -1,0 +1,3 @@
+//! The `midwatch` command: flags, configuration, logs and the wiring of all other crates.
+
+pub mod redact;

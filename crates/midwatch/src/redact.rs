@@ -1,0 +1,352 @@
+//! Hiding secrets in whatever is written: logs, errors, exports.
+//!
+//! By pattern ([`redact`]): what looks like a secret, wherever it came from. By value
+//! ([`Redactor`]): what is known to be one, in whatever form. Both prefer to hide too much.
+//! A reference, such as `env:NAME` or `file:/path`, is no secret and stays visible.
+//! Not a border of safety: a secret that nobody registered and that looks like nothing passes.
+//! Invariants: what is hidden becomes [`MARK`]; redacting twice changes nothing more; the time is
+//! linear in the text; nothing is allocated when nothing is found.
+
+mod forms;
+mod json;
+mod lexer;
+mod redactor;
+mod scanner;
+mod token;
+mod value;
+
+use std::borrow::Cow;
+
+pub use redactor::{Redactor, SECRET_BYTES_MIN, SECRETS_MAX};
+
+use scanner::Scanner;
+
+/// What stands in the place of a secret.
+pub const MARK: &str = "[redacted]";
+
+/// Hides what looks like a secret: credentials in URLs and headers, values whose key says that
+/// they are secret, tokens of well-known makers, private keys.
+///
+/// ```
+/// use midwatch::redact::redact;
+/// assert_eq!(redact("GET https://me:hunter2@host/"), "GET https://me:[redacted]@host/");
+/// assert_eq!(redact("api_key=abc user=me"), "api_key=[redacted] user=me");
+/// assert_eq!(redact("token: env:LETTA_TOKEN"), "token: env:LETTA_TOKEN");
+/// ```
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut copied = 0;
+    for hidden in Scanner::new(text.as_bytes()) {
+        let quote = text.get(hidden.quote).unwrap_or_default();
+        shown.push_str(text.get(copied..hidden.range.start).unwrap_or_default());
+        shown.extend([quote, MARK, quote]);
+        copied = hidden.range.end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(rows: &[(&str, &str)]) {
+        for (text, expected) in rows {
+            assert_eq!(redact(text), *expected, "{text}");
+            assert_eq!(redact(expected), *expected, "twice: {text}");
+        }
+    }
+
+    /// Texts in which nothing is hidden; and nothing allocated.
+    fn check_plain(texts: &[&str]) {
+        for text in texts {
+            assert!(matches!(redact(text), Cow::Borrowed(it) if it == *text), "{text}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        check(&[
+            ("https://me:hunter2@host/a?b#c", "https://me:[redacted]@host/a?b#c"),
+            ("redis://:hunter2@host:6379", "redis://:[redacted]@host:6379"),
+            ("postgres://a:p@ss:w@db/x", "postgres://a:[redacted]@db/x"),
+            ("https://0123456789abcdef@github.com/x", "https://[redacted]@github.com/x"),
+            ("postgres://a:p/w+x=@db/x y@z", "postgres://a:[redacted]@db/x y@z"),
+            ("x=\"http://a:b@c\" y", "x=\"http://a:[redacted]@c\" y"),
+            ("https://h/?access_token=abc&x=1", "https://h/?access_token=[redacted]&x=1"),
+        ]);
+        check_plain(&[
+            "https://host:8080/users/@me",
+            "ssh://git@host/repo",
+            "https://host/a@b",
+            "http://[2001:db8::1]:80/a@b",
+            "https://a:@host",
+            "mailto:me@host",
+            "://",
+        ]);
+    }
+
+    #[test]
+    fn headers() {
+        check(&[
+            ("Authorization: Bearer abc.def", "Authorization: Bearer [redacted]"),
+            (
+                "authorization: Basic dXNlcjpwYXNz\r\nHost: h",
+                "authorization: Basic [redacted]\r\nHost: h",
+            ),
+            ("Authorization: Custom abc", "Authorization: [redacted]"),
+            ("Authorization: abc", "Authorization: [redacted]"),
+            ("Authorization: Digest a=b, c=d e", "Authorization: Digest [redacted] e"),
+            (
+                "curl -H 'Authorization: Bearer abc' url",
+                "curl -H 'Authorization: Bearer [redacted]' url",
+            ),
+            ("{\"Authorization\":\"Bearer abc\"}", "{\"Authorization\":\"Bearer [redacted]\"}"),
+            ("Proxy-Authorization: x", "Proxy-Authorization: [redacted]"),
+            ("X-Api-Key: abc", "X-Api-Key: [redacted]"),
+            ("sent BEARER abcdef, then", "sent BEARER [redacted], then"),
+            ("token: Bearer abc", "token: Bearer [redacted]"),
+        ]);
+        check_plain(&[
+            "a bearer token is missing",
+            "Bearer authentication",
+            "Bearer <token>",
+            "bearer",
+        ]);
+    }
+
+    #[test]
+    fn pairs() {
+        check(&[
+            ("password=hunter2", "password=[redacted]"),
+            ("PASSWORD = hunter2 x", "PASSWORD = [redacted] x"),
+            ("db_passwd: 'a b'", "db_passwd: '[redacted]'"),
+            ("password=don't", "password=[redacted]"),
+            ("(secret=abc), next", "(secret=[redacted]), next"),
+            ("secret=a,b;c next", "secret=[redacted] next"),
+            ("clientSecret=abc.", "clientSecret=[redacted]."),
+            ("api-key => abc", "api-key => [redacted]"),
+            ("run{token=abc user=me}", "run{token=[redacted] user=me}"),
+            ("token=ünïcode ok", "token=[redacted] ok"),
+            ("token=[redacted]rest", "token=[redacted]"),
+            ("password=a<b", "password=[redacted]"),
+            ("--token abc --x", "--token [redacted] --x"),
+            ("[\"--api-key\", \"abc\"]", "[\"--api-key\", \"[redacted]\"]"),
+            ("token: Some(\"abc\"), x", "token: [redacted], x"),
+            ("token: Token { value: \"}abc\" } x", "token: [redacted] x"),
+            ("secret=ab\\cd", "secret=[redacted]"),
+            (
+                "\u{1b}[3mtoken\u{1b}[0m\u{1b}[2m=\u{1b}[0mabc",
+                "\u{1b}[3mtoken\u{1b}[0m\u{1b}[2m=\u{1b}[0m[redacted]",
+            ),
+            ("token=\u{1b}[é", "token=\u{1b}[[redacted]"),
+        ]);
+        check_plain(&[
+            "token",
+            "token=",
+            "token=\"\"",
+            "token: env:LETTA_TOKEN",
+            "\"api_key\":\"env:KEY\"",
+            "secret=file:/run/secrets/x, next",
+            "has_token=true",
+            "\"password\":null",
+            "token: None",
+            "--token <TOKEN>",
+            "`--token` is missing",
+            "use crate::token::Parser",
+            "secret://vault/name",
+            "tokens=1500",
+            "input_tokens: 12, output_tokens: 34",
+            "{\"max_tokens\":4096}",
+            "tokens=10,cost=3",
+            "posture=staging",
+        ]);
+    }
+
+    #[test]
+    fn json() {
+        check(&[
+            (r#"{"token":"abc","x":1}"#, r#"{"token":"[redacted]","x":1}"#),
+            (r#"{"token":"a\"b\\","x":1}"#, r#"{"token":"[redacted]","x":1}"#),
+            (r#"{"token": 123,"x":1}"#, r#"{"token": "[redacted]","x":1}"#),
+            (
+                r#"{"credentials":{"a":"b}","c":[1]},"x":1}"#,
+                r#"{"credentials":"[redacted]","x":1}"#,
+            ),
+            (
+                r#"{"m":"{\"token\":\"a\\\"b\",\"x\":1}"}"#,
+                r#"{"m":"{\"token\":\"[redacted]\",\"x\":1}"}"#,
+            ),
+            (r#"{"m":"{\"token\":5,\"x\":1}"}"#, r#"{"m":"{\"token\":\"[redacted]\",\"x\":1}"}"#),
+            (r#"{"m":"say \"password=abc\" now"}"#, r#"{"m":"say \"password=[redacted]\" now"}"#),
+        ]);
+    }
+
+    #[test]
+    fn tokens() {
+        check(&[
+            ("sk-ant-REDACTED", "sk-[redacted]"),
+            ("(ghp_abcdefgh0123).", "(ghp_[redacted])."),
+            ("is gho_abcdefgh0123.", "is gho_[redacted]."),
+            ("xoxb-1234-5678-abc", "xoxb-[redacted]"),
+            ("AKIAIOSFODNN7EXAMPLE", "AKIA[redacted]"),
+            ("AIzaSyA-0123456789_0123456789_01234", "AIza[redacted]"),
+            ("mwa_abcdefgh mwt_01234567", "mwa_[redacted] mwt_[redacted]"),
+            ("PRIVATE+KEY+example.com/l+0123abcd+AXXX/xx+x=", "PRIVATE+KEY+[redacted]"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln, x", "[redacted], x"),
+            ("{\"m\":\"a\\nsk-0123456789\"}", "{\"m\":\"a\\nsk-[redacted]\"}"),
+            ("mwt_my_token_name=abc", "mwt_[redacted]=[redacted]"),
+        ]);
+        check_plain(&[
+            "task-forces-everywhere",
+            "sk-learn",
+            "ghp_",
+            "AKIA-mountain",
+            "eyJ",
+            "eyJhbGciOiJIUzI1NiJ9eyJ",
+            "ASIA-PACIFIC-REGION",
+        ]);
+    }
+
+    #[test]
+    fn private_keys() {
+        let begin = "-----BEGIN OPENSSH PRIVATE KEY-----";
+        let end = "-----END OPENSSH PRIVATE KEY-----";
+        let hidden = format!("x {begin}[redacted]{end} y");
+        check(&[
+            (&format!("x {begin}\nAA-A\nBBB\n{end} y"), &hidden),
+            (&format!("x {begin}\\nAAA\\nBBB\\n{end} y"), &hidden),
+            (&format!("key: {begin}\nAAA"), &format!("key: {begin}[redacted]")),
+            (&format!("private_key: {begin}\nAAA BBB"), &format!("private_key: {begin}[redacted]")),
+            (&format!("{{\"m\":\"{begin}\\nAAA\"}}"), &format!("{{\"m\":\"{begin}[redacted]\"}}")),
+        ]);
+        check_plain(&["-----BEGIN CERTIFICATE-----\nAAA\n-----END CERTIFICATE-----", begin]);
+    }
+
+    /// Pieces from which hostile text is made.
+    const PIECES: &[&str] = &[
+        "token",
+        "password",
+        "tokens",
+        "Authorization",
+        "Bearer",
+        "Basic",
+        "--token",
+        "=",
+        ":",
+        "://",
+        "http",
+        "@",
+        " ",
+        "\n",
+        "\"",
+        "'",
+        "`",
+        "\\",
+        "\\\"",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ";",
+        ".",
+        "&",
+        "<",
+        "abc",
+        "true",
+        "123",
+        "env:A",
+        "file:/a",
+        "sk-01234567",
+        "eyJ0123456789.0123456789",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END",
+        "-",
+        "PRIVATE+KEY+",
+        MARK,
+        "\u{1b}[0m",
+        "é",
+        "Some",
+        "AKIA0123456789AB",
+        "user:pw@",
+    ];
+
+    fn hostile() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(PIECES), 0..16)
+            .prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn redacting_twice_changes_nothing_more(text in hostile()) {
+            let once = redact(&text).into_owned();
+            let twice = redact(&once).into_owned();
+            prop_assert_eq!(twice, once, "{}", text);
+        }
+
+        #[test]
+        fn what_is_kept_stands_in_the_text(text in hostile()) {
+            let once = redact(&text);
+            let mut rest = text.as_str();
+            for kept in once.split(MARK) {
+                // A quote may be new around a mark.
+                let kept = kept.trim_matches(['"', '\'', '`', '\\']);
+                let at = rest.find(kept);
+                prop_assert!(at.is_some(), "{:?} became {:?}", text, once);
+                rest = &rest[at.unwrap() + kept.len()..];
+            }
+        }
+
+        #[test]
+        fn a_planted_value_is_gone(
+            value in "[A-Za-z0-9_][A-Za-z0-9+_~!%^*-]{5,40}",
+            before in "[a-z ,.{(]{0,20}",
+            after in "[a-z ,.})]{0,20}",
+        ) {
+            prop_assume!(!before.contains(&value) && !after.contains(&value));
+            for carrier in [
+                "password=@", "token: @", "\"api_key\":\"@\"", "\"secret\": \"@\"", "https://u:@@host/",
+                "Authorization: Bearer @", "Authorization: @", "Bearer x@", "--passwd @", "credential='@'",
+                "{\\\"token\\\":\\\"@\\\"}", "PRIVATE+KEY+@", "token=Some(\"@\")", "sk-01234567@",
+            ] {
+                let text = format!("{before} {} {after}", carrier.replacen('@', &value, 1));
+                prop_assert!(!redact(&text).contains(&value), "{} became {}", text, redact(&text));
+            }
+        }
+    }
+
+    /// Looks at each byte a bounded number of times, whatever the text repeats.
+    fn check_linear(pieces: &[&str]) {
+        let text = pieces.concat().repeat(200);
+        let steps = lexer::steps::during(|| drop(redact(&text)));
+        assert!(steps <= 40 * text.len(), "{pieces:?}: {steps} steps for {} bytes", text.len());
+    }
+
+    #[test]
+    fn hostile_text_takes_linear_time() {
+        for piece in PIECES {
+            PIECES.iter().for_each(|other| check_linear(&[piece, other]));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn longer_hostile_text_takes_linear_time(
+            pieces in prop::collection::vec(prop::sample::select(PIECES), 3..8),
+        ) {
+            check_linear(&pieces);
+        }
+    }
+}
