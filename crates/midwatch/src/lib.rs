@@ -1,3 +1,4 @@
 //! The `midwatch` command: flags, configuration, logs and the wiring of all other crates.
 
+pub mod config;
 pub mod redact;

@@ -1,0 +1,195 @@
+//! Configuration: a TOML file, overridden key by key from the environment.
+//!
+//! `keys.rs` is the one definition of every key. Parsing, validation, the names of the variables,
+//! the file of `config init` ([`sample`]) and the manual ([`reference_page`]) all come from it.
+//! Nothing here reads the environment or decides where the file is: both come in as arguments.
+//! Invariant: a loaded [`Config`] holds only values that their keys accept, and flags that agree.
+
+mod document;
+mod error;
+mod keys;
+mod kind;
+mod load;
+mod nearest;
+mod pages;
+#[cfg(test)]
+mod tests;
+mod text;
+mod variables;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use error::Error;
+pub use pages::{reference_page, sample};
+pub use text::{FILE_BYTES_MAX, read};
+pub use variables::{RESERVED, Warning};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub posture: Posture,
+    pub log: Log,
+    pub ledger: Ledger,
+    pub feature_flags: FeatureFlags,
+}
+
+/// One knob that expands to the defaults of everything that is about trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posture {
+    StrictProd,
+    Staging,
+    Debug,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub level: Level,
+    /// Size at which the log file is rotated.
+    pub file_bytes_max: u64,
+    /// Rotated files that are kept beside the current one.
+    pub files_max: u32,
+}
+
+/// How much is logged, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    /// File to which every signed checkpoint is appended as well.
+    pub checkpoint_copy: Option<PathBuf>,
+    /// Span between two signs of life; zero: none are written.
+    pub heartbeat: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureFlags {
+    pub autonomy_sessions: bool,
+    pub autonomy_fidelity_gates: bool,
+    pub autonomy_gate_invariants: bool,
+    pub code_write: bool,
+}
+
+/// A configuration, and where each of its values came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    pub config: Config,
+    /// One per key, in the order of the manual, made to be shown: secrets are already hidden.
+    pub values: Vec<Value>,
+    /// Variables that look like ours and match no key. Loading goes on without them.
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Its path, such as `log.level`.
+    pub key: &'static str,
+    pub value: Setting,
+    pub origin: Origin,
+}
+
+/// A value as it is shown. Prints as TOML.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Setting {
+    Text(String),
+    Number(u64),
+    Flag(bool),
+}
+
+/// Where a value came from. Prints as `default`, `FILE:LINE` or the name of the variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    File { path: PathBuf, line: u32 },
+    Variable { name: String },
+}
+
+impl Posture {
+    pub const ALL: [Posture; 3] = [Posture::Staging, Posture::StrictProd, Posture::Debug];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Posture::StrictProd => "strict-prod",
+            Posture::Staging => "staging",
+            Posture::Debug => "debug",
+        }
+    }
+
+    /// Names and aliases.
+    pub(crate) const WORDS: [(&str, Posture); 5] = [
+        ("staging", Posture::Staging),
+        ("strict-prod", Posture::StrictProd),
+        ("debug", Posture::Debug),
+        ("supervised", Posture::Staging),
+        ("unattended", Posture::StrictProd),
+    ];
+
+    /// The posture of that name or alias.
+    pub fn of(word: &str) -> Option<Posture> {
+        Posture::WORDS.into_iter().find(|(name, _)| *name == word).map(|(_, posture)| posture)
+    }
+}
+
+impl Level {
+    pub const ALL: [Level; 5] =
+        [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Trace => "trace",
+        }
+    }
+
+    pub fn of(word: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == word)
+    }
+}
+
+impl Loaded {
+    /// The log of a short-lived command: warnings, unless the environment asks for another level.
+    /// What the file says is for the watch; it can make a command quieter, never louder.
+    pub fn command_log(&self) -> Log {
+        let mut log = self.config.log.clone();
+        let asked = |value: &Value| {
+            value.key == "log.level" && matches!(value.origin, Origin::Variable { .. })
+        };
+        if !self.values.iter().any(asked) {
+            log.level = log.level.min(Level::Warn);
+        }
+        log
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Setting::Text(text) => toml::Value::String(text.clone()).fmt(out),
+            Setting::Number(number) => number.fmt(out),
+            Setting::Flag(flag) => flag.fmt(out),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Origin::Default => out.write_str("default"),
+            Origin::File { path, line } => write!(out, "{}:{line}", path.display()),
+            Origin::Variable { name } => out.write_str(name),
+        }
+    }
+}

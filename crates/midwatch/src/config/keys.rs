@@ -1,0 +1,179 @@
+//! The one definition of every key. To add a key, add a row to [`KEYS`] and a field to `Config`.
+
+use std::time::Duration;
+
+use super::kind::{Kind, Raw};
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
+
+/// A heartbeat that is rarer says nothing about an outage that matters.
+const HEARTBEAT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) struct Key {
+    /// `name` at the top of the file, or `section.name`.
+    pub(super) path: &'static str,
+    /// Sentences for the manual and the sample file.
+    pub(super) doc: &'static str,
+    pub(super) default: Raw<'static>,
+    pub(super) kind: Kind,
+}
+
+pub(super) struct Section {
+    pub(super) name: &'static str,
+    pub(super) doc: &'static str,
+}
+
+impl Key {
+    /// The section it belongs to; empty at the top of the file.
+    pub(super) fn section(&self) -> &'static str {
+        self.path.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.path.split_once('.').map_or(self.path, |(_, name)| name)
+    }
+
+    /// The environment variable that overrides it.
+    pub(super) fn variable(&self) -> String {
+        format!("MIDWATCH_{}", self.path.replace('.', "_").to_ascii_uppercase())
+    }
+}
+
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        name: "log",
+        doc: "What Midwatch says about itself, on standard error and in `logs/midwatch.log` in \
+              the data directory.",
+    },
+    Section { name: "ledger", doc: "The signed log of everything that happened." },
+    Section {
+        name: "feature_flags",
+        doc: "Switches for features that are still to come. They are checked and shown, but \
+              nothing reads them yet: turning one on changes nothing.",
+    },
+];
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        path: "posture",
+        doc: "How much is left to agents: `strict-prod` refuses whatever no rule allows, `staging` \
+              asks a human instead, `debug` is for trying things out. `unattended` and \
+              `supervised` are other words for `strict-prod` and `staging`.",
+        default: Raw::text("staging"),
+        kind: Kind::Posture(|config| &mut config.posture),
+    },
+    Key {
+        path: "log.level",
+        doc: "How much is logged. Short-lived commands log warnings and errors only, unless \
+              `MIDWATCH_LOG_LEVEL` asks for another level.",
+        default: Raw::text("info"),
+        kind: Kind::Level(|config| &mut config.log.level),
+    },
+    Key {
+        path: "log.file_bytes_max",
+        doc: "Size at which the log file is rotated: `midwatch.log` becomes `midwatch.log.1`, and \
+              so on.",
+        default: Raw::text("10MiB"),
+        kind: Kind::Bytes {
+            field: |config| &mut config.log.file_bytes_max,
+            min: 64 * KIB,
+            max: 4 * GIB,
+        },
+    },
+    Key {
+        path: "log.files_max",
+        doc: "Rotated log files that are kept beside the current one.",
+        default: Raw::Integer(5),
+        kind: Kind::Count { field: |config| &mut config.log.files_max, min: 1, max: 100 },
+    },
+    Key {
+        path: "ledger.checkpoint_copy",
+        doc: "A file outside the data directory to which every signed checkpoint is appended as \
+              well, so that replacing the whole directory does not go unnoticed. Empty: none.",
+        default: Raw::text(""),
+        kind: Kind::File(|config| &mut config.ledger.checkpoint_copy),
+    },
+    Key {
+        path: "ledger.heartbeat",
+        doc: "Span after which the ledger records that the watch is alive, so that silence is \
+              visible. `0s` turns it off.",
+        default: Raw::text("60s"),
+        kind: Kind::Span {
+            field: |config| &mut config.ledger.heartbeat,
+            min: Duration::from_secs(1),
+            max: HEARTBEAT_MAX,
+        },
+    },
+    Key {
+        path: "feature_flags.autonomy_sessions",
+        doc: "Supervised sessions that walk through a spec. Nothing reads this yet.",
+        default: Raw::Boolean(false),
+        kind: Kind::Flag {
+            field: |config| &mut config.feature_flags.autonomy_sessions,
+            needs: None,
+        },
+    },
+    Key {
+        path: "feature_flags.autonomy_fidelity_gates",
+        doc: "Gates that check a session's work against its spec. Nothing reads this yet.",
+        default: Raw::Boolean(false),
+        kind: Kind::Flag {
+            field: |config| &mut config.feature_flags.autonomy_fidelity_gates,
+            needs: Some("feature_flags.autonomy_sessions"),
+        },
+    },
+    Key {
+        path: "feature_flags.autonomy_gate_invariants",
+        doc: "Invariants that a session's gates enforce. Nothing reads this yet.",
+        default: Raw::Boolean(false),
+        kind: Kind::Flag {
+            field: |config| &mut config.feature_flags.autonomy_gate_invariants,
+            needs: Some("feature_flags.autonomy_sessions"),
+        },
+    },
+    Key {
+        path: "feature_flags.code_write",
+        doc: "Changes to source code that agents propose. Nothing reads this yet.",
+        default: Raw::Boolean(false),
+        kind: Kind::Flag { field: |config| &mut config.feature_flags.code_write, needs: None },
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::variables::RESERVED;
+    use super::*;
+
+    #[test]
+    fn keys_sections_and_variables_are_distinct() {
+        let mut seen = BTreeSet::new();
+        for key in KEYS {
+            assert!(seen.insert(key.path.to_owned()), "{} twice", key.path);
+            assert!(seen.insert(key.variable()), "{} twice", key.variable());
+            assert!(!RESERVED.contains(&key.variable().as_str()), "{} is reserved", key.variable());
+            let known = |section: &Section| section.name == key.section();
+            assert!(key.section().is_empty() || SECTIONS.iter().any(known), "{}", key.path);
+            assert!(key.doc.ends_with('.'), "{}: its doc is not a sentence", key.path);
+        }
+        for section in SECTIONS {
+            assert!(
+                KEYS.iter().any(|key| key.section() == section.name),
+                "{} is empty",
+                section.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_section_stands_together() {
+        let order: Vec<&str> = KEYS.iter().map(Key::section).collect();
+        let mut once = order.clone();
+        once.dedup();
+        let sections = SECTIONS.iter().map(|section| section.name);
+        assert_eq!(once, std::iter::once("").chain(sections).collect::<Vec<_>>());
+    }
+}

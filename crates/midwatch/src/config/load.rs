@@ -1,0 +1,164 @@
+//! Loading: defaults, then the file, then the environment, then whether the whole makes sense.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use super::document::{Entry, entries};
+use super::error::Fault;
+use super::keys::{KEYS, Key};
+use super::kind::{Kind, Raw, Wrong};
+use super::text::{Place, check_size, without_mark};
+use super::{Config, Error, FeatureFlags, Ledger, Level, Loaded, Log, Origin, Posture};
+use super::{Setting, Value, variables};
+use crate::redact::redact;
+
+/// What a configuration holds before its keys are set. Each key has a default, so none of this is
+/// ever seen.
+const BLANK: Config = Config {
+    posture: Posture::StrictProd,
+    log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
+    ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
+    feature_flags: FeatureFlags {
+        autonomy_sessions: false,
+        autonomy_fidelity_gates: false,
+        autonomy_gate_invariants: false,
+        code_write: false,
+    },
+};
+
+impl Config {
+    /// Reads `file` (its name, and its text from [`read`](super::read)), then lets `environment`
+    /// override it. Reports the first fault of the file, or else the first of the environment.
+    pub fn load(
+        file: Option<(&Path, &str)>,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Loaded, Error> {
+        let mut draft = Draft::of_defaults()?;
+        let file = file.map(|(path, text)| (path, without_mark(text)));
+        if let Some((path, text)) = file {
+            check_size(text.len(), path)?;
+            draft.read_file(text).map_err(|fault| fault.in_file(path, text))?;
+        }
+        draft.read_variables(environment)?;
+        draft.check_needs(file)?;
+        let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
+        Ok(Loaded { config: draft.config, values, warnings: variables::unknown(environment) })
+    }
+}
+
+/// A configuration in the making.
+struct Draft {
+    config: Config,
+    /// One per key, in the order of [`KEYS`].
+    chosen: Vec<Chosen>,
+}
+
+struct Chosen {
+    key: &'static Key,
+    setting: Setting,
+    source: Source,
+}
+
+enum Source {
+    Default,
+    File { key_span: Range<usize> },
+    Variable,
+}
+
+impl Draft {
+    fn of_defaults() -> Result<Draft, Error> {
+        let mut draft = Draft { config: BLANK, chosen: Vec::with_capacity(KEYS.len()) };
+        for key in KEYS {
+            let setting = key.kind.set(&mut draft.config, &key.default);
+            let setting = setting.map_err(|wrong| {
+                Error::of_environment(message(key.path, &wrong, &key.default), wrong.hint)
+            })?;
+            draft.chosen.push(Chosen { key, setting, source: Source::Default });
+        }
+        Ok(draft)
+    }
+
+    fn read_file(&mut self, text: &str) -> Result<(), Fault> {
+        for entry in entries(text) {
+            let Entry { key, value, key_span, value_span } = entry?;
+            let source = Source::File { key_span };
+            self.choose(key, &value, source).map_err(|wrong| Fault {
+                span: value_span,
+                message: message(key.path, &wrong, &value),
+                hint: wrong.hint,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_variables(&mut self, environment: &BTreeMap<String, String>) -> Result<(), Error> {
+        for key in KEYS {
+            let name = key.variable();
+            let Some(value) = environment.get(&name) else { continue };
+            let value = Raw::Word(value);
+            self.choose(key, &value, Source::Variable).map_err(|wrong| {
+                Error::of_environment(message(&name, &wrong, &value), wrong.hint)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self, key: &'static Key, value: &Raw, source: Source) -> Result<(), Wrong> {
+        let setting = key.kind.set(&mut self.config, value)?;
+        if let Some(chosen) = self.chosen.iter_mut().find(|it| it.key.path == key.path) {
+            *chosen = Chosen { key, setting, source };
+        }
+        Ok(())
+    }
+
+    /// A flag must not be on without the flag that it needs.
+    fn check_needs(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
+        let is_on = |path| {
+            self.chosen.iter().any(|it| it.key.path == path && it.setting == Setting::Flag(true))
+        };
+        for chosen in &self.chosen {
+            let Kind::Flag { needs: Some(needed), .. } = chosen.key.kind else { continue };
+            if is_on(chosen.key.path) && !is_on(needed) {
+                return Err(chosen.contradiction(needed, file));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Chosen {
+    fn contradiction(&self, needed: &str, file: Option<(&Path, &str)>) -> Error {
+        let hint = Some(format!("turn `{needed}` on as well, or leave this one off"));
+        let message = |name: &str| format!("`{name}` is on without `{needed}`");
+        match (&self.source, file) {
+            (Source::File { key_span }, Some((path, text))) => {
+                let fault = Fault { span: key_span.clone(), message: message(self.key.path), hint };
+                fault.in_file(path, text)
+            }
+            (Source::Variable, _) => Error::of_environment(message(&self.key.variable()), hint),
+            (_, _) => Error::of_environment(message(self.key.path), hint),
+        }
+    }
+
+    fn value(&self, file: Option<(&Path, &str)>) -> Value {
+        let value = match &self.setting {
+            Setting::Text(text) => Setting::Text(redact(text).into_owned()),
+            Setting::Number(_) | Setting::Flag(_) => self.setting.clone(),
+        };
+        let origin = match (&self.source, file) {
+            (Source::File { key_span }, Some((path, text))) => {
+                let line = Place::of(text, key_span.clone()).line;
+                Origin::File { path: path.to_owned(), line }
+            }
+            (Source::Variable, _) => Origin::Variable { name: self.key.variable() },
+            (_, _) => Origin::Default,
+        };
+        Value { key: self.key.path, value, origin }
+    }
+}
+
+fn message(name: &str, wrong: &Wrong, found: &Raw) -> String {
+    format!("`{name}` must be {}, not {}", wrong.expected, found.named())
+}

@@ -1,0 +1,332 @@
+//! Whole files and environments, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+const FILE: &str = "midwatch.toml";
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Error> {
+    let pairs = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    Config::load(Some((Path::new(FILE), text)), &pairs.collect())
+}
+
+fn defaults() -> Config {
+    Config::load(None, &BTreeMap::new()).unwrap().config
+}
+
+/// The printed error, its excerpt below it, and the hint.
+fn check_error(text: &str, variables: &[(&str, &str)], expected: &str) {
+    let error = load(text, variables).expect_err(text);
+    let mut found = error.to_string();
+    for part in [error.excerpt, error.hint.map(|hint| format!("hint: {hint}"))] {
+        found.extend(part.map(|part| format!("\n{part}")));
+    }
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn defaults_are_what_the_manual_says() {
+    let expected = Config {
+        posture: Posture::Staging,
+        log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
+        ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
+        feature_flags: FeatureFlags {
+            autonomy_sessions: false,
+            autonomy_fidelity_gates: false,
+            autonomy_gate_invariants: false,
+            code_write: false,
+        },
+    };
+    assert_eq!(defaults(), expected);
+    assert_eq!(load("", &[]).unwrap().config, expected);
+}
+
+#[test]
+fn the_sample_loads_to_the_defaults_as_it_is_and_uncommented() {
+    let sample = sample();
+    assert_eq!(load(&sample, &[]).unwrap().config, defaults());
+    let uncommented = sample.replace("\n#", "\n").replace("\n ", "\n# ");
+    let loaded = load(&uncommented, &[]).unwrap();
+    assert_eq!(loaded.config, defaults());
+    for value in loaded.values {
+        assert!(matches!(value.origin, Origin::File { .. }), "{}", value.key);
+    }
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_the_file_the_default() {
+    let text =
+        "\u{feff}posture = \"unattended\"\r\n\r\n[log]\r\nlevel = \"debug\"\r\nfiles_max = 7\r\n";
+    let variables = [
+        ("MIDWATCH_LOG_LEVEL", "trace"),
+        ("MIDWATCH_LOG_FILE_BYTES_MAX", "1048576"),
+        ("MIDWATCH_LEDGER_CHECKPOINT_COPY", "/mnt/copy"),
+        ("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "1"),
+        ("MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS", "false"),
+        ("MIDWATCH_LOG_LEVLE", "x"),
+        ("MIDWATCH_DATA", "/data"),
+    ];
+    let loaded = load(text, &variables).unwrap();
+    let config = &loaded.config;
+    assert_eq!(config.posture, Posture::StrictProd);
+    assert_eq!(config.log, Log { level: Level::Trace, file_bytes_max: 1 << 20, files_max: 7 });
+    assert_eq!(config.ledger.checkpoint_copy, Some(PathBuf::from("/mnt/copy")));
+    assert!(config.feature_flags.code_write && !config.feature_flags.autonomy_sessions);
+    let shown = loaded.values.iter().map(|it| format!("{} = {} ({})", it.key, it.value, it.origin));
+    let expected = [
+        "posture = \"strict-prod\" (midwatch.toml:1)",
+        "log.level = \"trace\" (MIDWATCH_LOG_LEVEL)",
+        "log.file_bytes_max = 1048576 (MIDWATCH_LOG_FILE_BYTES_MAX)",
+        "log.files_max = 7 (midwatch.toml:5)",
+        "ledger.checkpoint_copy = \"/mnt/copy\" (MIDWATCH_LEDGER_CHECKPOINT_COPY)",
+        "ledger.heartbeat = \"60s\" (default)",
+        "feature_flags.autonomy_sessions = false (MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS)",
+        "feature_flags.autonomy_fidelity_gates = false (default)",
+        "feature_flags.autonomy_gate_invariants = false (default)",
+        "feature_flags.code_write = true (MIDWATCH_FEATURE_FLAGS_CODE_WRITE)",
+    ];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    assert_eq!(loaded.warnings.len(), 1);
+}
+
+#[test]
+fn dotted_keys_and_inline_tables_are_sections_too() {
+    let expected = Log { level: Level::Warn, ..defaults().log };
+    assert_eq!(load("log.level = \"warn\"", &[]).unwrap().config.log, expected);
+    assert_eq!(load("log = { level = \"warn\" }", &[]).unwrap().config.log, expected);
+    assert_eq!(load("[log]\n[ledger]\n", &[]).unwrap().config, defaults());
+}
+
+#[test]
+fn an_alias_is_shown_by_its_name_and_a_secret_not_at_all() {
+    let text = "posture = \"supervised\"\n[ledger]\ncheckpoint_copy = \"/mnt/sk-0123456789\"\n";
+    let values = load(text, &[]).unwrap().values;
+    assert_eq!(values[0].value, Setting::Text("staging".to_owned()));
+    assert_eq!(values[4].value, Setting::Text("/mnt/sk-[redacted]".to_owned()));
+}
+
+#[test]
+fn a_command_logs_warnings_unless_the_environment_asks() {
+    let check = |text: &str, variables: &[(&str, &str)], expected: Level| {
+        assert_eq!(load(text, variables).unwrap().command_log().level, expected, "{text}");
+    };
+    check("", &[], Level::Warn);
+    check("log.level = \"debug\"", &[], Level::Warn);
+    check("log.level = \"error\"", &[], Level::Error);
+    check("", &[("MIDWATCH_LOG_LEVEL", "info")], Level::Info);
+}
+
+#[test]
+fn unknown_keys_and_sections() {
+    check_error(
+        "# x\n[log]\n  levl = \"info\"\n",
+        &[],
+        "midwatch.toml:3:3: unknown key `log.levl`\n  |\n3 |   levl = \"info\"\n  |   ^^^^\n\
+         hint: did you mean `log.level`?",
+    );
+    check_error(
+        "[logs]\nlevel = \"info\"",
+        &[],
+        "midwatch.toml:1:2: unknown section `logs`\n  |\n1 | [logs]\n  |  ^^^^\n\
+         hint: did you mean `log`?",
+    );
+    check_error(
+        "level = \"info\"",
+        &[],
+        "midwatch.toml:1:1: unknown key `level`\n  |\n1 | level = \"info\"\n  | ^^^^^\n\
+         hint: did you mean `log.level`?",
+    );
+    check_error(
+        "[log]\nposture = \"debug\"",
+        &[],
+        "midwatch.toml:2:1: unknown key `log.posture`\n  |\n2 | posture = \"debug\"\n  | ^^^^^^^\n\
+         hint: `posture` belongs at the top of the file, above the first section",
+    );
+    check_error(
+        "[ledger]\ncolour = 1",
+        &[],
+        "midwatch.toml:2:1: unknown key `ledger.colour`\n  |\n2 | colour = 1\n  | ^^^^^^\n\
+         hint: the keys here are `ledger.checkpoint_copy`, `ledger.heartbeat`",
+    );
+    check_error(
+        "[xyzzy]",
+        &[],
+        "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
+         hint: the sections are `log`, `ledger`, `feature_flags`",
+    );
+    check_error(
+        "api_token = \"hunter22\"",
+        &[],
+        "midwatch.toml:1:1: unknown key `api_token`\n  |\n1 | api_token = \"[redacted]\"\n  | ^^^^^^^^^\n\
+         hint: the keys here are `posture`",
+    );
+}
+
+#[test]
+fn wrong_types_and_values() {
+    let check = |text: &str, variables: &[(&str, &str)], expected: &str| {
+        let error = load(text, variables).expect_err(text);
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        assert_eq!(format!("{error}{hint}"), expected, "{text}");
+    };
+    check(
+        "posture = \"stagging\"",
+        &[],
+        "midwatch.toml:1:11: `posture` must be one of `staging`, `strict-prod`, `debug`, not \
+         `stagging` (did you mean `staging`?)",
+    );
+    check(
+        "posture = true",
+        &[],
+        "midwatch.toml:1:11: `posture` must be one of `staging`, `strict-prod`, `debug`, not `true`",
+    );
+    check(
+        "[log]\nlevel = [\"info\"]",
+        &[],
+        "midwatch.toml:2:9: `log.level` must be one of `error`, `warn`, `info`, `debug`, `trace`, \
+         not a list",
+    );
+    check(
+        "[log]\nfile_bytes_max = \"10M\"",
+        &[],
+        "midwatch.toml:2:18: `log.file_bytes_max` must be a size from 64KiB to 4GiB, not `10M` \
+         (write a size with its unit, such as `10MiB` or `500kB`)",
+    );
+    check(
+        "[log]\nfiles_max = \"5\"",
+        &[],
+        "midwatch.toml:2:13: `log.files_max` must be a whole number from 1 to 100, not `5` \
+         (write it without quotes)",
+    );
+    check(
+        "[log]\nfiles_max = 5.0",
+        &[],
+        "midwatch.toml:2:13: `log.files_max` must be a whole number from 1 to 100, not a fraction",
+    );
+    check(
+        "[log]\nfiles_max = 99999999999999999999999999999999999999999999",
+        &[],
+        "midwatch.toml:2:13: `log.files_max` must be a whole number from 1 to 100, not such a \
+         large number",
+    );
+    check(
+        "[ledger]\ncheckpoint_copy = \"~/copy\"",
+        &[],
+        "midwatch.toml:2:19: `ledger.checkpoint_copy` must be the absolute path of a file, or \
+         empty, not `~/copy` (relative paths and `~` depend on who starts the watch, and from \
+         where)",
+    );
+    check(
+        "[ledger]\nheartbeat = \"1\"",
+        &[],
+        "midwatch.toml:2:13: `ledger.heartbeat` must be a span from 1s to 1d, or 0s, not `1` \
+         (write a span with its unit, such as `90s`, `5m` or `1h30m`)",
+    );
+    check(
+        "[feature_flags]\ncode_write = \"true\"",
+        &[],
+        "midwatch.toml:2:14: `feature_flags.code_write` must be true or false, not `true` \
+         (write it without quotes)",
+    );
+    check(
+        "log = 3",
+        &[],
+        "midwatch.toml:1:1: `log` is a section, not `3` (write `[log]` on a line of its own, \
+         and its keys below it)",
+    );
+    check(
+        "[[log]]\nlevel = \"info\"",
+        &[],
+        "midwatch.toml:1:3: `log` is a section, not a list (write `[log]` on a line of its own, \
+         and its keys below it)",
+    );
+    check(
+        "[posture]\n",
+        &[],
+        "midwatch.toml:1:1: `posture` must be one of `staging`, `strict-prod`, `debug`, not a \
+         section",
+    );
+    check(
+        "",
+        &[("MIDWATCH_LOG_LEVEL", "")],
+        "`MIDWATCH_LOG_LEVEL` must be one of `error`, `warn`, `info`, `debug`, `trace`, not empty",
+    );
+    check(
+        "",
+        &[("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "yes")],
+        "`MIDWATCH_FEATURE_FLAGS_CODE_WRITE` must be true or false, not `yes`",
+    );
+}
+
+#[test]
+fn limits_hold_to_the_last() {
+    let fits = |text: &str| load(text, &[]).is_ok();
+    for (key, inside, outside) in [
+        ("log.files_max", ["1", "100"], ["0", "101"]),
+        ("log.file_bytes_max", ["65536", "\"4GiB\""], ["65535", "4294967297"]),
+        ("ledger.heartbeat", ["\"1s\"", "\"24h\""], ["\"999ms\"", "\"86401s\""]),
+    ] {
+        inside.iter().for_each(|it| assert!(fits(&format!("{key} = {it}")), "{key} {it}"));
+        outside.iter().for_each(|it| assert!(!fits(&format!("{key} = {it}")), "{key} {it}"));
+    }
+    assert!(fits("ledger.heartbeat = \"0s\""));
+    assert!(fits(&"#".repeat(FILE_BYTES_MAX)));
+    let error = load(&"#".repeat(FILE_BYTES_MAX + 1), &[]).unwrap_err();
+    assert!(error.message.contains("larger than 1 MiB"), "{error}");
+}
+
+#[test]
+fn flags_that_need_another() {
+    check_error(
+        "[feature_flags]\nautonomy_fidelity_gates = true",
+        &[],
+        "midwatch.toml:2:1: `feature_flags.autonomy_fidelity_gates` is on without \
+         `feature_flags.autonomy_sessions`\n  |\n2 | autonomy_fidelity_gates = true\n  \
+         | ^^^^^^^^^^^^^^^^^^^^^^^\nhint: turn `feature_flags.autonomy_sessions` on as well, or \
+         leave this one off",
+    );
+    check_error(
+        "",
+        &[("MIDWATCH_FEATURE_FLAGS_AUTONOMY_GATE_INVARIANTS", "true")],
+        "`MIDWATCH_FEATURE_FLAGS_AUTONOMY_GATE_INVARIANTS` is on without \
+         `feature_flags.autonomy_sessions`\nhint: turn `feature_flags.autonomy_sessions` on as \
+         well, or leave this one off",
+    );
+    let both = "[feature_flags]\nautonomy_gate_invariants = true\nautonomy_sessions = true";
+    assert!(load(both, &[]).is_ok());
+    assert!(load(both, &[("MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS", "false")]).is_err());
+}
+
+#[test]
+fn syntax_errors() {
+    let check = |text: &str, line: u32, column: u32| {
+        let error = load(text, &[]).expect_err(text);
+        assert_eq!((error.line, error.column), (Some(line), Some(column)), "{error}");
+        assert!(error.message.starts_with("the file is not valid TOML: "), "{error}");
+    };
+    check("[log\nlevel = 1", 1, 5);
+    check("posture = staging", 1, 11);
+    check("posture = \"debug", 1, 17);
+    check("posture = \"debug\"\nposture = \"debug\"", 2, 1);
+    check("[log]\nlevel == 1", 2, 8);
+    check("a = 1\rb = 2", 1, 7);
+    check("a\0b = 1", 1, 2);
+}
+
+#[test]
+fn the_first_fault_of_the_file_is_reported() {
+    let check = |text: &str, line: u32| {
+        assert_eq!(
+            load(text, &[("MIDWATCH_POSTURE", "bad")]).unwrap_err().line,
+            Some(line),
+            "{text}"
+        );
+    };
+    check("posture = 1\n[a]\n", 1);
+    check("zebra = 1\nposture = 1\n", 1);
+    check("[log]\nlevel = 1\n[a]\n", 2);
+    check("[zebra]\n[log]\nlevel = 1\n", 1);
+}

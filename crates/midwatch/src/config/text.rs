@@ -1,0 +1,197 @@
+//! From bytes on disk to text, and from a place in the text to what a reader needs to find it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use super::Error;
+use crate::redact::redact;
+
+/// No configuration that a human wrote is larger.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// What an excerpt shows of a long line.
+const EXCERPT_CHARS_MAX: usize = 100;
+
+/// What a message quotes of a long word.
+const QUOTED_CHARS_MAX: usize = 60;
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The text of a configuration file, or `None` if there is no such file.
+pub fn read(path: &Path) -> Result<Option<String>, Error> {
+    match read_bytes(path) {
+        Ok(bytes) => decode(bytes, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let path_text = path.display();
+            Err(Error::of_file(path, format!("`{path_text}` cannot be read: {error}")))
+        }
+    }
+}
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte past the limit is enough to know that the file is too large.
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn decode(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
+    check_size(bytes.len(), path)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let bytes = error.as_bytes();
+        let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        let hint =
+            if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
+        let valid = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(bytes);
+        let mut error = Error::of_file(path, "the file is not UTF-8 text".to_owned());
+        error.hint = Some(hint.to_owned());
+        // The lossy text is the same up to the first wrong byte, which it shows as one letter.
+        error.at(&text, valid..valid)
+    })
+}
+
+pub(super) fn check_size(bytes: usize, path: &Path) -> Result<(), Error> {
+    if bytes <= FILE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = "the file is larger than 1 MiB, the limit of a configuration file";
+    Err(Error::of_file(path, message.to_owned()))
+}
+
+/// Editors on Windows put a mark in front; it is no part of the text.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// A place in a text, counted from one; columns count letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) excerpt: String,
+}
+
+impl Place {
+    pub(super) fn of(text: &str, span: Range<usize>) -> Place {
+        let (before, after) = split(text, span.start);
+        let lines = before.matches('\n').count();
+        let head = before.rsplit('\n').next().unwrap_or_default();
+        let tail = after.split('\n').next().unwrap_or_default();
+        let line = u32::try_from(lines + 1).unwrap_or(u32::MAX);
+        let column = head.chars().count();
+        let width = split(after, span.end.saturating_sub(span.start)).0.chars().count();
+        let whole = format!("{head}{}", tail.strip_suffix('\r').unwrap_or(tail));
+        Place {
+            line,
+            column: u32::try_from(column + 1).unwrap_or(u32::MAX),
+            excerpt: excerpt(line, &whole, column, width),
+        }
+    }
+}
+
+/// The offending line with a caret below the place.
+fn excerpt(line: u32, text: &str, column: usize, width: usize) -> String {
+    let shown = redact(text);
+    let letters = shown.chars().count();
+    let column = column.min(letters);
+    let skipped = column.saturating_sub(EXCERPT_CHARS_MAX / 2);
+    let window = shown.chars().skip(skipped).take(EXCERPT_CHARS_MAX);
+    let window: String = window.map(printable).collect();
+    let rest = window.chars().count().saturating_sub(column - skipped);
+    let caret = "^".repeat(width.min(rest).max(1));
+    let margin = " ".repeat(line.to_string().len());
+    let indent = " ".repeat(column - skipped);
+    let window = window.trim_end();
+    format!("{margin} |\n{line} | {window}\n{margin} | {indent}{caret}")
+}
+
+/// The user's word in backticks, cut if it is long.
+pub(super) fn quoted(word: &str) -> String {
+    let letters: String = word.chars().take(QUOTED_CHARS_MAX).map(printable).collect();
+    let more = if word.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };
+    format!("`{letters}{more}`")
+}
+
+/// A terminal must not obey what stands in a file, and the caret must stay below its place.
+fn printable(letter: char) -> char {
+    match letter {
+        '\t' => ' ',
+        _ if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        _ => letter,
+    }
+}
+
+/// Splits at a byte, or before the letter that the byte is in the middle of.
+fn split(text: &str, at: usize) -> (&str, &str) {
+    let at = text.floor_char_boundary(at);
+    text.split_at_checked(at).unwrap_or((text, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, needle: &str, line: u32, column: u32, expected: &str) {
+        let start = text.find(needle).unwrap();
+        let place = Place::of(text, start..start + needle.len());
+        assert_eq!((place.line, place.column), (line, column), "{text:?}");
+        assert_eq!(place.excerpt, expected, "{text:?}");
+    }
+
+    #[test]
+    fn the_caret_stands_below_the_place() {
+        check("a = 1\nbcd = 2\n", "bcd", 2, 1, "  |\n2 | bcd = 2\n  | ^^^");
+        check("a = 1\r\n\tbcd = 2\r\n", "bcd", 2, 2, "  |\n2 |  bcd = 2\n  |  ^^^");
+        check("ü = \"ß\" # x", "# x", 1, 9, "  |\n1 | ü = \"ß\" # x\n  |         ^^^");
+        check("a = \"\"\"x\ny", "\"\"\"x\ny", 1, 5, "  |\n1 | a = \"\"\"x\n  |     ^^^^");
+        check("e\u{1b}[0m", "[", 1, 3, "  |\n1 | e\u{fffd}[0m\n  |   ^");
+    }
+
+    #[test]
+    fn a_place_at_or_past_the_end_is_the_end() {
+        let expected = "  |\n1 | ab\n  |   ^";
+        assert_eq!(Place::of("ab", 2..2).excerpt, expected);
+        assert_eq!(Place::of("ab", 9..12).excerpt, expected);
+        assert_eq!(Place::of("", 0..0).excerpt, "  |\n1 | \n  | ^");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let text = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let place = Place::of(&text, 500..501);
+        let (left, right) = ("a".repeat(50), "b".repeat(49));
+        let expected = format!("  |\n1 | {left}X{right}\n  | {}^", " ".repeat(50));
+        assert_eq!((place.column, place.excerpt), (501, expected));
+    }
+
+    #[test]
+    fn a_secret_in_the_line_stays_hidden() {
+        let place = Place::of("api_token = \"hunter22\"", 0..9);
+        assert_eq!(place.excerpt, "  |\n1 | api_token = \"[redacted]\"\n  | ^^^^^^^^^");
+    }
+
+    #[test]
+    fn files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("midwatch.toml");
+        let check = |bytes: &[u8], expected: Result<&str, (&str, Option<u32>, Option<u32>)>| {
+            std::fs::write(&path, bytes).unwrap();
+            let found = read(&path).map(|text| text.unwrap());
+            let found = found.as_deref().map_err(|it| (it.message.as_str(), it.line, it.column));
+            assert_eq!(found, expected);
+        };
+        assert_eq!(read(&path), Ok(None));
+        check(b"a", Ok("a"));
+        check(b"a\nb\xffc", Err(("the file is not UTF-8 text", Some(2), Some(2))));
+        check(b"\xff\xfea\0", Err(("the file is not UTF-8 text", Some(1), Some(1))));
+        let largest = "#".repeat(FILE_BYTES_MAX);
+        check(largest.as_bytes(), Ok(&largest));
+        let message = "the file is larger than 1 MiB, the limit of a configuration file";
+        check(format!("{largest}#").as_bytes(), Err((message, None, None)));
+        assert!(read(dir.path()).unwrap_err().message.contains("cannot be read"));
+    }
+}
