@@ -1,1 +1,27 @@
-//! 
+//! The watch itself: opens a store, carries out requests, keeps the log in order, and hands out a
+//! [`Local`] handle for whoever wants something.
+//!
+//! Rules are the kernel's; what is here loads, asks the kernel, and commits. Times come from a
+//! [`Clock`]; files are the signing key, the checkpoint files and the exports in the data directory.
+
+mod agents;
+mod check;
+mod checkpoints;
+mod clock;
+mod errors;
+mod export;
+mod handle;
+mod keep;
+mod key;
+mod log;
+mod rebuild;
+mod stored;
+mod times;
+mod transact;
+mod watch;
+
+pub use checkpoints::last_note;
+pub use clock::{Clock, SystemClock};
+pub use handle::Local;
+pub use log::verify;
+pub use watch::{Settings, Watch};

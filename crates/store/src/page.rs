@@ -43,6 +43,10 @@ impl Page {
         self.marks.is_empty()
     }
 
+    pub fn last_seq(&self) -> Option<u64> {
+        self.marks.last().map(|mark| mark.seq)
+    }
+
     /// Whether another entry belongs into the next page.
     pub fn is_full(&self) -> bool {
         PAGE_ENTRIES_MAX <= self.marks.len() || PAGE_BYTES_MAX <= self.text.len() + self.bytes.len()

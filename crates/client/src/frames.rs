@@ -1,0 +1,39 @@
+//! Lines of JSON, with a limit on their length.
+
+use std::io;
+
+use api::wire::FRAME_BYTES_MAX;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The next frame, or `None` when the other end has closed. A frame that is too long, cut off or not
+/// understood is an error of kind `InvalidData`.
+pub async fn read<T: DeserializeOwned>(
+    input: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    let mut limited = input.take(FRAME_BYTES_MAX as u64);
+    if limited.read_until(b'\n', &mut line).await? == 0 {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') {
+        let what = match line.len() < FRAME_BYTES_MAX {
+            true => "the frame is cut off".to_owned(),
+            false => format!("the frame is longer than {FRAME_BYTES_MAX} bytes"),
+        };
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    let frame = serde_json::from_slice(&line);
+    frame.map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+pub async fn write(
+    output: &mut (impl AsyncWrite + Unpin),
+    frame: &impl Serialize,
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(frame)?;
+    line.push(b'\n');
+    output.write_all(&line).await?;
+    output.flush().await
+}

@@ -1,0 +1,101 @@
+//! The client's end of the socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use api::wire::{Asked, Hello, PROTOCOL, Reply};
+use api::{Answer, Call, Code, Error, Handle};
+use futures::future::{BoxFuture, FutureExt};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::frames;
+
+/// How long the daemon may take to greet.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to the daemon: one call at a time, others wait.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    input: BufReader<OwnedReadHalf>,
+    output: OwnedWriteHalf,
+}
+
+/// Connects to the daemon behind a socket and makes sure that both speak the same protocol. `None`
+/// when nobody listens there.
+pub async fn connect(path: &Path, version: &str) -> Result<Option<Socket>, Error> {
+    let stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Ok(None),
+        Err(error) => return Err(unreachable(path, error)),
+    };
+    let (input, output) = stream.into_split();
+    let mut connection = Connection { input: BufReader::new(input), output };
+    let greeted = timeout(HELLO_TIMEOUT, connection.greet(version)).await;
+    let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let Some(theirs) = greeted.map_err(|error| unreachable(path, error))? else { return Ok(None) };
+    if theirs.protocol != PROTOCOL {
+        let what = format!("the daemon is midwatch {}, this is midwatch {version}", theirs.version);
+        return Err(Error::new(Code::VersionMismatch, what)
+            .hint("restart the daemon, so that both are of one version"));
+    }
+    Ok(Some(Socket { path: path.to_owned(), connection: Mutex::new(connection) }))
+}
+
+impl Connection {
+    /// Exchanges hellos. `None` when the daemon hung up, as one does that is about to stop.
+    async fn greet(&mut self, version: &str) -> io::Result<Option<Hello>> {
+        let ours = Hello { protocol: PROTOCOL, version: version.to_owned() };
+        frames::write(&mut self.output, &ours).await?;
+        frames::read(&mut self.input).await
+    }
+
+    async fn call(&mut self, call: Call) -> io::Result<Option<Result<Answer, Error>>> {
+        let asked = Asked { request: call.request, key: call.key };
+        frames::write(&mut self.output, &asked).await?;
+        loop {
+            match frames::read(&mut self.input).await? {
+                Some(Reply::Progress(progress)) => {
+                    call.progress.show(progress.done, progress.total)
+                }
+                Some(Reply::Answer(answer)) => return Ok(Some(Ok(answer))),
+                Some(Reply::Error(error)) => return Ok(Some(Err(error))),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Handle for Socket {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        async move {
+            match self.connection.lock().await.call(call).await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => Err(unreachable(&self.path, "it hung up before it answered")),
+                Err(error) => Err(unreachable(&self.path, error)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+fn unreachable(path: &Path, error: impl std::fmt::Display) -> Error {
+    let what = format!("the daemon behind `{}` cannot be reached: {error}", path.display());
+    Error::new(Code::Unreachable, what).hint(
+        "`midwatch status` tells whether it runs; what was asked may or may not have happened",
+    )
+}

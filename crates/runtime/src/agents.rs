@@ -1,0 +1,175 @@
+//! Requests about agents, carried out.
+
+use api::{
+    AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
+    AgentShown, Agents, Answer, Code, Error, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
+};
+use kernel::agent::{self, Agent, AgentName, Command};
+use kernel::backend::{Backend, SecretRef, Settings, Tier};
+use kernel::{Actor, Body, Noun, Row, State};
+
+use crate::errors;
+use crate::stored;
+use crate::times::rfc3339;
+use crate::transact::{Change, Key};
+use crate::watch::Watch;
+
+impl Watch {
+    pub(crate) async fn agent_add(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: AgentAdd,
+    ) -> Result<Answer, Error> {
+        let name = name(&asked.name)?;
+        let kind = asked.backend.parse().map_err(errors::invalid)?;
+        let settings = Settings {
+            url: asked.url,
+            model: asked.model,
+            remote_id: asked.remote_id,
+            argv: asked.argv,
+        };
+        let command = Command::Register {
+            backend: Backend::parse(kind, settings).map_err(errors::invalid)?,
+            tier: tier(asked.tier)?,
+            credential: asked.credential.map(secret).transpose()?,
+        };
+        self.change_agent(actor, key, &name, command, |before, after| {
+            let agent = wire(known(after)?);
+            Ok(Answer::AgentAdd(AgentAdded { agent, created: before != after }))
+        })
+        .await
+    }
+
+    pub(crate) async fn agent_edit(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: AgentEdit,
+    ) -> Result<Answer, Error> {
+        let name = name(&asked.name)?;
+        let change = agent::Change {
+            kind: asked.backend.map(|kind| kind.parse()).transpose().map_err(errors::invalid)?,
+            settings: Settings {
+                url: asked.url,
+                model: asked.model,
+                remote_id: asked.remote_id,
+                argv: asked.argv,
+            },
+            tier: tier(asked.tier)?,
+            credential: match asked.credential {
+                None => None,
+                Some(text) if text.is_empty() => Some(None),
+                Some(text) => Some(Some(secret(text)?)),
+            },
+        };
+        self.change_agent(actor, key, &name, Command::Change(change), |before, after| {
+            let agent = wire(known(after)?);
+            Ok(Answer::AgentEdit(AgentEdited { agent, changed: before != after }))
+        })
+        .await
+    }
+
+    pub(crate) async fn agent_remove(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: AgentRemove,
+    ) -> Result<Answer, Error> {
+        let name = name(&asked.name)?;
+        self.change_agent(actor, key, &name, Command::Remove, |before, _| {
+            Ok(Answer::AgentRemove(AgentRemoved { agent: wire(known(before)?) }))
+        })
+        .await
+    }
+
+    pub(crate) async fn agent_show(&self, asked: AgentShow) -> Result<AgentShown, Error> {
+        let name = name(&asked.name)?;
+        let row = self.store().load(Noun::Agent.name(), name.as_str()).await;
+        let row = stored::row(Noun::Agent, row.map_err(errors::store)?)?;
+        let unknown = || errors::agent(agent::Refusal::Unknown(name));
+        Ok(AgentShown { agent: wire(agent_in(&row).ok_or_else(unknown)?) })
+    }
+
+    pub(crate) async fn agent_list(&self, asked: AgentList) -> Result<Agents, Error> {
+        let limit = page_size(asked.limit)?;
+        let after = asked.cursor.unwrap_or_default();
+        // One more than asked for tells whether there is a next page.
+        let items = self.store().list(Noun::Agent.name(), &after, limit + 1).await;
+        let items = items.map_err(errors::store)?;
+        let has_more = limit < items.len();
+        let mut agents = Vec::with_capacity(items.len());
+        for item in items.into_iter().take(limit) {
+            let row = store::Row { version: item.version, body: item.body };
+            agents.extend(agent_in(&stored::row(Noun::Agent, row)?).map(wire));
+        }
+        let cursor = agents.last().filter(|_| has_more).map(|agent| agent.name.clone());
+        Ok(Agents { agents, cursor })
+    }
+
+    async fn change_agent(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        name: &AgentName,
+        command: Command,
+        answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        let change = Change { noun: Noun::Agent, id: name.as_str(), actor, key };
+        let decide = |row: &Row, now| {
+            let event = agent::decide(name, agent_in(row), now, actor, command.clone());
+            Ok(event.map_err(errors::agent)?.map(|event| Body::Agent(name.clone(), event)))
+        };
+        self.transact(change, decide, answer).await
+    }
+}
+
+/// How many items a page shall have.
+pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
+    let limit = limit.unwrap_or(LIST_ITEMS_DEFAULT);
+    if !(1..=LIST_ITEMS_MAX).contains(&limit) {
+        let what = format!("a list has 1 to {LIST_ITEMS_MAX} items, not {limit}");
+        return Err(Error::new(Code::InvalidInput, what).hint("ask for the rest with the cursor"));
+    }
+    usize::try_from(limit).map_err(errors::internal)
+}
+
+fn name(text: &str) -> Result<AgentName, Error> {
+    text.parse().map_err(|invalid| Error::new(Code::InvalidInput, invalid))
+}
+
+fn tier(number: Option<u8>) -> Result<Option<Tier>, Error> {
+    number.map(Tier::try_from).transpose().map_err(errors::invalid)
+}
+
+fn secret(text: String) -> Result<SecretRef, Error> {
+    text.parse().map_err(errors::invalid)
+}
+
+fn agent_in(row: &Row) -> Option<&Agent> {
+    match &row.state {
+        Some(State::Agent(agent)) => Some(agent),
+        Some(State::Watch(_)) | None => None,
+    }
+}
+
+/// The agent in a row that the kernel has just accepted a command for.
+fn known(row: &Row) -> Result<&Agent, Error> {
+    agent_in(row).ok_or_else(|| errors::internal("the agent vanished while it was changed"))
+}
+
+fn wire(agent: &Agent) -> api::Agent {
+    let settings = agent.backend.settings();
+    api::Agent {
+        name: agent.name.to_string(),
+        backend: agent.backend.kind().to_string(),
+        url: settings.url,
+        model: settings.model,
+        remote_id: settings.remote_id,
+        argv: settings.argv,
+        tier: agent.tier.number(),
+        credential: agent.credential.as_ref().map(ToString::to_string),
+        registered_at: rfc3339(agent.registered_at),
+        changed_at: rfc3339(agent.changed_at),
+    }
+}

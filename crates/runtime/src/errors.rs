@@ -1,0 +1,80 @@
+//! What the inner layers say, in the words and codes of the wire.
+
+use api::{Code, Error};
+use kernel::agent::Refusal;
+use kernel::backend::{BackendKind, Invalid};
+
+/// A store that could not do its work.
+pub(crate) fn store(error: store::Error) -> Error {
+    use store::Error as Store;
+    match &error {
+        Store::Full => {
+            Error::new(Code::DiskFull, "there is no room left on the disk, nothing was changed")
+                .hint("make room and try again; reading goes on meanwhile")
+        }
+        Store::ReadOnly => Error::new(Code::ReadOnly, error)
+            .hint("check the permissions of the data directory and of the files in it"),
+        Store::Damaged(_) => Error::new(Code::LogDamaged, error).hint(
+            "nothing was lost by this command; `midwatch ledger verify` shows where the damage is, \
+             and `midwatch ledger rebuild --from-export` recreates the directory from exports",
+        ),
+        Store::Stopped(_) => Error::new(Code::DiskFailed, error)
+            .hint("check the disk, then start again: what was acknowledged is looked for then"),
+        Store::Newer { .. } => Error::new(Code::DataNewer, error)
+            .hint("use the newer program, or another data directory"),
+        Store::Failed(_) => Error::new(Code::Failed, error),
+    }
+}
+
+/// A command about an agent that the kernel refused.
+pub(crate) fn agent(refusal: Refusal) -> Error {
+    match &refusal {
+        Refusal::Exists(name) => Error::new(Code::Exists, &refusal)
+            .hint(format!("change it with `midwatch agent edit {name}`, or choose another name")),
+        Refusal::Unknown(_) => {
+            Error::new(Code::NotFound, refusal).hint("`midwatch agent list` shows the agents")
+        }
+        Refusal::TierTooLow { .. } => {
+            Error::new(Code::TierTooLow, refusal).hint("a tier can be raised, not lowered")
+        }
+        Refusal::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal),
+        Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
+    }
+}
+
+/// Settings that make no backend.
+pub(crate) fn invalid(invalid: Invalid) -> Error {
+    let kinds = BackendKind::ALL.map(BackendKind::name).join(", ");
+    let hint = match &invalid {
+        Invalid::Kind(_) => format!("the backends are {kinds}"),
+        Invalid::Tier(_) => "a tier is 0 (read-only), 1 (local write) or 2 (external)".to_owned(),
+        Invalid::Secret => {
+            "give `env:NAME` or `file:/absolute/path`; the secret itself is never stored".to_owned()
+        }
+        Invalid::Missing { kind, .. } | Invalid::Superfluous { kind, .. } => {
+            format!("a `{kind}` agent takes {}", takes(*kind))
+        }
+        Invalid::Url(_) | Invalid::TooLong { .. } | Invalid::Unprintable { .. } => {
+            return Error::new(Code::InvalidInput, invalid);
+        }
+    };
+    Error::new(Code::InvalidInput, invalid).hint(hint)
+}
+
+fn takes(kind: BackendKind) -> &'static str {
+    match kind {
+        BackendKind::Builtin => "no settings",
+        BackendKind::Command => "a program and its arguments after `--`",
+        BackendKind::Letta => "--remote-id, and --url unless it is http://localhost:8283",
+        BackendKind::Openai | BackendKind::Anthropic => {
+            "--model, and --url unless it is the usual one"
+        }
+        BackendKind::Webhook => "--url",
+        BackendKind::Mcp => "--url, or a program and its arguments after `--`",
+    }
+}
+
+/// Something that must not happen, said as an error all the same.
+pub(crate) fn internal(what: impl std::fmt::Display) -> Error {
+    Error::new(Code::Failed, what)
+}

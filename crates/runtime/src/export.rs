@@ -1,0 +1,235 @@
+//! The log as files, one pair for each month, written aside and put in place when they are whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use api::{Code, Error, Export, Exported, LedgerExport, ProgressSink};
+use kernel::watch::{self, Event as WatchEvent};
+use ledger::export::{End, LineReader, Manifest, Month, MonthWriter, WriteError, Written, unzip};
+use ledger::{Chain, Hash};
+use sha2::{Digest, Sha256};
+use store::{PAGE_ENTRIES_MAX, Page};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use crate::errors::{self, internal};
+use crate::watch::Watch;
+
+const DIRECTORY: &str = "exports";
+
+/// Which months to export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All, the current one as far as it goes.
+    All,
+    /// Those that have ended.
+    Complete,
+}
+
+impl Watch {
+    pub(crate) async fn export(
+        &self,
+        asked: LedgerExport,
+        progress: &ProgressSink,
+    ) -> Result<Exported, Error> {
+        self.export_to(asked.dir.map(PathBuf::from), Which::All, progress).await
+    }
+
+    pub(crate) async fn export_to(
+        &self,
+        dir: Option<PathBuf>,
+        which: Which,
+        progress: &ProgressSink,
+    ) -> Result<Exported, Error> {
+        let _one_at_a_time = self.exporting().lock().await;
+        let dir = dir.unwrap_or_else(|| self.settings().data.join(DIRECTORY));
+        let head = self.store().head().await.map_err(errors::store)?;
+        let job = Job {
+            watch: self.clone(),
+            runtime: Handle::current(),
+            end: head.size(),
+            this_month: Month::of(self.now().as_micros()),
+            which,
+            dir: dir.clone(),
+            progress: progress.clone(),
+        };
+        let months = spawn_blocking(move || job.run()).await.map_err(internal)??;
+        let mut exports = Vec::with_capacity(months.len());
+        for (export, manifest_hash) in months {
+            if export.written {
+                self.note(WatchEvent::Exported(watch::Exported {
+                    month: export.month.clone(),
+                    first: export.first,
+                    last: export.last,
+                    manifest_hash: manifest_hash.to_string(),
+                }))
+                .await?;
+            }
+            exports.push(export);
+        }
+        Ok(Exported { dir: dir.display().to_string(), exports })
+    }
+}
+
+/// One export, on a thread that may block.
+struct Job {
+    watch: Watch,
+    runtime: Handle,
+    /// Entries after this one are left for the next export.
+    end: u64,
+    this_month: Month,
+    which: Which,
+    dir: PathBuf,
+    progress: ProgressSink,
+}
+
+impl Job {
+    /// Every month in turn, with the hash of its manifest's file.
+    fn run(self) -> Result<Vec<(Export, Hash)>, Error> {
+        fs::create_dir_all(&self.dir).map_err(|error| self.failed(&self.dir, error))?;
+        let (mut done, mut chain, mut previous) = (Vec::new(), Chain::empty(), None);
+        while let Some(month) = self.month_after(chain.size())? {
+            if self.which == Which::Complete && self.this_month <= month {
+                break;
+            }
+            let first = chain.size() + 1;
+            let (after, manifest_hash, written) = self.month(month, chain, previous)?;
+            let (file, last) = (month.lines_name(), after.size());
+            done.push((
+                Export { month: month.to_string(), file, first, last, written },
+                manifest_hash,
+            ));
+            (chain, previous) = (after, Some(manifest_hash));
+        }
+        Ok(done)
+    }
+
+    /// A month whose files are there and still right is not written again.
+    fn month(
+        &self,
+        month: Month,
+        before: Chain,
+        previous: Option<Hash>,
+    ) -> Result<(Chain, Hash, bool), Error> {
+        let mut after = before.clone();
+        self.for_each(month, before.size(), |fields| Ok(after.check(fields)?))?;
+        if let Some((manifest, hash)) = self.existing(month)
+            && manifest.before == End::from(&before)
+            && manifest.after == End::from(&after)
+            && manifest.previous == previous
+        {
+            return Ok((after, hash, false));
+        }
+        let hash = self.write(month, before, previous)?;
+        Ok((after, hash, true))
+    }
+
+    fn existing(&self, month: Month) -> Option<(Manifest, Hash)> {
+        let note = fs::read_to_string(self.dir.join(month.manifest_name())).ok()?;
+        let manifest = Manifest::open(&note, &[self.watch.key().verifying_key().clone()]).ok()?;
+        let lines = self.dir.join(month.lines_name());
+        lines.exists().then(|| (manifest, sha256(note.as_bytes())))
+    }
+
+    /// Writes both files aside, reads the lines back, and puts both in place.
+    fn write(&self, month: Month, before: Chain, previous: Option<Hash>) -> Result<Hash, Error> {
+        let lines = self.dir.join(month.lines_name());
+        let aside = self.dir.join(format!(".{}.new", month.lines_name()));
+        let failed = |error| self.failed(&aside, error);
+        let output = BufWriter::new(File::create(&aside).map_err(failed)?);
+        let instance = self.watch.instance().to_owned();
+        let start = before.size();
+        let mut writer = MonthWriter::new(output, instance, month, before, previous);
+        self.for_each(month, start, |fields| writer.write(fields))?;
+        let Written { output, manifest, .. } =
+            writer.finish().map_err(|error| self.unwritten(error))?;
+        let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        self.read_back(&aside, &manifest)?;
+        fs::rename(&aside, &lines).map_err(failed)?;
+
+        let note = manifest.sign(&[self.watch.key()]).map_err(internal)?;
+        self.put(&month.manifest_name(), note.as_bytes())?;
+        Ok(sha256(note.as_bytes()))
+    }
+
+    fn read_back(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
+        let failed = |error| self.failed(path, error);
+        let file = BufReader::new(File::open(path).map_err(failed)?);
+        let content = LineReader::new(unzip(file)).finish().map_err(failed)?;
+        match content == manifest.content() {
+            true => Ok(()),
+            false => Err(internal(format!("`{}` reads back other than written", path.display()))),
+        }
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let (path, aside) = (self.dir.join(name), self.dir.join(format!(".{name}.new")));
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&aside)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&aside, &path)?;
+            File::open(&self.dir)?.sync_all()
+        };
+        write().map_err(|error| self.failed(&path, error))
+    }
+
+    fn month_after(&self, seq: u64) -> Result<Option<Month>, Error> {
+        let page = if seq < self.end { self.page(seq, 1)? } else { Page::default() };
+        Ok(page.iter().next().map(|fields| Month::of(fields.ts_us)))
+    }
+
+    fn for_each(
+        &self,
+        month: Month,
+        after: u64,
+        mut visit: impl FnMut(&ledger::Fields<'_>) -> Result<(), WriteError>,
+    ) -> Result<(), Error> {
+        let mut at = after;
+        while at < self.end {
+            let limit = usize::try_from(self.end - at).unwrap_or(PAGE_ENTRIES_MAX);
+            let page = self.page(at, limit)?;
+            let in_month = page.iter().take_while(|fields| Month::of(fields.ts_us) == month);
+            let mut visited = 0;
+            for fields in in_month {
+                visit(&fields).map_err(|error| self.unwritten(error))?;
+                at = fields.seq;
+                visited += 1;
+            }
+            self.progress.show(at, self.end);
+            if visited < page.len() || page.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&self, after: u64, limit: usize) -> Result<Page, Error> {
+        self.runtime.block_on(self.watch.store().entries(after, limit)).map_err(errors::store)
+    }
+
+    fn unwritten(&self, error: WriteError) -> Error {
+        match error {
+            WriteError::Io(error) => self.failed(&self.dir, error),
+            WriteError::Damaged(fault) => errors::store(store::Error::Damaged(fault.to_string())),
+            other => internal(other),
+        }
+    }
+
+    fn failed(&self, path: &Path, error: io::Error) -> Error {
+        let code = match error.kind() {
+            io::ErrorKind::StorageFull => Code::DiskFull,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::ReadOnly,
+            io::ErrorKind::NotFound => Code::NotFound,
+            _ => Code::Failed,
+        };
+        Error::new(code, format!("cannot write the export `{}`: {error}", path.display()))
+            .hint("months that were exported before are untouched")
+    }
+}
+
+fn sha256(bytes: &[u8]) -> Hash {
+    Hash::from_bytes(Sha256::digest(bytes).into())
+}

@@ -1,0 +1,81 @@
+//! The handle in this process: each request to the function that carries it out.
+
+use api::{Answer, Call, Error, Handle, Log, Request, Status};
+use futures::future::{BoxFuture, FutureExt};
+use kernel::{Actor, Counter};
+
+use crate::errors;
+use crate::times::rfc3339;
+use crate::transact::Key;
+use crate::watch::Watch;
+
+/// A watch, and the principal for whom it acts.
+#[derive(Clone, Debug)]
+pub struct Local {
+    watch: Watch,
+    actor: Actor,
+}
+
+impl Local {
+    pub(crate) fn new(watch: Watch, actor: Actor) -> Local {
+        Local { watch, actor }
+    }
+}
+
+impl Handle for Local {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        async move {
+            let (watch, actor) = (&self.watch, &self.actor);
+            let key = Key::of(&call, actor)?;
+            match call.request {
+                Request::StatusAsk(_) => watch.status().await.map(Answer::StatusAsk),
+                Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
+                Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
+                Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
+                Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
+                Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
+                Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
+                Request::LedgerCheckpoint(_) => {
+                    watch.checkpoint().await.map(Answer::LedgerCheckpoint)
+                }
+                Request::LedgerExport(asked) => {
+                    watch.export(asked, &call.progress).await.map(Answer::LedgerExport)
+                }
+                Request::LedgerRebuild(_) => {
+                    watch.rebuild(actor, &call.progress).await.map(Answer::LedgerRebuild)
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Watch {
+    async fn status(&self) -> Result<Status, Error> {
+        let store = self.store();
+        let chain = store.head().await.map_err(errors::store)?;
+        let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
+        let settings = self.settings();
+        let since = self.kept_since().get();
+        Ok(Status {
+            watch: api::Watch {
+                kept: since.is_some(),
+                pid: since.map(|_| std::process::id()),
+                since: since.map(|at| rfc3339(*at)),
+                version: settings.version.clone(),
+                data: settings.data.display().to_string(),
+                posture: settings.posture.clone(),
+            },
+            log: Log {
+                instance: self.instance().to_owned(),
+                key: self.key().verifying_key().to_text(),
+                entries: chain.size(),
+                head: chain.head().to_string(),
+                checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
+                stopped: store.stopped_writing().map(|reason| reason.to_string()),
+                check: self.check_found(),
+            },
+            agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
+        })
+    }
+}

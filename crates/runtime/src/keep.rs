@@ -1,0 +1,120 @@
+//! Keeping the watch: what goes on while nobody asks for anything.
+
+use std::future::Future;
+use std::time::Duration;
+
+use api::{Code, Error};
+use futures::future::{Either, join4, pending, select};
+use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing::{info, warn};
+
+use crate::errors;
+use crate::export::Which;
+use crate::watch::Watch;
+
+/// A checkpoint is made after this many entries …
+const CHECKPOINT_ENTRIES: u64 = 1_000;
+/// … or this long after the first that has none …
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
+/// … but not more often than this, however fast the log grows.
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(200);
+/// How often to look for a month that has ended and is not exported, and for answers to forget.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3_600);
+/// How long the answer to a key is kept.
+const ANSWERS_KEPT: Duration = Duration::from_secs(7 * 86_400);
+
+impl Watch {
+    /// Keeps the watch until `stop` gives the reason to end, or the disk fails. A damaged log is
+    /// still served for reading.
+    pub async fn keep(&self, stop: impl Future<Output = String>) -> Result<(), Error> {
+        let _ = self.kept_since().set(self.now());
+        if let Some(reason) = self.store().stopped_writing() {
+            warn!(%reason, "nothing is written: the watch only reads");
+            self.set_check_found(reason.to_string());
+            stop.await;
+            return Ok(());
+        }
+        self.note(self.started().await?).await?;
+        let upkeep =
+            join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check());
+        let failed = select(Box::pin(self.disk_failed()), Box::pin(upkeep));
+        let reason = match select(Box::pin(stop), failed).await {
+            Either::Left((reason, _)) => reason,
+            Either::Right((Either::Left((failure, _)), _)) => return Err(failure),
+            Either::Right((Either::Right(_), _)) => "the upkeep ended".to_owned(),
+        };
+        if self.store().stopped_writing().is_none() {
+            self.note(WatchEvent::Stopped(Stopped { reason })).await?;
+            self.checkpoint().await?;
+        }
+        Ok(())
+    }
+
+    async fn started(&self) -> Result<WatchEvent, Error> {
+        let checkpoint = self.store().last_checkpoint().await.map_err(errors::store)?;
+        let settings = self.settings();
+        Ok(WatchEvent::Started(Started {
+            version: settings.version.clone(),
+            posture: settings.posture.clone(),
+            config_hash: settings.config_hash.clone(),
+            checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
+        }))
+    }
+
+    async fn checkpoints(&self) {
+        let mut signed = 0;
+        loop {
+            self.store().grown_past(signed).await;
+            // The first of both: many entries, or enough time.
+            let many = self.store().grown_past(signed + CHECKPOINT_ENTRIES - 1);
+            let _ = timeout(CHECKPOINT_AFTER, many).await;
+            match self.checkpoint().await {
+                Ok(made) => signed = made.checkpoint.size,
+                Err(failed) => warn!(%failed, "a checkpoint could not be made"),
+            }
+            sleep(CHECKPOINT_PAUSE).await;
+        }
+    }
+
+    async fn heartbeats(&self) {
+        if self.settings().heartbeat.is_zero() {
+            return pending().await;
+        }
+        let mut beat = interval(self.settings().heartbeat);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beat.tick().await;
+        loop {
+            beat.tick().await;
+            if let Err(failed) = self.note(WatchEvent::Heartbeat(Heartbeat {})).await {
+                warn!(%failed, "a heartbeat could not be written");
+            }
+        }
+    }
+
+    async fn housekeeping(&self) {
+        let mut every = interval(HOUSEKEEPING_EVERY);
+        loop {
+            every.tick().await;
+            match self.export_to(None, Which::Complete, &Default::default()).await {
+                Ok(done) if done.exports.iter().any(|export| export.written) => {
+                    info!(dir = done.dir, "exported the log of past months");
+                }
+                Ok(_) => {}
+                Err(failed) => warn!(%failed, "the log could not be exported"),
+            }
+            let kept_us = i64::try_from(ANSWERS_KEPT.as_micros()).unwrap_or(i64::MAX);
+            let before = self.now().as_micros().saturating_sub(kept_us);
+            if let Err(failed) = self.store().forget_answers(before).await {
+                warn!(%failed, "old answers could not be dropped");
+            }
+        }
+    }
+
+    /// Returns when a commit found that the disk does not keep what is written.
+    async fn disk_failed(&self) -> Error {
+        self.disk_failure().notified().await;
+        let reason = self.store().stopped_writing().map(errors::store);
+        reason.unwrap_or_else(|| Error::new(Code::DiskFailed, "the disk failed"))
+    }
+}

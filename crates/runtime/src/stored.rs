@@ -1,0 +1,75 @@
+//! Between the kernel's types and the bytes that a store keeps.
+
+use api::{Code, Error};
+use kernel::event::Label;
+use kernel::{Body, Event, Noun, State, Tables};
+use ledger::{Draft, Fields, Header, canonical};
+use store::{Derived, Item};
+
+use crate::errors::internal;
+
+/// An event, ready to be committed.
+pub(crate) fn draft(event: &Event) -> Result<Draft, Error> {
+    let label = event.body.label();
+    let header = Header {
+        ts_us: event.at.as_micros(),
+        kind: label.kind.to_owned(),
+        version: label.version,
+        actor: event.actor.name.clone(),
+        role: event.actor.role.name().to_owned(),
+        cause: event.cause.clone(),
+        noun: event.body.noun().name().to_owned(),
+        noun_id: label.noun_id.to_owned(),
+    };
+    let facts = canonical(&event.body).map_err(internal)?;
+    Draft::new(header, facts, None).map_err(|too_large| Error::new(Code::InvalidInput, too_large))
+}
+
+/// What a stored entry says happened.
+pub(crate) fn body(fields: &Fields<'_>) -> Result<Body, Error> {
+    let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
+    let mut facts = serde_json::Deserializer::from_slice(fields.facts);
+    Body::decode(label, &mut facts).map_err(|error| {
+        Error::new(Code::LogDamaged, format!("entry {} cannot be understood: {error}", fields.seq))
+            .hint("a newer version of Midwatch may have written it")
+    })
+}
+
+/// The stored form of a row's state.
+pub(crate) fn state_bytes(state: &State) -> Result<Vec<u8>, Error> {
+    canonical(state).map_err(internal)
+}
+
+/// A row as the kernel knows it.
+pub(crate) fn row(noun: Noun, row: store::Row) -> Result<kernel::Row, Error> {
+    let state = row.body.map(|bytes| state(noun, &bytes)).transpose()?;
+    Ok(kernel::Row { version: row.version, state })
+}
+
+pub(crate) fn state(noun: Noun, bytes: &[u8]) -> Result<State, Error> {
+    let mut body = serde_json::Deserializer::from_slice(bytes);
+    State::decode(noun, &mut body).map_err(|error| {
+        let what = format!("a stored {} cannot be understood: {error}", noun.name());
+        Error::new(Code::Failed, what)
+            .hint("`midwatch ledger rebuild` makes the tables anew from the log")
+    })
+}
+
+/// All derived tables in stored form.
+pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived, Error> {
+    let mut items = Vec::with_capacity(tables.rows.len());
+    for ((noun, id), row) in &tables.rows {
+        items.push(Item {
+            noun: noun.name().to_owned(),
+            id: id.clone(),
+            version: row.version,
+            body: row.state.as_ref().map(state_bytes).transpose()?,
+        });
+    }
+    items.sort();
+    let counters = tables.counters.iter().filter(|(_, value)| **value != 0);
+    let mut counters: Vec<(String, i64)> =
+        counters.map(|(counter, value)| (counter.name().to_owned(), *value)).collect();
+    counters.sort();
+    Ok(Derived { through, items, counters })
+}

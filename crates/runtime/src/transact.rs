@@ -1,0 +1,158 @@
+//! Load, decide, commit: the way of every change to a row.
+//!
+//! The kernel decides on what was loaded; the commit names the version it was decided on. When
+//! somebody else was faster, the whole is done again on what they left.
+
+use api::{Answer, Call, Code, Error, Request};
+use kernel::tables::delta;
+use kernel::{Actor, Body, Event, Noun, Row, Timestamp};
+use ledger::{Hash, canonical};
+use sha2::{Digest, Sha256};
+use store::{Commit, Delta, Outcome, Write};
+
+use crate::errors::{self, internal};
+use crate::stored;
+use crate::watch::Watch;
+
+/// How often a change is decided anew because others were faster.
+const DECISIONS_MAX: usize = 32;
+
+const KEY_BYTES_MAX: usize = 128;
+
+/// A change to one row, as somebody asked for it.
+pub(crate) struct Change<'a> {
+    pub noun: Noun,
+    pub id: &'a str,
+    pub actor: &'a Actor,
+    pub key: Option<Key>,
+}
+
+/// An idempotency key, bound to who used it and for what.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    /// As the store knows it: the actor's own.
+    name: String,
+    request_hash: Hash,
+}
+
+impl Key {
+    pub(crate) fn of(call: &Call, actor: &Actor) -> Result<Option<Key>, Error> {
+        let Some(key) = &call.key else { return Ok(None) };
+        if key.is_empty() || KEY_BYTES_MAX < key.len() || !key.chars().all(|c| c.is_ascii_graphic())
+        {
+            let what = "an idempotency key is 1 to 128 printable characters without blanks";
+            return Err(Error::new(Code::InvalidInput, what));
+        }
+        let name = format!("{}/{key}", actor.name);
+        Ok(Some(Key { name, request_hash: request_hash(&call.request)? }))
+    }
+}
+
+fn request_hash(request: &Request) -> Result<Hash, Error> {
+    let bytes = canonical(request).map_err(internal)?;
+    Ok(Hash::from_bytes(Sha256::digest(&bytes).into()))
+}
+
+impl Watch {
+    /// The answer that an earlier call with this key got.
+    pub(crate) async fn answered(&self, key: Option<&Key>) -> Result<Option<Answer>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        match self.store().answer(&key.name).await.map_err(errors::store)? {
+            None => Ok(None),
+            Some((hash, _)) if hash != key.request_hash => Err(key_taken()),
+            Some((_, body)) => stored_answer(&body).map(Some),
+        }
+    }
+
+    /// Carries out a change. `decide` says what happens to the row, or nothing; `answer` tells of
+    /// the row before and after.
+    pub(crate) async fn transact(
+        &self,
+        change: Change<'_>,
+        decide: impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
+        answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        if let Some(earlier) = self.answered(change.key.as_ref()).await? {
+            return Ok(earlier);
+        }
+        for _ in 0..DECISIONS_MAX {
+            let loaded = self.store().load(change.noun.name(), change.id).await;
+            let before = stored::row(change.noun, loaded.map_err(errors::store)?)?;
+            let now = self.now();
+            let Some(body) = decide(&before, now)? else { return answer(&before, &before) };
+            let mut after = before.clone();
+            after.apply(&body);
+            let answer = answer(&before, &after)?;
+            let commit = commit_of(&change, (before.version, &after), (now, body), &answer)?;
+            match self.commit(commit).await? {
+                Outcome::Committed(_) => return Ok(answer),
+                Outcome::Conflict { .. } => {}
+                Outcome::OverLimit { counter } => return Err(over_limit(counter)),
+                Outcome::Answered(body) => return stored_answer(&body),
+                Outcome::KeyTaken => return Err(key_taken()),
+                Outcome::Moved { .. } => return Err(internal("the store answered out of turn")),
+            }
+        }
+        Err(Error::new(
+            Code::Busy,
+            "too many changes to the same thing at once, nothing was changed",
+        )
+        .hint("try again"))
+    }
+}
+
+/// All that the change writes, in one commit.
+fn commit_of(
+    change: &Change<'_>,
+    (expected, row): (u64, &Row),
+    (at, body): (Timestamp, Body),
+    answer: &Answer,
+) -> Result<Commit, Error> {
+    let deltas = delta(&body).map(|(counter, add)| Delta {
+        counter: counter.name(),
+        add,
+        max: counter.max(),
+    });
+    let cause = change.key.as_ref().map_or_else(String::new, |key| format!("key:{}", key.name));
+    let event = Event { at, actor: change.actor.clone(), cause, body };
+    let write = Write {
+        noun: change.noun.name(),
+        id: change.id.to_owned(),
+        expected,
+        version: row.version,
+        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+    };
+    let kept = match &change.key {
+        None => None,
+        Some(key) => Some(store::Answer {
+            key: key.name.clone(),
+            request_hash: key.request_hash,
+            body: serde_json::to_vec(answer).map_err(internal)?,
+            at_us: at.as_micros(),
+        }),
+    };
+    Ok(Commit {
+        drafts: vec![stored::draft(&event)?],
+        writes: vec![write],
+        deltas: deltas.into_iter().collect(),
+        answer: kept,
+        replace: None,
+    })
+}
+
+fn stored_answer(body: &[u8]) -> Result<Answer, Error> {
+    serde_json::from_slice(body).map_err(internal)
+}
+
+fn key_taken() -> Error {
+    Error::new(Code::KeyTaken, "this idempotency key was used before, for another request")
+        .hint("use a new key for a new request")
+}
+
+fn over_limit(counter: &str) -> Error {
+    Error::new(
+        Code::LimitReached,
+        format!("the limit on {counter} is reached, nothing was changed"),
+    )
+    .hint(format!("remove some {counter} first"))
+}

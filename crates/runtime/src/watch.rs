@@ -1,0 +1,219 @@
+//! An open data directory: the store, who signs its log, and what requests need besides.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use api::{Code, Error, ProgressSink};
+use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
+use kernel::{Actor, Body, Event, Noun, Row, State, Timestamp};
+use ledger::SigningKey;
+use store::{Commit, Outcome, Store, Write};
+
+use crate::clock::Clock;
+use crate::errors::{self, internal};
+use crate::handle::Local;
+use crate::rebuild::rebuild;
+use crate::{checkpoints, key, stored};
+
+/// What the watch must be told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The data directory.
+    pub data: PathBuf,
+    /// Of the program.
+    pub version: String,
+    pub posture: String,
+    /// SHA-256 of the effective configuration.
+    pub config_hash: String,
+    /// A file elsewhere to which every checkpoint is copied.
+    pub checkpoint_copy: Option<PathBuf>,
+    /// Zero: none.
+    pub heartbeat: Duration,
+}
+
+/// Cheap to clone; all clones are the same watch.
+#[derive(Clone, Debug)]
+pub struct Watch(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    identity: Identity,
+    key: SigningKey,
+    /// Held while a checkpoint is made, so that no size is signed twice.
+    signing: tokio::sync::Mutex<()>,
+    /// Held while files are exported.
+    exporting: tokio::sync::Mutex<()>,
+    /// Rung when the disk failed to keep a commit.
+    disk_failure: tokio::sync::Notify,
+    /// When this process began to keep the watch.
+    kept_since: OnceLock<Timestamp>,
+    /// What the background check has found so far.
+    check: Mutex<String>,
+}
+
+impl Watch {
+    /// Opens a data directory whose lock the caller holds. A new one gets its key and the first
+    /// entry of its log.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Result<Watch, Error> {
+        let is_new = store.head().await.map_err(errors::store)?.size() == 0;
+        let (identity, key) = match is_new {
+            true => begin(&*store, &*clock, &settings).await?,
+            false => recognise(&*store, &*clock, &settings).await?,
+        };
+        let watch = Watch(Arc::new(Inner {
+            store,
+            clock,
+            settings,
+            identity,
+            key,
+            signing: tokio::sync::Mutex::new(()),
+            exporting: tokio::sync::Mutex::new(()),
+            disk_failure: tokio::sync::Notify::new(),
+            kept_since: OnceLock::new(),
+            check: Mutex::new("not run".to_owned()),
+        }));
+        checkpoints::check_at_start(&watch).await?;
+        Ok(watch)
+    }
+
+    /// A handle that speaks for a principal.
+    pub fn handle(&self, actor: Actor) -> Local {
+        Local::new(self.clone(), actor)
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.0.store
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub fn instance(&self) -> &str {
+        &self.0.identity.instance
+    }
+
+    pub(crate) fn key(&self) -> &SigningKey {
+        &self.0.key
+    }
+
+    pub(crate) fn signing(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.signing
+    }
+
+    pub(crate) fn exporting(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.exporting
+    }
+
+    pub(crate) fn disk_failure(&self) -> &tokio::sync::Notify {
+        &self.0.disk_failure
+    }
+
+    pub(crate) fn kept_since(&self) -> &OnceLock<Timestamp> {
+        &self.0.kept_since
+    }
+
+    pub(crate) fn check_found(&self) -> String {
+        self.0.check.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_check_found(&self, found: impl Into<String>) {
+        *self.0.check.lock().unwrap_or_else(PoisonError::into_inner) = found.into();
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome, Error> {
+        let outcome = self.store().commit(commit).await;
+        if let Err(store::Error::Stopped(_)) = &outcome {
+            self.disk_failure().notify_one();
+        }
+        outcome.map_err(errors::store)
+    }
+
+    /// Writes an event of the watch about itself.
+    pub(crate) async fn note(&self, event: WatchEvent) -> Result<(), Error> {
+        let body = Body::Watch(self.instance().to_owned(), event);
+        let event = Event { at: self.now(), actor: Actor::system(), cause: String::new(), body };
+        let drafts = vec![stored::draft(&event)?];
+        self.commit(Commit { drafts, ..Commit::default() }).await.map(drop)
+    }
+}
+
+/// The first entry of a new log. A key that is there already was made by a start that was cut short.
+async fn begin(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    settings: &Settings,
+) -> Result<(Identity, SigningKey), Error> {
+    let key = match key::read(&settings.data)? {
+        Some(key) => key,
+        None => key::create(&settings.data, &key::new_instance())?,
+    };
+    let instance = key::instance(&key)?;
+    let public = key.verifying_key().to_text();
+    let genesis = Genesis { instance: instance.clone(), key: public.clone(), format: LOG_FORMAT };
+    let body = Body::Watch(instance.clone(), WatchEvent::Genesis(genesis));
+    let mut row = Row::default();
+    row.apply(&body);
+    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
+    let write = Write {
+        noun: Noun::Watch.name(),
+        id: instance.clone(),
+        expected: 0,
+        version: row.version,
+        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+    };
+    let drafts = vec![stored::draft(&event)?];
+    let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
+    store.commit(commit).await.map_err(errors::store)?;
+    Ok((Identity { instance, key: public }, key))
+}
+
+/// The identity of an existing log, and the key that belongs to it. When the tables do not know it,
+/// they are made anew.
+async fn recognise(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    settings: &Settings,
+) -> Result<(Identity, SigningKey), Error> {
+    let identity = match identity(store).await {
+        Ok(Some(identity)) => identity,
+        Ok(None) | Err(_) => {
+            let reason = "the tables did not say whose log this is";
+            rebuild(store, &Actor::system(), clock.now(), reason, &ProgressSink::default()).await?;
+            let missing = || internal("the log does not say whose it is");
+            identity(store).await?.ok_or_else(missing)?
+        }
+    };
+    let wrong = |what: String| {
+        Error::new(Code::KeyMissing, what)
+            .hint("put back the key file of this data directory, from a copy that you kept")
+    };
+    let path = key::path(&settings.data);
+    let key = key::read(&settings.data)?
+        .ok_or_else(|| wrong(format!("the signing key `{}` is missing", path.display())))?;
+    match key.verifying_key().to_text() == identity.key {
+        true => Ok((identity, key)),
+        false => Err(wrong(format!("`{}` is not the key that signs this log", path.display()))),
+    }
+}
+
+async fn identity(store: &dyn Store) -> Result<Option<Identity>, Error> {
+    let found = store.list(Noun::Watch.name(), "", 1).await.map_err(errors::store)?;
+    let bytes = found.into_iter().next().and_then(|item| item.body);
+    match bytes.map(|bytes| stored::state(Noun::Watch, &bytes)).transpose()? {
+        Some(State::Watch(identity)) => Ok(Some(identity)),
+        Some(State::Agent(_)) | None => Ok(None),
+    }
+}
