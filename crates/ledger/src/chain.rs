@@ -6,7 +6,7 @@
 
 use crate::layout::{Place, entry_hash};
 use crate::tree::Frontier;
-use crate::{Draft, Fields, Hash, Sealed};
+use crate::{Draft, Fields, Hash, INTEGER_MAX, Sealed};
 
 /// Of [`Chain::encode`]. A change of the layout needs a new number.
 const ENCODING: u8 = 1;
@@ -129,8 +129,9 @@ impl Chain {
         let tree = Frontier::from_parts(u64::from_be_bytes(*size), subtrees)?;
         let chain =
             Chain { tree, head: Hash::from_bytes(*head), ts_us: i64::from_be_bytes(*ts_us) };
-        let sound = encoding == ENCODING && (chain.size() != 0 || chain == Chain::empty());
-        sound.then_some(chain)
+        let plausible = chain.size() <= INTEGER_MAX && 0 <= chain.ts_us;
+        let empty_is_empty = chain.size() != 0 || chain == Chain::empty();
+        (encoding == ENCODING && plausible && empty_is_empty).then_some(chain)
     }
 
     fn next(&self, ts_us: i64) -> Place {

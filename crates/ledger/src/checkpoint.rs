@@ -9,7 +9,7 @@ use crate::{Hash, SigningKey, VerifyingKey};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Names the log: `midwatch/` and the instance's id.
+    /// Names the log, see [`Checkpoint::origin_of`].
     pub origin: String,
     pub size: u64,
     pub root: Hash,
@@ -26,6 +26,16 @@ pub fn open(note: &str, keys: &[VerifyingKey]) -> Result<Checkpoint, NoteError> 
 }
 
 impl Checkpoint {
+    /// What the checkpoints of an instance are named by.
+    pub fn origin_of(instance: &str) -> String {
+        format!("midwatch/{instance}")
+    }
+
+    /// The checkpoint in a note, whoever signed it.
+    pub(crate) fn peek(note: &str) -> Result<Checkpoint, NoteError> {
+        Checkpoint::parse(note::peek(note)?)
+    }
+
     fn to_text(&self) -> String {
         let root = BASE64_STANDARD.encode(self.root.as_bytes());
         format!("{}\n{}\n{root}\n", self.origin, self.size)

@@ -1,11 +1,14 @@
-//! A SHA-256 hash, written as 64 lower-case hexadecimal digits wherever people or JSON see it.
+//! A SHA-256 hash, written as 64 hexadecimal digits wherever people or JSON see it.
 
 use std::array::TryFromSliceError;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::hex::Hex;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash([u8; 32]);
@@ -18,6 +21,15 @@ pub struct NotAHash;
 impl Hash {
     /// Stands for "none": the hash before the first entry, and of an absent private part.
     pub const ZERO: Hash = Hash([0; 32]);
+
+    /// The SHA-256 of these bytes.
+    pub fn of(bytes: &[u8]) -> Hash {
+        Hash(Sha256::digest(bytes).into())
+    }
+
+    pub(crate) fn finish(hasher: Sha256) -> Hash {
+        Hash(hasher.finalize().into())
+    }
 
     pub const fn from_bytes(bytes: [u8; 32]) -> Hash {
         Hash(bytes)
@@ -40,13 +52,13 @@ impl FromStr for Hash {
     type Err = NotAHash;
 
     fn from_str(text: &str) -> Result<Hash, NotAHash> {
-        from_hex(text).map(Hash).ok_or(NotAHash)
+        Hex::parse(text).map(|Hex(bytes)| Hash(bytes)).ok_or(NotAHash)
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        fmt::Display::fmt(&Hex(self.0), f)
     }
 }
 
@@ -58,56 +70,13 @@ impl fmt::Debug for Hash {
 
 impl Serialize for Hash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        Hex(self.0).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
-        hex(deserializer).map(Hash)
-    }
-}
-
-/// Reads `N` bytes written in hexadecimal; for `#[serde(deserialize_with)]` too.
-pub(crate) fn hex<'de, D, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error>
-where
-    D: Deserializer<'de>,
-{
-    struct Visitor<const N: usize>;
-
-    impl<const N: usize> de::Visitor<'_> for Visitor<N> {
-        type Value = [u8; N];
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "{} hexadecimal digits in lower case", N * 2)
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<[u8; N], E> {
-            from_hex(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-        }
-    }
-
-    deserializer.deserialize_str(Visitor)
-}
-
-/// One text for one value: upper-case digits are refused.
-fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    if pairs.len() != N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
-fn digit(ascii: u8) -> Option<u8> {
-    match ascii {
-        b'0'..=b'9' => Some(ascii - b'0'),
-        b'a'..=b'f' => Some(ascii - b'a' + 10),
-        _ => None,
+        Hex::deserialize(deserializer).map(|Hex(bytes)| Hash(bytes))
     }
 }
 

@@ -21,16 +21,9 @@ pub(crate) struct Place {
 }
 
 pub(crate) fn entry_hash(place: &Place, content: &[u8]) -> Hash {
-    let mut head = [0; PLACE_BYTES];
-    let parts: [&[u8]; 4] =
-        [ENTRY_TAG, &place.seq.to_be_bytes(), place.prev.as_bytes(), &place.ts_us.to_be_bytes()];
-    for (to, from) in head.iter_mut().zip(parts.into_iter().flatten()) {
-        *to = *from;
-    }
-    digest(&[&head, content])
+    let (seq, ts_us) = (place.seq.to_be_bytes(), place.ts_us.to_be_bytes());
+    digest(&[ENTRY_TAG, &seq, place.prev.as_bytes(), &ts_us, content])
 }
-
-const PLACE_BYTES: usize = ENTRY_TAG.len() + 8 + 32 + 8;
 
 /// The rest of an entry's bytes: known before the entry has a place.
 ///
@@ -77,5 +70,5 @@ fn digest(parts: &[&[u8]]) -> Hash {
     for part in parts {
         hasher.update(part);
     }
-    Hash::from_bytes(hasher.finalize().into())
+    Hash::finish(hasher)
 }

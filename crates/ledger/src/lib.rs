@@ -31,11 +31,14 @@ mod canonical;
 mod chain;
 mod checkpoint;
 mod entry;
+pub mod export;
 mod hash;
+mod hex;
 mod key;
 mod layout;
 mod note;
 mod tree;
+pub mod verify;
 
 pub use canonical::{INTEGER_MAX, NotCanonical, canonical};
 pub use chain::{Chain, Fault, FaultKind, NotAChain};

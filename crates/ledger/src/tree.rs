@@ -44,19 +44,17 @@ impl Frontier {
     pub(crate) fn root(&self) -> Hash {
         let mut smallest_first = self.subtrees.iter().rev();
         let Some(last) = smallest_first.next() else {
-            return Hash::from_bytes(Sha256::digest(b"").into());
+            return Hash::of(b"");
         };
         smallest_first.fold(*last, |right, left| node(left, &right))
     }
 }
 
 fn leaf(entry: &Hash) -> Hash {
-    let hasher = Sha256::new_with_prefix([0x00]);
-    Hash::from_bytes(hasher.chain_update(entry.as_bytes()).finalize().into())
+    Hash::finish(Sha256::new_with_prefix([0x00]).chain_update(entry.as_bytes()))
 }
 
 fn node(left: &Hash, right: &Hash) -> Hash {
     let hasher = Sha256::new_with_prefix([0x01]);
-    let hasher = hasher.chain_update(left.as_bytes()).chain_update(right.as_bytes());
-    Hash::from_bytes(hasher.finalize().into())
+    Hash::finish(hasher.chain_update(left.as_bytes()).chain_update(right.as_bytes()))
 }

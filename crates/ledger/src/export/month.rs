@@ -1,0 +1,194 @@
+//! A month of the calendar in UTC, and the names of its files.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
+
+const FILE_PREFIX: &str = "ledger-";
+const LINES_SUFFIX: &str = ".ndjson.gz";
+const MANIFEST_SUFFIX: &str = ".manifest";
+
+const YEAR_MIN: i64 = 1970;
+const YEAR_MAX: i64 = 9999;
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// Written as `2026-07`. Invariant: 1970 to 9999, and 1 to 12.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Month {
+    year: i64,
+    month: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a month is written as `2026-07`")]
+pub struct NotAMonth;
+
+/// The two files of a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Lines,
+    Manifest,
+}
+
+impl Month {
+    /// The month of an instant in microseconds since 1970. What lies outside the years that a file
+    /// name can say counts to the nearest of them.
+    pub fn of(ts_us: i64) -> Month {
+        let (year, month) = year_and_month(ts_us.div_euclid(DAY_US));
+        if year < YEAR_MIN {
+            return Month { year: YEAR_MIN, month: 1 };
+        }
+        if YEAR_MAX < year {
+            return Month { year: YEAR_MAX, month: 12 };
+        }
+        Month { year, month }
+    }
+
+    pub fn lines_name(self) -> String {
+        format!("{FILE_PREFIX}{self}{LINES_SUFFIX}")
+    }
+
+    pub fn manifest_name(self) -> String {
+        format!("{FILE_PREFIX}{self}{MANIFEST_SUFFIX}")
+    }
+
+    /// The month whose lines are in a file; `None` for any other file.
+    pub fn of_lines_file(name: &str) -> Option<Month> {
+        let (month, kind) = Month::of_file(name)?;
+        (kind == FileKind::Lines).then_some(month)
+    }
+
+    /// `None` for a file that is no part of an export.
+    pub(crate) fn of_file(name: &str) -> Option<(Month, FileKind)> {
+        let rest = name.strip_prefix(FILE_PREFIX)?;
+        let (month, kind) = match rest.strip_suffix(LINES_SUFFIX) {
+            Some(month) => (month, FileKind::Lines),
+            None => (rest.strip_suffix(MANIFEST_SUFFIX)?, FileKind::Manifest),
+        };
+        Some((month.parse().ok()?, kind))
+    }
+}
+
+impl FromStr for Month {
+    type Err = NotAMonth;
+
+    fn from_str(text: &str) -> Result<Month, NotAMonth> {
+        let (year, month) = text.split_once('-').ok_or(NotAMonth)?;
+        let month = Month {
+            year: year.parse().map_err(|_| NotAMonth)?,
+            month: month.parse().map_err(|_| NotAMonth)?,
+        };
+        let in_range =
+            (YEAR_MIN..=YEAR_MAX).contains(&month.year) && (1..=12).contains(&month.month);
+        if in_range && month.to_string() == text { Ok(month) } else { Err(NotAMonth) }
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}", self.year, self.month)
+    }
+}
+
+impl Serialize for Month {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Month {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Month, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Year and month of a day counted from 1970, in the Gregorian calendar.
+///
+/// Years are counted from March, so that the leap day is the last of a year, and in eras of 400
+/// years, which all have the same days.
+fn year_and_month(day: i64) -> (i64, i64) {
+    const ERA_DAYS: i64 = 146_097;
+    const DAYS_FROM_MARCH_OF_YEAR_0_TO_1970: i64 = 719_468;
+
+    let day = day + DAYS_FROM_MARCH_OF_YEAR_0_TO_1970;
+    let day_of_era = day.rem_euclid(ERA_DAYS);
+    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months_after_march = (5 * day_of_year + 2) / 153;
+
+    let year = day.div_euclid(ERA_DAYS) * 400 + year_of_era;
+    if months_after_march < 10 {
+        (year, months_after_march + 3)
+    } else {
+        (year + 1, months_after_march - 9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(day: i64, expected: &str) {
+        assert_eq!(Month::of(day * DAY_US).to_string(), expected, "day {day}");
+        assert_eq!(Month::of(day * DAY_US + DAY_US - 1).to_string(), expected, "end of day {day}");
+    }
+
+    #[test]
+    fn days_fall_into_their_months() {
+        check(0, "1970-01");
+        check(30, "1970-01");
+        check(31, "1970-02");
+        check(58, "1970-02");
+        check(59, "1970-03");
+        check(364, "1970-12");
+        check(365, "1971-01");
+        check(11_015, "2000-02"); // The 29th: 2000 was a leap year.
+        check(11_016, "2000-03");
+        check(47_540, "2100-02"); // 2100 is none.
+        check(47_541, "2100-03");
+        check(2_932_896, "9999-12");
+        check(2_932_897, "9999-12");
+        check(-1, "1970-01");
+    }
+
+    #[test]
+    fn every_month_has_its_days() {
+        let mut day = 0;
+        for year in 1970..2420 {
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let february = if leap { 29 } else { 28 };
+            for (month, days) in
+                [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].iter().enumerate()
+            {
+                let expected = (year, month as i64 + 1);
+                assert_eq!(year_and_month(day), expected);
+                assert_eq!(year_and_month(day + days - 1), expected);
+                day += days;
+            }
+        }
+    }
+
+    #[test]
+    fn one_text_for_one_month() {
+        for text in ["2026-07", "1970-01", "9999-12"] {
+            assert_eq!(text.parse::<Month>().unwrap().to_string(), text);
+        }
+        for text in
+            ["2026-7", "2026-13", "2026-00", "1969-12", "10000-01", "+999-01", "", "2026-07 "]
+        {
+            assert_eq!(text.parse::<Month>(), Err(NotAMonth), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        let month = Month::of(0);
+        assert_eq!(Month::of_file(&month.lines_name()), Some((month, FileKind::Lines)));
+        assert_eq!(Month::of_file(&month.manifest_name()), Some((month, FileKind::Manifest)));
+        assert_eq!(Month::of_file("ledger-1970-01.ndjson.gz.tmp"), None);
+        assert_eq!(Month::of_file("checkpoints.log"), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! Verifies exported files, month by month.
+//!
+//! For each month, in this order: the manifest's form, its place after the one before, its
+//! signature; then the lines: sequence, time, hashes; then the bytes and the end of the log against
+//! the manifest. A changed file is reported with the first entry that shows it, if one does.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+use std::mem;
+
+use super::report::{Finding, Report};
+use super::trust::Anchors;
+use super::walk::Walk;
+use crate::export::{
+    End, FileKind, LineReader, MANIFEST_BYTES_MAX, Manifest, Month, ReadError, unzip,
+};
+use crate::note::NoteError;
+use crate::{Fields, Hash};
+
+const PROGRESS_ENTRIES: u64 = 4096;
+
+/// Where exported files are. What is not named like one of them is left alone.
+pub trait ExportFiles {
+    fn names(&self) -> io::Result<Vec<String>>;
+    fn open(&self, name: &str) -> io::Result<Box<dyn Read + '_>>;
+}
+
+/// Verifies all months there are. `progress` hears now and then how many entries are done.
+///
+/// Fails only if the files cannot be listed; a file that cannot be read is in the report.
+pub fn verify_export(
+    files: &dyn ExportFiles,
+    anchors: Anchors,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<Report> {
+    let months = months(&files.names()?);
+    let mut verifier = ExportVerifier {
+        files,
+        walk: Walk::new(anchors),
+        previous: None,
+        waiting: Vec::new(),
+        keys_tried: 0,
+        progress,
+    };
+    let outcome = verifier.run(&months);
+    Ok(verifier.walk.conclude(outcome))
+}
+
+/// Which of a month's two files are there.
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    lines: bool,
+    manifest: bool,
+}
+
+struct ExportVerifier<'a> {
+    files: &'a dyn ExportFiles,
+    walk: Walk,
+    /// The hash of the manifest before.
+    previous: Option<Hash>,
+    /// Manifests whose signer is not known yet: the log may name the key further on.
+    waiting: Vec<Signed>,
+    keys_tried: usize,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// A manifest as it was signed.
+struct Signed {
+    file: String,
+    note: String,
+    size: u64,
+}
+
+impl ExportVerifier<'_> {
+    fn run(&mut self, months: &BTreeMap<Month, Pair>) -> Result<(), Finding> {
+        if months.is_empty() {
+            return Err(Finding::unreadable("there are no files of a ledger"));
+        }
+        for (month, pair) in months {
+            self.month(*month, *pair)?;
+        }
+        match self.waiting.first() {
+            None => Ok(()),
+            Some(signed) => self.open(signed).map_err(|error| signed.finding(&error)),
+        }
+    }
+
+    fn month(&mut self, month: Month, pair: Pair) -> Result<(), Finding> {
+        let (lines_file, file) = (month.lines_name(), month.manifest_name());
+        if !pair.manifest {
+            return Err(Finding::tampered("the manifest is missing").in_file(&file));
+        }
+        let note = self.read_manifest(&file).map_err(|finding| finding.in_file(&file))?;
+        let manifest = Manifest::peek(&note).map_err(|error| invalid(&error).in_file(&file))?;
+        self.check_place(&manifest, month).map_err(|finding| finding.in_file(&file))?;
+        self.previous = Some(Hash::of(note.as_bytes()));
+        self.check_signature(Signed { file: file.clone(), note, size: manifest.after.size })?;
+
+        if !pair.lines {
+            let finding = Finding::tampered("the file with the entries is missing");
+            return Err(finding.at(manifest.before.size + 1).in_file(&lines_file));
+        }
+        self.check_lines(&manifest).map_err(|finding| finding.in_file(&lines_file))?;
+        self.check_end(&manifest).map_err(|finding| finding.in_file(&file))?;
+        self.try_waiting()
+    }
+
+    fn read_manifest(&self, file: &str) -> Result<String, Finding> {
+        let unreadable = |error: io::Error| Finding::unreadable(format!("cannot be read: {error}"));
+        let input = self.files.open(file).map_err(unreadable)?;
+        let mut note = String::new();
+        input.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_string(&mut note).map_err(unreadable)?;
+        if MANIFEST_BYTES_MAX < note.len() {
+            return Err(Finding::unreadable("the manifest is too long"));
+        }
+        Ok(note)
+    }
+
+    /// The manifest belongs to this month and this log, and begins where the one before ended.
+    fn check_place(&self, manifest: &Manifest, month: Month) -> Result<(), Finding> {
+        if manifest.month != month {
+            let what = format!("this is the manifest of {}", manifest.month);
+            return Err(Finding::tampered(what));
+        }
+        self.check_instance(manifest)?;
+        let end = End::from(self.walk.chain());
+        let (first, found) = (end.size + 1, manifest.before.size + 1);
+        if first < found {
+            let last = found - 1;
+            let what =
+                format!("entries {first} to {last} are missing: files before this one are gone");
+            return Err(Finding::tampered(what).at(first));
+        }
+        if manifest.before != end || manifest.previous != self.previous {
+            let what = "the manifest does not follow the one before it";
+            return Err(Finding::tampered(what).at(first));
+        }
+        if manifest.after.size < first {
+            return Err(Finding::unreadable("the manifest names no entry"));
+        }
+        Ok(())
+    }
+
+    fn check_instance(&self, manifest: &Manifest) -> Result<(), Finding> {
+        match self.walk.instance() {
+            Some(instance) if instance != manifest.instance => {
+                let what = format!("this belongs to another instance, `{}`", manifest.instance);
+                Err(Finding::tampered(what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A wrong signature is damage; one by an unknown key waits for the log to name the key.
+    fn check_signature(&mut self, signed: Signed) -> Result<(), Finding> {
+        match self.open(&signed) {
+            Ok(()) => self.walk.signed(signed.size),
+            Err(NoteError::UnknownKey { .. }) => self.waiting.push(signed),
+            Err(error) => return Err(signed.finding(&error)),
+        }
+        Ok(())
+    }
+
+    fn try_waiting(&mut self) -> Result<(), Finding> {
+        let keys = self.walk.keys().len();
+        if mem::replace(&mut self.keys_tried, keys) == keys {
+            return Ok(());
+        }
+        mem::take(&mut self.waiting).into_iter().try_for_each(|it| self.check_signature(it))
+    }
+
+    fn open(&self, signed: &Signed) -> Result<(), NoteError> {
+        Manifest::open(&signed.note, self.walk.keys()).map(|_| ())
+    }
+
+    fn check_lines(&mut self, manifest: &Manifest) -> Result<(), Finding> {
+        let name = manifest.month.lines_name();
+        let file = self.files.open(&name).map_err(|error| unreadable(&error.into()))?;
+        // One byte more than there should be tells a longer file; no more of it is read.
+        let mut reader = LineReader::new(unzip(file).take(manifest.bytes.saturating_add(1)));
+        let outcome = self.check_entries(&mut reader, manifest);
+        if let Err(Stop::Unreadable(finding)) = outcome {
+            return Err(finding);
+        }
+        let content = reader.finish().map_err(|error| unreadable(&error.into()))?;
+        if content == manifest.content() {
+            return outcome.map_err(Stop::into_finding);
+        }
+        Err(self.not_as_signed(outcome.map_err(Stop::into_finding).err(), manifest))
+    }
+
+    /// The bytes are not those that the manifest names: with the first entry that shows it.
+    fn not_as_signed(&self, first: Option<Finding>, manifest: &Manifest) -> Finding {
+        let size = self.walk.chain().size();
+        let (seq, shown) = match first {
+            Some(finding) => (finding.damage.seq, finding.damage.what),
+            None if size < manifest.after.size => {
+                (Some(size + 1), format!("it ends before entry {}", size + 1))
+            }
+            None => (None, "its entries are unchanged, but not the bytes around them".to_owned()),
+        };
+        let mut finding = Finding::tampered(format!("the file was changed: {shown}"));
+        finding.damage.seq = seq;
+        finding
+    }
+
+    fn check_entries<R: BufRead>(
+        &mut self,
+        reader: &mut LineReader<R>,
+        manifest: &Manifest,
+    ) -> Result<(), Stop> {
+        loop {
+            let next = self.walk.chain().size() + 1;
+            let line = match reader.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(()),
+                Err(error @ ReadError::Io(_)) => return Err(Stop::Unreadable(unreadable(&error))),
+                Err(error) => return Err(Stop::Damaged(unreadable(&error).at(next))),
+            };
+            self.check_entry(&line.fields(), manifest).map_err(Stop::Damaged)?;
+            if next.is_multiple_of(PROGRESS_ENTRIES) || next == manifest.after.size {
+                (self.progress)(next);
+            }
+        }
+    }
+
+    fn check_entry(&mut self, fields: &Fields<'_>, manifest: &Manifest) -> Result<(), Finding> {
+        self.walk.entry(fields)?;
+        let (seq, month) = (fields.seq, Month::of(fields.ts_us));
+        if month != manifest.month {
+            let what = format!("entry {seq} belongs to {month}");
+            return Err(Finding::tampered(what).at(seq));
+        }
+        if manifest.after.size < seq {
+            return Err(Finding::tampered(format!("entry {seq} is not in the manifest")).at(seq));
+        }
+        Ok(())
+    }
+
+    fn check_end(&self, manifest: &Manifest) -> Result<(), Finding> {
+        self.check_instance(manifest)?;
+        if manifest.after != End::from(self.walk.chain()) {
+            let what = "the manifest does not end where its entries end";
+            return Err(Finding::tampered(what).at(manifest.after.size));
+        }
+        Ok(())
+    }
+}
+
+/// Why no further line is read.
+enum Stop {
+    /// Not even bytes come from the file.
+    Unreadable(Finding),
+    /// The bytes can still be counted and hashed.
+    Damaged(Finding),
+}
+
+impl Stop {
+    fn into_finding(self) -> Finding {
+        let (Stop::Unreadable(finding) | Stop::Damaged(finding)) = self;
+        finding
+    }
+}
+
+impl Signed {
+    fn finding(&self, error: &NoteError) -> Finding {
+        invalid(error).in_file(&self.file)
+    }
+}
+
+fn invalid(error: &NoteError) -> Finding {
+    Finding::note("the manifest", error)
+}
+
+fn unreadable(error: &ReadError) -> Finding {
+    Finding::unreadable(error.to_string())
+}
+
+fn months(names: &[String]) -> BTreeMap<Month, Pair> {
+    let mut months: BTreeMap<Month, Pair> = BTreeMap::new();
+    for (month, kind) in names.iter().filter_map(|name| Month::of_file(name)) {
+        let pair = months.entry(month).or_default();
+        match kind {
+            FileKind::Lines => pair.lines = true,
+            FileKind::Manifest => pair.manifest = true,
+        }
+    }
+    months
+}
