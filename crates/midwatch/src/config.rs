@@ -159,21 +159,6 @@ impl Level {
     }
 }
 
-impl Loaded {
-    /// The log of a short-lived command: warnings, unless the environment asks for another level.
-    /// What the file says is for the watch; it can make a command quieter, never louder.
-    pub fn command_log(&self) -> Log {
-        let mut log = self.config.log.clone();
-        let asked = |value: &Value| {
-            value.key == "log.level" && matches!(value.origin, Origin::Variable { .. })
-        };
-        if !self.values.iter().any(asked) {
-            log.level = log.level.min(Level::Warn);
-        }
-        log
-    }
-}
-
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -109,17 +109,6 @@ fn an_alias_is_shown_by_its_name_and_a_secret_not_at_all() {
 }
 
 #[test]
-fn a_command_logs_warnings_unless_the_environment_asks() {
-    let check = |text: &str, variables: &[(&str, &str)], expected: Level| {
-        assert_eq!(load(text, variables).unwrap().command_log().level, expected, "{text}");
-    };
-    check("", &[], Level::Warn);
-    check("log.level = \"debug\"", &[], Level::Warn);
-    check("log.level = \"error\"", &[], Level::Error);
-    check("", &[("MIDWATCH_LOG_LEVEL", "info")], Level::Info);
-}
-
-#[test]
 fn unknown_keys_and_sections() {
     check_error(
         "# x\n[log]\n  levl = \"info\"\n",
