@@ -5,7 +5,7 @@ use kernel::agent::Refusal;
 use kernel::backend::{BackendKind, Invalid};
 
 /// A store that could not do its work.
-pub(crate) fn store(error: store::Error) -> Error {
+pub fn store(error: store::Error) -> Error {
     use store::Error as Store;
     match &error {
         Store::Full => {

@@ -14,7 +14,7 @@ use crate::export::Which;
 use crate::watch::Watch;
 
 /// A checkpoint is made after this many entries …
-const CHECKPOINT_ENTRIES: u64 = 1_000;
+pub(crate) const CHECKPOINT_ENTRIES: u64 = 1_000;
 /// … or this long after the first that has none …
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
 /// … but not more often than this, however fast the log grows.

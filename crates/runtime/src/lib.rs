@@ -15,6 +15,7 @@ mod keep;
 mod key;
 mod log;
 mod rebuild;
+mod restore;
 mod stored;
 mod times;
 mod transact;
@@ -22,6 +23,8 @@ mod watch;
 
 pub use checkpoints::last_note;
 pub use clock::{Clock, SystemClock};
+pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::verify;
+pub use restore::{ExportDir, RestoredKey, restore};
 pub use watch::{Settings, Watch};

@@ -7,7 +7,7 @@ use api::{Error, Event, Events, LedgerTail, ProgressSink};
 use futures::future::join;
 use kernel::Timestamp;
 use ledger::Fields;
-use ledger::verify::{Anchors, LogVerifier, Report};
+use ledger::verify::{Anchors, Damage, LogVerifier, Report, Verdict};
 use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -83,7 +83,11 @@ pub async fn verify(
         if flow.is_break() {
             return Ok(verifier.finish());
         }
-        page = next.map_err(errors::store)?;
+        page = match next {
+            Ok(page) => page,
+            Err(store::Error::Damaged(what)) => return Ok(unreadable(verifier, last + 1, what)),
+            Err(error) => return Err(errors::store(error)),
+        };
     }
     // Checkpoints of a log that was longer once.
     for (_, note) in notes.up_to(u64::MAX).await? {
@@ -92,6 +96,16 @@ pub async fn verify(
         }
     }
     Ok(verifier.finish())
+}
+
+/// What was good so far, and that the store could not read on.
+fn unreadable(verifier: LogVerifier, seq: u64, what: String) -> Report {
+    let report = verifier.finish();
+    if report.verdict != Verdict::Ok {
+        return report;
+    }
+    let damage = Some(Damage { seq: Some(seq), file: None, what });
+    Report { verdict: Verdict::Unreadable, damage, ..report }
 }
 
 fn feed(verifier: &mut LogVerifier, page: &Page, notes: &[(u64, String)]) -> ControlFlow<()> {

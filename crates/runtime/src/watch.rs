@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
-use kernel::{Actor, Body, Event, Noun, Row, State, Timestamp};
+use kernel::{Actor, Body, Event, Noun, State, Timestamp};
 use ledger::SigningKey;
-use store::{Commit, Outcome, Store, Write};
+use store::{Commit, Outcome, Store};
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
 use crate::handle::Local;
+use crate::keep::CHECKPOINT_ENTRIES;
 use crate::rebuild::rebuild;
+use crate::restore::commit_row;
 use crate::{checkpoints, key, stored};
 
 /// What the watch must be told.
@@ -141,6 +143,19 @@ impl Watch {
         outcome.map_err(errors::store)
     }
 
+    /// To be called by a command that leaves: a log that has grown without a watch is signed now and
+    /// then, so that opening it stays fast.
+    pub async fn leave(&self) -> Result<(), Error> {
+        let size = self.store().head().await.map_err(errors::store)?.size();
+        let last = self.store().last_checkpoint().await.map_err(errors::store)?;
+        let signed = last.map_or(0, |last| last.chain.size());
+        let is_long = signed + CHECKPOINT_ENTRIES <= size;
+        if is_long && self.store().stopped_writing().is_none() {
+            self.checkpoint().await?;
+        }
+        Ok(())
+    }
+
     /// Writes an event of the watch about itself.
     pub(crate) async fn note(&self, event: WatchEvent) -> Result<(), Error> {
         let body = Body::Watch(self.instance().to_owned(), event);
@@ -164,19 +179,7 @@ async fn begin(
     let public = key.verifying_key().to_text();
     let genesis = Genesis { instance: instance.clone(), key: public.clone(), format: LOG_FORMAT };
     let body = Body::Watch(instance.clone(), WatchEvent::Genesis(genesis));
-    let mut row = Row::default();
-    row.apply(&body);
-    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
-    let write = Write {
-        noun: Noun::Watch.name(),
-        id: instance.clone(),
-        expected: 0,
-        version: row.version,
-        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
-    };
-    let drafts = vec![stored::draft(&event)?];
-    let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
-    store.commit(commit).await.map_err(errors::store)?;
+    commit_row(store, clock, body).await?;
     Ok((Identity { instance, key: public }, key))
 }
 
@@ -209,7 +212,8 @@ async fn recognise(
     }
 }
 
-async fn identity(store: &dyn Store) -> Result<Option<Identity>, Error> {
+/// Who signs this log, by the tables.
+pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Error> {
     let found = store.list(Noun::Watch.name(), "", 1).await.map_err(errors::store)?;
     let bytes = found.into_iter().next().and_then(|item| item.body);
     match bytes.map(|bytes| stored::state(Noun::Watch, &bytes)).transpose()? {

@@ -57,7 +57,8 @@ impl Sqlite {
     pub fn open_read_only(path: &Path) -> Result<Sqlite, Error> {
         let connection = open::reader(path)?;
         migrate::check(&connection)?;
-        let (chain, _) = open::resume(&connection)?;
+        // A reader that looks for damage must not stop at it here.
+        let chain = open::resume(&connection).map_or_else(|_| Chain::empty(), |(chain, _)| chain);
         let shared = Arc::new(Shared::new(chain, Some(Error::ReadOnly)));
         Ok(Sqlite { readers: Arc::new(Readers::new(path.to_owned())), shared, writer: None })
     }

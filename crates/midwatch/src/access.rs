@@ -1,0 +1,119 @@
+//! How a command reaches the watch: the daemon if there is one, else the directory itself.
+//!
+//! A command that meets another short-lived owner waits for it a moment. When the daemon is lost in
+//! the middle of a call, the call is made once more with the same key, so that a change that did
+//! happen is not made twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink};
+use client::{Socket, connect};
+use kernel::Actor;
+use runtime::{Local, SystemClock, Watch};
+use store_sqlite::Sqlite;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use crate::context::{Context, VERSION};
+use crate::directory::{Directory, Lock, OwnerKind};
+
+/// How long to wait for another owner to leave.
+const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+const OWNER_POLL: Duration = Duration::from_millis(20);
+
+/// The watch, near or far.
+#[derive(Debug)]
+pub enum Access {
+    Daemon(Socket),
+    Directory { handle: Local, watch: Watch, lock: Lock },
+}
+
+impl Access {
+    pub fn handle(&self) -> &dyn Handle {
+        match self {
+            Access::Daemon(socket) => socket,
+            Access::Directory { handle, .. } => handle,
+        }
+    }
+
+    pub async fn open(context: &Context) -> Result<Access, Error> {
+        let directory = &context.directory;
+        directory.create()?;
+        let deadline = Instant::now() + OWNER_WAIT_MAX;
+        loop {
+            if let Some(socket) = connect(&directory.socket()?, VERSION).await? {
+                return Ok(Access::Daemon(socket));
+            }
+            if let Some(lock) = directory.try_lock(OwnerKind::Command)? {
+                let watch = open_watch(context).await?;
+                let handle = watch.handle(local_user());
+                return Ok(Access::Directory { handle, watch, lock });
+            }
+            if deadline <= Instant::now() {
+                return Err(held(directory));
+            }
+            sleep(OWNER_POLL).await;
+        }
+    }
+
+    /// Lets go of what was opened.
+    async fn close(self) -> Result<(), Error> {
+        match self {
+            Access::Daemon(_) => Ok(()),
+            Access::Directory { watch, handle, lock } => {
+                let left = watch.leave().await;
+                drop((handle, watch, lock));
+                left
+            }
+        }
+    }
+}
+
+/// Asks one thing, wherever the watch is, and leaves.
+pub async fn ask<R: Ask>(context: &Context, request: R) -> Result<R::Answer, Error> {
+    ask_with_progress(context, request, ProgressSink::default()).await
+}
+
+pub async fn ask_with_progress<R: Ask>(
+    context: &Context,
+    request: R,
+    progress: ProgressSink,
+) -> Result<R::Answer, Error> {
+    let key = Some(Uuid::now_v7().to_string());
+    let call = Call { key, progress, ..Call::new(request) };
+    let answer = match call_once(context, call.clone()).await {
+        Err(lost) if lost.code == Code::Unreachable => call_once(context, call).await?,
+        other => other?,
+    };
+    let wrong = || Error::new(Code::Failed, "the answer does not belong to the request");
+    R::from_answer(answer).ok_or_else(wrong)
+}
+
+async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
+    let access = Access::open(context).await?;
+    let answer = access.handle().call(call).await;
+    access.close().await?;
+    answer
+}
+
+/// Opens the directory whose lock the caller holds.
+pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
+    let settings = context.settings(&context.load_config()?);
+    let store = Sqlite::open(&context.directory.database()).map_err(runtime::store_error)?;
+    Watch::open(Arc::new(store), Arc::new(SystemClock), settings).await
+}
+
+/// The user of this process, as a principal.
+pub fn local_user() -> Actor {
+    Actor::local_user(rustix::process::getuid().as_raw())
+}
+
+pub fn held(directory: &Directory) -> Error {
+    let path = directory.path().display();
+    let by = directory
+        .owner()
+        .map_or("another process".to_owned(), |owner| format!("process {}", owner.pid));
+    Error::new(Code::AlreadyRunning, format!("the data directory `{path}` is held by {by}"))
+        .hint("`midwatch status` tells more; stop it first, or use another directory with `--data`")
+}

@@ -1,0 +1,186 @@
+//! `midwatch doctor`: what is wrong with this installation, and how to fix it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::ExitCode;
+
+use api::{Error, Status, StatusAsk};
+use serde::Serialize;
+
+use crate::access::ask;
+use crate::config::Loaded;
+use crate::context::Context;
+use crate::output::table;
+
+/// Less room than this on the disk deserves a warning.
+const FREE_BYTES_MIN: u64 = 500 << 20;
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    checks: Vec<Check>,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    result: Found,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Found {
+    Ok,
+    Warning,
+    Wrong,
+}
+
+pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
+    let loaded = context.load_config();
+    let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
+    if context.directory.database().exists() {
+        checks.push(key_file(&context.directory.path().join("signing.key")));
+        let status = ask(context, StatusAsk {}).await;
+        checks.extend(watch(&status));
+    }
+    if let Ok(loaded) = &loaded {
+        checks.push(checkpoint_copy(loaded));
+    }
+    let is_wrong = checks.iter().any(|check| check.result == Found::Wrong);
+    context.output.show(&Answer { checks }, page);
+    Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn page(answer: &Answer) -> String {
+    let rows = answer.checks.iter().map(|check| {
+        let mark = match check.result {
+            Found::Ok => "ok",
+            Found::Warning => "WARNING",
+            Found::Wrong => "WRONG",
+        };
+        [mark.to_owned(), check.name.to_owned(), check.detail.clone()]
+    });
+    let mut text = table(["", "CHECK", "FOUND"], rows);
+    for check in &answer.checks {
+        if let Some(hint) = &check.hint {
+            text.push_str(&format!("\n{}: {hint}", check.name));
+        }
+    }
+    text
+}
+
+impl Check {
+    fn ok(name: &'static str, detail: impl Into<String>) -> Check {
+        Check { name, result: Found::Ok, detail: detail.into(), hint: None }
+    }
+
+    fn warning(name: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
+        Check { result: Found::Warning, hint: Some(hint.into()), ..Check::ok(name, detail) }
+    }
+
+    fn wrong(name: &'static str, error: &Error) -> Check {
+        let detail = error.message.clone();
+        Check { result: Found::Wrong, hint: error.hint.clone(), ..Check::ok(name, detail) }
+    }
+}
+
+fn configuration(context: &Context, loaded: &Result<Loaded, Error>) -> Check {
+    let name = "configuration";
+    match loaded {
+        Err(error) => Check::wrong(name, error),
+        Ok(loaded) => match loaded.warnings.first() {
+            None => Check::ok(name, context.config_path().display().to_string()),
+            Some(warning) => {
+                Check::warning(name, warning.to_string(), "`midwatch config check` tells more")
+            }
+        },
+    }
+}
+
+fn directory(context: &Context) -> Check {
+    let (name, path) = ("data directory", context.directory.path());
+    let shown = path.display();
+    let Ok(found) = fs::metadata(path) else {
+        let detail = format!("`{shown}` does not exist yet");
+        return Check::warning(name, detail, "`midwatch up` makes it");
+    };
+    let mode = found.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let detail = format!("others can look into `{shown}` (mode {mode:o})");
+        return Check::warning(name, detail, format!("chmod 700 {shown}"));
+    }
+    let uid = rustix::process::getuid().as_raw();
+    if found.uid() != uid {
+        let detail = format!("`{shown}` belongs to user {}, you are {uid}", found.uid());
+        return Check::warning(name, detail, "run as its owner, or use another one with `--data`");
+    }
+    Check::ok(name, shown.to_string())
+}
+
+fn room(context: &Context) -> Check {
+    let name = "room on the disk";
+    let path = context.directory.path();
+    let Ok(found) = rustix::fs::statvfs(path) else {
+        return Check::ok(name, "not known before the directory exists");
+    };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let detail = format!("{} MiB free", free >> 20);
+    match free < FREE_BYTES_MIN {
+        true => Check::warning(name, detail, "a full disk stops all changes until there is room"),
+        false => Check::ok(name, detail),
+    }
+}
+
+fn key_file(path: &Path) -> Check {
+    let name = "signing key";
+    let shown = path.display();
+    match fs::metadata(path) {
+        Err(error) => Check {
+            result: Found::Wrong,
+            ..Check::warning(name, format!("`{shown}`: {error}"), "put back your copy of it")
+        },
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => Check {
+            result: Found::Wrong,
+            ..Check::warning(
+                name,
+                format!("others can read `{shown}`"),
+                format!("chmod 600 {shown}"),
+            )
+        },
+        Ok(_) => Check::ok(name, "only its owner can read it"),
+    }
+}
+
+fn watch(status: &Result<Status, Error>) -> Vec<Check> {
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return vec![Check::wrong("watch", error)],
+    };
+    let kept = match status.watch.pid {
+        Some(pid) => Check::ok("watch", format!("kept by process {pid}")),
+        None => Check::warning("watch", "no daemon runs", "`midwatch up` starts one"),
+    };
+    let log = match &status.log.stopped {
+        Some(reason) => Check {
+            result: Found::Wrong,
+            ..Check::warning("log", reason, "`midwatch ledger verify` shows where")
+        },
+        None => Check::ok("log", format!("{} entries", status.log.entries)),
+    };
+    vec![kept, log]
+}
+
+fn checkpoint_copy(loaded: &Loaded) -> Check {
+    let name = "checkpoint copy";
+    match &loaded.config.ledger.checkpoint_copy {
+        Some(path) => Check::ok(name, path.display().to_string()),
+        None => Check::warning(
+            name,
+            "none: whoever can change all of the data directory can change the log unseen",
+            "set `checkpoint_copy` under `[ledger]` to a file on another disk or machine",
+        ),
+    }
+}

@@ -1,0 +1,323 @@
+//! `midwatch ledger …`
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use api::{
+    Code, Error, Event, LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, ProgressSink,
+    ask as ask_handle,
+};
+use clap::{Args, Subcommand};
+use ledger::VerifyingKey;
+use ledger::verify::{Anchors, Report, Verdict, verify_export};
+use runtime::{ExportDir, RestoredKey, SystemClock, last_note};
+use serde::Serialize;
+use store_sqlite::Sqlite;
+
+use crate::access::{Access, ask, ask_with_progress, held};
+use crate::context::Context;
+use crate::directory::OwnerKind;
+use crate::output::table;
+
+/// How long one request of a follower waits for news.
+const FOLLOW_WAIT_MS: u32 = 20_000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show the newest events, or those after a place
+    Tail(Tail),
+    /// Verify the log, or exported files, without changing anything
+    Verify(Verify),
+    /// Write the log to files, one pair for each month
+    Export {
+        /// Where to [default: exports in the data directory]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Sign the log as it is now, and print the signed note
+    Checkpoint,
+    /// Make every derived table anew from the log
+    Rebuild(Rebuild),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Tail {
+    /// Most events to show
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Show what comes after this event [default: the newest]
+    #[arg(long, value_name = "SEQ")]
+    cursor: Option<u64>,
+    /// Go on with whatever happens
+    #[arg(long, short)]
+    follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// Verify exported files instead of a data directory
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    #[command(flatten)]
+    known: Known,
+}
+
+/// What is known from elsewhere.
+#[derive(Debug, Args)]
+struct Known {
+    /// The public key that must have signed it [default: the one that the log names]
+    #[arg(long, value_name = "KEY")]
+    vkey: Option<String>,
+    /// A file with a checkpoint, kept elsewhere, that it must contain
+    #[arg(long, value_name = "FILE")]
+    expect_checkpoint: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Rebuild {
+    /// Recreate the whole data directory from exported files
+    #[arg(long, value_name = "DIR")]
+    from_export: Option<PathBuf>,
+    /// The public key that must have signed them [default: the one that the log names]
+    #[arg(long, value_name = "KEY", requires = "from_export")]
+    vkey: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+    match command {
+        Command::Tail(tail) => self::tail(context, tail).await?,
+        Command::Verify(verify) => return self::verify(context, verify).await,
+        Command::Export { dir } => export(context, dir).await?,
+        Command::Checkpoint => {
+            let answer = ask(context, LedgerCheckpoint {}).await?;
+            context.output.show(&answer, |answer| answer.checkpoint.note.clone());
+        }
+        Command::Rebuild(Rebuild { from_export: Some(dir), vkey }) => {
+            restore(context, dir, vkey).await?;
+        }
+        Command::Rebuild(Rebuild { from_export: None, .. }) => rebuild(context).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn tail(context: &Context, tail: Tail) -> Result<(), Error> {
+    let mut asked = LedgerTail { after: tail.cursor, limit: tail.limit, wait_ms: 0 };
+    if !tail.follow {
+        let answer = ask(context, asked).await?;
+        context.output.show(&answer, |answer| lines(&answer.events));
+        return Ok(());
+    }
+    let access = Access::open(context).await?;
+    if matches!(access, Access::Directory { .. }) {
+        context.output.remark("no daemon keeps the watch: nothing will happen here meanwhile");
+    }
+    loop {
+        let answer = ask_handle(access.handle(), asked).await?;
+        for event in &answer.events {
+            if context.output.show_line(event, line).is_err() {
+                return Ok(());
+            }
+        }
+        asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: FOLLOW_WAIT_MS };
+    }
+}
+
+fn lines(events: &[Event]) -> String {
+    events.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn line(event: &Event) -> String {
+    let Event { seq, at, kind, actor, id, body, .. } = event;
+    format!("{seq:>7}  {at}  {kind:<18} {id}  {body}  by {actor}")
+}
+
+async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {
+    let anchors = verify.known.anchors()?;
+    let progress = context.output.progress("verifying");
+    let report = match &verify.export {
+        Some(dir) => verify_files(dir, anchors, &progress.sink())?,
+        None => verify_directory(context, anchors, &progress.sink()).await?,
+    };
+    drop(progress);
+    context.output.show(&report, page);
+    Ok(match report.verdict {
+        Verdict::Ok => ExitCode::SUCCESS,
+        Verdict::Tampered | Verdict::Truncated | Verdict::Unreadable => ExitCode::FAILURE,
+    })
+}
+
+fn verify_files(dir: &Path, anchors: Anchors, progress: &ProgressSink) -> Result<Report, Error> {
+    let files = ExportDir(dir.to_owned());
+    verify_export(&files, anchors, &mut |done| progress.show(done, done))
+        .map_err(|error| unreadable("the export", dir, error))
+}
+
+/// Beside a daemon that goes on writing, or without one; nothing is changed either way.
+async fn verify_directory(
+    context: &Context,
+    anchors: Anchors,
+    progress: &ProgressSink,
+) -> Result<Report, Error> {
+    let database = context.directory.database();
+    if !database.exists() {
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        return Err(unreadable("the log", &database, error));
+    }
+    let store = Sqlite::open_read_only(&database).map_err(runtime::store_error)?;
+    runtime::verify(&store, anchors, progress).await
+}
+
+impl Known {
+    fn anchors(&self) -> Result<Anchors, Error> {
+        let checkpoint = match &self.expect_checkpoint {
+            None => None,
+            Some(path) => {
+                let note =
+                    last_note(path).map_err(|error| unreadable("the checkpoint", path, error))?;
+                let missing = || {
+                    let what = format!("there is no checkpoint in `{}`", path.display());
+                    Error::new(Code::NotFound, what)
+                };
+                Some(note.ok_or_else(missing)?)
+            }
+        };
+        Ok(Anchors { keys: keys(self.vkey.as_deref())?, checkpoint })
+    }
+}
+
+fn keys(vkey: Option<&str>) -> Result<Vec<VerifyingKey>, Error> {
+    let key = vkey.map(VerifyingKey::parse).transpose().map_err(|error| {
+        Error::new(Code::InvalidInput, format!("the key is not a public key: {error}"))
+            .hint("`midwatch status` shows the public key of a log")
+    })?;
+    Ok(key.into_iter().collect())
+}
+
+fn page(report: &Report) -> String {
+    let mut text = match report.verdict {
+        Verdict::Ok => format!(
+            "ok: {} entries, {} signatures, head {}",
+            report.entries, report.checkpoints, report.head
+        ),
+        Verdict::Tampered => format!("TAMPERED after {} good entries", report.entries),
+        Verdict::Truncated => format!("TRUNCATED after {} good entries", report.entries),
+        Verdict::Unreadable => format!("UNREADABLE after {} good entries", report.entries),
+    };
+    if let Some(damage) = &report.damage {
+        let file = damage.file.as_ref().map_or_else(String::new, |file| format!(" in {file}"));
+        let entry = damage.seq.map_or_else(String::new, |seq| format!(" at entry {seq}"));
+        text.push_str(&format!("\n{}{entry}{file}", damage.what));
+    }
+    for caveat in &report.caveats {
+        text.push_str(&format!("\nnote: {caveat}"));
+    }
+    text
+}
+
+async fn export(context: &Context, dir: Option<PathBuf>) -> Result<(), Error> {
+    // The daemon may have another working directory.
+    let dir = dir.map(|dir| std::path::absolute(&dir).unwrap_or(dir));
+    let progress = context.output.progress("exporting");
+    let request = LedgerExport { dir: dir.map(|dir| dir.display().to_string()) };
+    let answer = ask_with_progress(context, request, progress.sink()).await?;
+    drop(progress);
+    context.output.show(&answer, |answer| {
+        let rows = answer.exports.iter().map(|export| {
+            let entries = format!("{}–{}", export.first, export.last);
+            let state = if export.written { "written" } else { "there already" };
+            [export.month.clone(), entries, export.file.clone(), state.to_owned()]
+        });
+        format!("{}\nin {}", table(["MONTH", "ENTRIES", "FILE", ""], rows), answer.dir)
+    });
+    Ok(())
+}
+
+async fn rebuild(context: &Context) -> Result<(), Error> {
+    let progress = context.output.progress("rebuilding");
+    let answer = ask_with_progress(context, LedgerRebuild {}, progress.sink()).await?;
+    drop(progress);
+    context.output.show(&answer, |answer| {
+        let found = match answer.differences {
+            0 => "they were what the log says".to_owned(),
+            count => format!("{count} were not what the log says"),
+        };
+        format!("made {} rows from {} entries; {found}", answer.rows, answer.entries)
+    });
+    Ok(())
+}
+
+#[derive(Debug, Serialize)]
+struct Restored {
+    entries: u64,
+    head: String,
+    /// False: a new key was made, and an event tells of it.
+    key_kept: bool,
+    caveats: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RestoredAnswer {
+    restored: Restored,
+}
+
+/// Written beside the place of the database and put there when it is whole.
+async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Result<(), Error> {
+    let directory = &context.directory;
+    directory.create()?;
+    let lock = directory.try_lock(OwnerKind::Command)?.ok_or_else(|| held(directory))?;
+    let (database, aside) = (directory.database(), directory.path().join("restoring.db"));
+    if database.exists() {
+        let what = format!("`{}` holds a log already", directory.path().display());
+        return Err(
+            Error::new(Code::Exists, what).hint("name an empty directory with `--data DIR`")
+        );
+    }
+    discard(&aside);
+    let progress = context.output.progress("recreating");
+    let settings = context.settings(&context.load_config()?);
+    let (report, key) = {
+        let store = Sqlite::open(&aside).map_err(runtime::store_error)?;
+        let anchors = Anchors { keys: keys(vkey.as_deref())?, checkpoint: None };
+        let (clock, sink) = (SystemClock, progress.sink());
+        let done =
+            runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await;
+        done.inspect_err(|_| discard(&aside))?
+    };
+    fs::rename(&aside, &database).map_err(|error| unreadable("the new log", &aside, error))?;
+    drop((progress, lock));
+    let answer = RestoredAnswer {
+        restored: Restored {
+            entries: report.entries,
+            head: report.head.to_string(),
+            key_kept: key == RestoredKey::Kept,
+            caveats: report.caveats,
+        },
+    };
+    context.output.show(&answer, |RestoredAnswer { restored }| {
+        let key = match restored.key_kept {
+            true => "its signing key was there",
+            false => "its signing key was not there: a new one was made, and the log says so",
+        };
+        format!("recreated {} entries; {key}", restored.entries)
+    });
+    Ok(())
+}
+
+/// What an attempt that was cut short has left.
+fn discard(database: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = database.as_os_str().to_owned();
+        path.push(suffix);
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        _ => Code::Failed,
+    };
+    Error::new(code, format!("{what} `{}` cannot be read: {error}", path.display()))
+}

@@ -1,0 +1,149 @@
+//! The command line: one definition for parser, help, completions and manual pages.
+
+mod agent;
+mod config;
+mod doctor;
+mod ledger;
+mod manual;
+mod status;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use api::{Code, Error};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::config::{Level, Log};
+use crate::context::Context;
+use crate::output::{Format, Output};
+use crate::{daemon, environment, logs};
+
+/// Keeps the watch while AI agents work alone.
+///
+/// Midwatch wakes agents on time, lets them do only what the standing orders allow, calls a human
+/// when they need one, and writes everything into a log that cannot be changed quietly.
+#[derive(Debug, Parser)]
+#[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// The data directory [default: the platform's data folder]
+    #[arg(long, global = true, value_name = "DIR", env = "MIDWATCH_DATA", hide_env_values = true)]
+    data: Option<PathBuf>,
+
+    /// The configuration file [default: midwatch.toml in the data directory]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MIDWATCH_CONFIG",
+        hide_env_values = true
+    )]
+    config: Option<PathBuf>,
+
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Keep the watch: run the daemon until it is told to stop
+    Up,
+    /// Show how things stand, and whether a daemon keeps the watch
+    Status,
+    /// Look for what is wrong with this installation, and say how to fix it
+    Doctor,
+    /// Register agents and look at them
+    #[command(subcommand)]
+    Agent(agent::Command),
+    /// Read, verify, export and rebuild the log
+    #[command(subcommand)]
+    Ledger(ledger::Command),
+    /// Write, check and show the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print a completion script for a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Where to put them; without it, the first page goes to stdout
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// What a short-lived command logs: only what goes wrong, and only to stderr.
+const QUIET: Log = Log { level: Level::Warn, file_bytes_max: 0, files_max: 0 };
+
+/// Runs the program on a command line.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error, &output),
+    };
+    match dispatch(cli, output) {
+        Ok(code) => code,
+        Err(error) => {
+            output.fail(&error);
+            ExitCode::from(error.code.exit_code())
+        }
+    }
+}
+
+fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
+    match cli.command {
+        Command::Completions { shell } => return Ok(manual::completions(shell, &output)),
+        Command::Man { dir } => return manual::pages(dir.as_deref(), &output),
+        _ => {}
+    }
+    let context = Context::new(cli.data, cli.config, environment::of_process(), output)?;
+    let is_daemon = matches!(cli.command, Command::Up);
+    let _logs = (!is_daemon).then(|| logs::init(&QUIET, None));
+    let mut runtime = match is_daemon {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build();
+    let runtime = runtime.map_err(|error| Error::new(Code::Failed, error))?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Up => daemon::up(&context).await.map(|()| ExitCode::SUCCESS),
+            Command::Status => status::run(&context).await,
+            Command::Doctor => doctor::run(&context).await,
+            Command::Agent(command) => agent::run(&context, command).await,
+            Command::Ledger(command) => ledger::run(&context, command).await,
+            Command::Config(command) => config::run(&context, command),
+            Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
+        }
+    })
+}
+
+/// Help and version are answers; everything else is bad usage.
+fn misused(error: &clap::Error, output: &Output) -> ExitCode {
+    let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_answer || output.format == Format::Human {
+        // Nothing can be done when nobody reads it.
+        let _ = error.print();
+        return ExitCode::from(if is_answer { 0 } else { Code::BadUsage.exit_code() });
+    }
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let what = first.strip_prefix("error: ").unwrap_or(first);
+    output.fail(&Error::new(Code::BadUsage, what).hint("`midwatch help` shows the commands"));
+    ExitCode::from(Code::BadUsage.exit_code())
+}
+
+/// The definition of all commands, for whatever is generated from it.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}

@@ -1,0 +1,43 @@
+//! `midwatch status`
+
+use std::process::ExitCode;
+
+use api::{Code, Error, Status, StatusAsk};
+
+use crate::access::ask;
+use crate::context::Context;
+use crate::output::pairs;
+
+pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
+    if !context.directory.database().exists() {
+        let what = format!("there is no watch in `{}` yet", context.directory.path().display());
+        return Err(Error::new(Code::NotFound, what).hint("`midwatch up` starts one"));
+    }
+    let status = ask(context, StatusAsk {}).await?;
+    context.output.show(&status, page);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page(status: &Status) -> String {
+    let Status { watch, log, agents } = status;
+    let kept = match (watch.pid, &watch.since) {
+        (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
+        _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
+    };
+    let entries = match log.checkpoint {
+        0 => format!("{} entries, none signed yet", log.entries),
+        signed => format!("{} entries, signed up to {signed}", log.entries),
+    };
+    let rows = [
+        Some(("watch", kept)),
+        Some(("posture", watch.posture.clone())),
+        Some(("data", watch.data.clone())),
+        Some(("version", watch.version.clone())),
+        Some(("agents", agents.to_string())),
+        Some(("log", entries)),
+        Some(("check", log.check.clone())),
+        log.stopped.clone().map(|reason| ("STOPPED", reason)),
+        Some(("public key", log.key.clone())),
+    ];
+    pairs(rows.into_iter().flatten())
+}

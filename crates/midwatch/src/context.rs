@@ -1,0 +1,95 @@
+//! What every command starts from: the data directory, the configuration, how to show answers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use api::{Code, Error};
+use etcetera::BaseStrategy;
+use sha2::{Digest, Sha256};
+
+use crate::config::{self, Config, Loaded};
+use crate::directory::Directory;
+use crate::output::Output;
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug)]
+pub struct Context {
+    pub directory: Directory,
+    pub environment: BTreeMap<String, String>,
+    pub output: Output,
+    config_file: Option<PathBuf>,
+}
+
+impl Context {
+    pub fn new(
+        data: Option<PathBuf>,
+        config_file: Option<PathBuf>,
+        environment: BTreeMap<String, String>,
+        output: Output,
+    ) -> Result<Context, Error> {
+        let data = data.map_or_else(default_data, Ok)?;
+        let data = std::path::absolute(&data).unwrap_or(data);
+        Ok(Context { directory: Directory::at(data), environment, output, config_file })
+    }
+
+    /// The configuration file that is read, if it is there.
+    pub fn config_path(&self) -> PathBuf {
+        self.config_file.clone().unwrap_or_else(|| self.directory.config())
+    }
+
+    pub fn load_config(&self) -> Result<Loaded, Error> {
+        let path = self.config_path();
+        let text = config::read(&path).map_err(config_error)?;
+        if text.is_none() && self.config_file.is_some() {
+            let what = format!("there is no configuration file `{}`", path.display());
+            return Err(Error::new(Code::NotFound, what).hint("`midwatch config init` writes one"));
+        }
+        let file = text.as_deref().map(|text| (path.as_path(), text));
+        Config::load(file, &self.environment).map_err(config_error)
+    }
+
+    /// What the watch is told.
+    pub fn settings(&self, loaded: &Loaded) -> runtime::Settings {
+        let config = &loaded.config;
+        runtime::Settings {
+            data: self.directory.path().to_owned(),
+            version: VERSION.to_owned(),
+            posture: config.posture.name().to_owned(),
+            config_hash: config_hash(loaded),
+            checkpoint_copy: config.ledger.checkpoint_copy.clone(),
+            heartbeat: config.ledger.heartbeat,
+        }
+    }
+}
+
+/// Of the effective values, wherever they came from.
+fn config_hash(loaded: &Loaded) -> String {
+    let mut hash = Sha256::new();
+    for value in &loaded.values {
+        hash.update(format!("{} = {}\n", value.key, value.value));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn default_data() -> Result<PathBuf, Error> {
+    let strategy = etcetera::choose_base_strategy().map_err(|error| {
+        Error::new(Code::Failed, format!("there is no default data directory: {error}"))
+            .hint("name one with `--data DIR` or MIDWATCH_DATA")
+    })?;
+    Ok(strategy.data_dir().join("midwatch"))
+}
+
+pub fn config_error(error: config::Error) -> Error {
+    let excerpt = error.excerpt.as_ref().map_or_else(String::new, |text| format!("\n{text}"));
+    let shown = Error::new(Code::ConfigInvalid, format!("{error}{excerpt}"));
+    match error.hint {
+        Some(hint) => shown.hint(hint),
+        None => shown,
+    }
+}
+
+/// A path in the words of the user's shell.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,113 @@
+//! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
+
+mod notify;
+mod serve;
+
+use std::time::Duration;
+
+use api::{Code, Error};
+use futures::future::{join, pending, select};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep};
+use tracing::{error, info};
+
+use crate::access::{held, open_watch};
+use crate::context::{Context, VERSION, shown};
+use crate::directory::{Lock, OwnerKind};
+use crate::logs;
+
+/// How long to wait for a command that is at work in the directory.
+const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+const OWNER_POLL: Duration = Duration::from_millis(10);
+
+/// Told on stdout once the daemon serves.
+#[derive(Debug, Serialize)]
+struct Ready {
+    version: &'static str,
+    data: String,
+    socket: String,
+}
+
+pub async fn up(context: &Context) -> Result<(), Error> {
+    // Whatever is made from here on is for this user only.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let loaded = context.load_config()?;
+    context.directory.create()?;
+    let _logs =
+        logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
+            Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
+        })?;
+    let lock = own(context).await?;
+    let watch = open_watch(context).await?;
+    let socket = context.directory.socket()?;
+    let listener = serve::listen(&socket)?;
+
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let ready =
+        Ready { version: VERSION, data: shown(context.directory.path()), socket: shown(&socket) };
+    info!(version = ready.version, data = ready.data, "the watch is kept");
+    let served = serve::serve(listener, watch.clone(), stopped.clone());
+    let kept = async {
+        announce(context, &ready);
+        let kept = watch.keep(told_to_stop()).await;
+        notify::stopping();
+        stop.send_replace(true);
+        kept
+    };
+    let ((kept, ()), ()) = join(join(kept, served), notify::feed_watchdog(stopped)).await;
+    // A socket that stays behind is found to be nobody's.
+    let _ = std::fs::remove_file(&socket);
+    drop((watch, lock));
+    match &kept {
+        Ok(()) => info!("the watch has ended"),
+        Err(failed) => error!(%failed, "the watch has failed"),
+    }
+    kept
+}
+
+/// Takes the directory. A command that is at work in it is waited for, another daemon is not.
+async fn own(context: &Context) -> Result<Lock, Error> {
+    let directory = &context.directory;
+    let deadline = Instant::now() + OWNER_WAIT_MAX;
+    loop {
+        if let Some(lock) = directory.try_lock(OwnerKind::Daemon)? {
+            return Ok(lock);
+        }
+        let is_daemon = directory.owner().is_some_and(|owner| owner.kind == OwnerKind::Daemon);
+        if is_daemon || deadline <= Instant::now() {
+            return Err(held(directory));
+        }
+        sleep(OWNER_POLL).await;
+    }
+}
+
+fn announce(context: &Context, ready: &Ready) {
+    #[derive(Serialize)]
+    struct Announced<'a> {
+        ready: &'a Ready,
+    }
+    // A reader that has gone away is no reason to stop.
+    let _ = context.output.show_line(&Announced { ready }, |_| {
+        let Ready { version, data, .. } = ready;
+        format!("ready: midwatch {version} keeps the watch in {data}")
+    });
+    notify::ready();
+}
+
+/// The name of the first signal that asks to stop.
+async fn told_to_stop() -> String {
+    let wait = |kind, name: &'static str| async move {
+        match signal(kind) {
+            Ok(mut signals) => {
+                signals.recv().await;
+                name.to_owned()
+            }
+            // Without this signal the other one is left.
+            Err(_) => pending().await,
+        }
+    };
+    let terminate = Box::pin(wait(SignalKind::terminate(), "SIGTERM"));
+    let interrupt = Box::pin(wait(SignalKind::interrupt(), "SIGINT"));
+    select(terminate, interrupt).await.factor_first().0
+}

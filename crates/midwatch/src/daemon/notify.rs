@@ -1,0 +1,34 @@
+//! Words to the service manager that started the daemon, if one did.
+
+use std::time::Duration;
+
+use futures::future::{pending, select};
+use sd_notify::NotifyState;
+use tokio::sync::watch::Receiver;
+use tokio::time::interval;
+
+/// The shortest span between two signs of life.
+const WATCHDOG_MIN: Duration = Duration::from_millis(100);
+
+pub(super) fn ready() {
+    // Without a service manager there is nobody to tell.
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+}
+
+pub(super) fn stopping() {
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+}
+
+/// Signs of life from the daemon's own loop, twice as often as asked for, until it stops.
+pub(super) async fn feed_watchdog(mut stopped: Receiver<bool>) {
+    let feed = async {
+        let Some(limit) = sd_notify::watchdog_enabled() else { return pending().await };
+        let mut beat = interval((limit / 2).max(WATCHDOG_MIN));
+        loop {
+            beat.tick().await;
+            let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+        }
+    };
+    let stop = stopped.wait_for(|stopped| *stopped);
+    select(Box::pin(feed), Box::pin(stop)).await;
+}

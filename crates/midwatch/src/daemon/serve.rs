@@ -1,0 +1,129 @@
+//! The daemon's end of the socket: one task for each connection, one call at a time in each.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use api::wire::{Asked, Hello, PROTOCOL, Reply};
+use api::{Call, Code, Error, Handle, ProgressSink};
+use client::frames;
+use kernel::Actor;
+use runtime::Watch;
+use tokio::io::BufReader;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::select;
+use tokio::sync::mpsc;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::context::VERSION;
+
+const CONNECTIONS_MAX: usize = 256;
+/// How long calls that are under way may take after the daemon was told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// After an accept that failed, as it does when there are no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Progress that waits to be sent; what does not fit is left out.
+const PROGRESS_WAITING_MAX: usize = 16;
+
+/// Listens where a socket of an earlier life may have stayed. The caller owns the directory.
+pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
+    let listen = || -> io::Result<UnixListener> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        Ok(listener)
+    };
+    listen().map_err(|error| {
+        Error::new(Code::Failed, format!("cannot listen on `{}`: {error}", path.display()))
+    })
+}
+
+pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    let mut stop = stopped.clone();
+    loop {
+        select! {
+            _ = stop.wait_for(|stopped| *stopped) => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, watch.clone(), stopped.clone()));
+                }
+                Err(error) => {
+                    warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    // Those that wait for news are cut off; they ask again.
+    let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
+}
+
+async fn connection(stream: UnixStream, watch: Watch, stopped: Receiver<bool>) {
+    if let Err(error) = converse(stream, watch, stopped).await {
+        debug!(%error, "a connection ended early");
+    }
+}
+
+async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>) -> io::Result<()> {
+    let Some(actor) = principal(&stream)? else { return Ok(()) };
+    let handle = watch.handle(actor);
+    let (input, mut output) = stream.into_split();
+    let mut input = BufReader::new(input);
+    let ours = Hello { protocol: PROTOCOL, version: VERSION.to_owned() };
+    frames::write(&mut output, &ours).await?;
+    match frames::read::<Hello>(&mut input).await? {
+        Some(theirs) if theirs.protocol == PROTOCOL => {}
+        _ => return Ok(()),
+    }
+    loop {
+        let asked = select! {
+            _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+            asked = frames::read::<Asked>(&mut input) => asked,
+        };
+        match asked {
+            Ok(Some(asked)) => answer(&handle, asked, &mut output).await?,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let refused = Error::new(Code::InvalidInput, format!("not a request: {error}"));
+                return frames::write(&mut output, &Reply::Error(refused)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The socket's user is the user of this watch, or the one who may do anything here anyway.
+fn principal(stream: &UnixStream) -> io::Result<Option<Actor>> {
+    let (peer, ours) = (stream.peer_cred()?.uid(), rustix::process::getuid().as_raw());
+    Ok((peer == ours || peer == 0).then(|| Actor::local_user(peer)))
+}
+
+/// A call is carried out to its end, whether or not somebody still listens.
+async fn answer(handle: &dyn Handle, asked: Asked, output: &mut OwnedWriteHalf) -> io::Result<()> {
+    let (sender, mut receiver) = mpsc::channel(PROGRESS_WAITING_MAX);
+    let progress = ProgressSink::new(move |progress| drop(sender.try_send(progress)));
+    let mut call = handle.call(Call { request: asked.request, key: asked.key, progress });
+    let mut sent = Ok(());
+    let reply = loop {
+        select! {
+            answer = &mut call => break answer.map_or_else(Reply::Error, Reply::Answer),
+            Some(progress) = receiver.recv(), if sent.is_ok() => {
+                sent = frames::write(output, &Reply::Progress(progress)).await;
+            }
+        }
+    };
+    sent?;
+    frames::write(output, &reply).await
+}

@@ -1,0 +1,129 @@
+//! What the user sees: one JSON document, or text for people. Only answers go to stdout.
+
+use std::io::{IsTerminal, Write};
+
+use api::{Error, ProgressSink};
+use comfy_table::{Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub format: Format,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    error: &'a Error,
+}
+
+impl Output {
+    /// Shows an answer. A reader that has gone away is not an error.
+    pub fn show<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) {
+        let text = match self.format {
+            Format::Json => serde_json::to_string_pretty(answer).unwrap_or_default(),
+            Format::Human => human(answer).trim_end().to_owned(),
+        };
+        let _ = writeln!(anstream::stdout(), "{text}");
+    }
+
+    /// Shows one item of a feed, on a line of its own.
+    pub fn show_line<T: Serialize>(
+        &self,
+        item: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> std::io::Result<()> {
+        let text = match self.format {
+            Format::Json => serde_json::to_string(item).unwrap_or_default(),
+            Format::Human => human(item),
+        };
+        let mut out = anstream::stdout();
+        writeln!(out, "{text}")?;
+        out.flush()
+    }
+
+    /// Text that is a document of its own kind, as a script or a page.
+    pub fn raw(&self, bytes: &[u8]) {
+        let _ = anstream::stdout().write_all(bytes);
+    }
+
+    pub fn fail(&self, error: &Error) {
+        match self.format {
+            Format::Json => self.show(&Failure { error }, |_| String::new()),
+            Format::Human => {
+                let mut text = format!("error: {} [{}]", error.message, error.code.name());
+                if let Some(hint) = &error.hint {
+                    text.push_str(&format!("\n hint: {hint}"));
+                }
+                let _ = writeln!(anstream::stderr(), "{text}");
+            }
+        }
+    }
+
+    /// A word to the person at the terminal, beside the answer.
+    pub fn remark(&self, text: &str) {
+        if self.format == Format::Human {
+            let _ = writeln!(anstream::stderr(), "{text}");
+        }
+    }
+
+    /// A bar on a terminal, nothing elsewhere.
+    pub fn progress(&self, what: &'static str) -> Progress {
+        if self.format == Format::Json || !std::io::stderr().is_terminal() {
+            return Progress(None);
+        }
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(what);
+        Progress(Some(bar))
+    }
+}
+
+/// A progress bar that may not be shown.
+#[derive(Debug)]
+pub struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    pub fn sink(&self) -> ProgressSink {
+        let Some(bar) = self.0.clone() else { return ProgressSink::default() };
+        ProgressSink::new(move |progress| {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+        })
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Columns without lines between them.
+pub fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(head);
+    for row in rows {
+        table.add_row(row);
+    }
+    let trimmed: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    trimmed.join("\n")
+}
+
+/// Names and values, one pair a line.
+pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}

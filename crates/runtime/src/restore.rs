@@ -1,0 +1,177 @@
+//! A whole data directory from exported files.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
+
+use api::{Code, Error, ProgressSink};
+use kernel::watch::{Event as WatchEvent, KeyReplaced};
+use kernel::{Actor, Body, Event, Noun};
+use ledger::export::{LineReader, Month, unzip};
+use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
+use store::{Commit, Page, Store, Write};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use crate::clock::Clock;
+use crate::errors::{self, internal};
+use crate::rebuild::rebuild;
+use crate::watch::{Settings, identity};
+use crate::{key, stored};
+
+/// Pages read ahead of the store.
+const PAGES_AHEAD_MAX: usize = 4;
+
+/// A directory with exported files.
+#[derive(Clone, Debug)]
+pub struct ExportDir(pub PathBuf);
+
+impl ExportFiles for ExportDir {
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(BufReader::new(File::open(self.0.join(name))?)))
+    }
+}
+
+/// What became of the signing key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoredKey {
+    /// The key that signed the exports is in the data directory.
+    Kept,
+    /// It is not, and a new one was made; an event tells of it.
+    Replaced,
+}
+
+/// Fills an empty store from exports that must verify, and makes sure that the log can be signed.
+pub async fn restore(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    settings: &Settings,
+    exports: &ExportDir,
+    anchors: Anchors,
+    progress: &ProgressSink,
+) -> Result<(Report, RestoredKey), Error> {
+    let files = exports.clone();
+    let verified = spawn_blocking(move || verify_export(&files, anchors, &mut |_| {}));
+    let report = verified.await.map_err(internal)?.map_err(|error| unreadable(exports, error))?;
+    if report.verdict != Verdict::Ok {
+        let what =
+            report.damage.as_ref().map_or("it has no entries", |damage| damage.what.as_str());
+        let what = format!("the export `{}` cannot be trusted: {what}", exports.0.display());
+        return Err(Error::new(Code::LogDamaged, what).hint(
+            "`midwatch ledger verify --export DIR` shows all that is known; nothing was made",
+        ));
+    }
+    copy(store, exports, report.entries, progress).await?;
+    let actor = Actor::system();
+    rebuild(store, &actor, clock.now(), "recreated from exports", &ProgressSink::default()).await?;
+    let key = adopt_key(store, clock, settings).await?;
+    Ok((report, key))
+}
+
+async fn copy(
+    store: &dyn Store,
+    exports: &ExportDir,
+    total: u64,
+    progress: &ProgressSink,
+) -> Result<(), Error> {
+    let (pages, mut queue) = mpsc::channel(PAGES_AHEAD_MAX);
+    let exports = exports.clone();
+    let reader = spawn_blocking(move || read_pages(&exports, &pages));
+    while let Some(page) = queue.recv().await {
+        let page: Page = page;
+        let last = page.last_seq().unwrap_or_default();
+        store.append_sealed(page).await.map_err(errors::store)?;
+        progress.show(last, total);
+    }
+    reader.await.map_err(internal)?
+}
+
+fn read_pages(exports: &ExportDir, pages: &mpsc::Sender<Page>) -> Result<(), Error> {
+    let failed = |error| unreadable(exports, error);
+    let mut names = exports.names().map_err(failed)?;
+    names.retain(|name| Month::of_lines_file(name).is_some());
+    // The names sort as the months do.
+    names.sort();
+    for name in names {
+        let mut lines = LineReader::new(unzip(exports.open(&name).map_err(failed)?));
+        let mut page = Page::default();
+        while let Some(line) = lines.next().map_err(internal)? {
+            page.push(&line.fields());
+            if page.is_full() && pages.blocking_send(std::mem::take(&mut page)).is_err() {
+                return Ok(());
+            }
+        }
+        if !page.is_empty() && pages.blocking_send(page).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The log goes on under the key in the data directory if it is the right one; under a new one if
+/// there is none.
+async fn adopt_key(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    settings: &Settings,
+) -> Result<RestoredKey, Error> {
+    let unknown = || internal("the log does not say whose it is");
+    let identity = identity(store).await?.ok_or_else(unknown)?;
+    match key::read(&settings.data)? {
+        Some(key) if key.verifying_key().to_text() == identity.key => Ok(RestoredKey::Kept),
+        Some(_) => {
+            let path = key::path(&settings.data);
+            let what = format!("`{}` is not the key that signs this log", path.display());
+            Err(Error::new(Code::KeyMissing, what)
+                .hint("put the right key there, or move this one away to go on under a new one"))
+        }
+        None => {
+            let key = key::create(&settings.data, &identity.instance)?;
+            let new = key.verifying_key().to_text();
+            let replaced = KeyReplaced { old: identity.key, new };
+            let body = Body::Watch(identity.instance, WatchEvent::KeyReplaced(replaced));
+            commit_row(store, clock, body).await?;
+            Ok(RestoredKey::Replaced)
+        }
+    }
+}
+
+/// Commits an event of the watch that changes its row.
+pub(crate) async fn commit_row(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    body: Body,
+) -> Result<(), Error> {
+    let id = body.label().noun_id.to_owned();
+    let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
+    let mut row = stored::row(Noun::Watch, loaded)?;
+    let expected = row.version;
+    row.apply(&body);
+    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
+    let write = Write {
+        noun: Noun::Watch.name(),
+        id,
+        expected,
+        version: row.version,
+        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+    };
+    let drafts = vec![stored::draft(&event)?];
+    let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
+    store.commit(commit).await.map_err(errors::store).map(drop)
+}
+
+fn unreadable(exports: &ExportDir, error: io::Error) -> Error {
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        _ => Code::Failed,
+    };
+    Error::new(code, format!("the export `{}` cannot be read: {error}", exports.0.display()))
+}
