@@ -25,7 +25,8 @@ use crate::config::{self, Level};
 use crate::redact::Redactor;
 use queue::Queue;
 
-const FILE: &str = "midwatch.log";
+/// The file, within the data directory.
+const FILE: &str = "logs/midwatch.log";
 
 /// The one variable that a short-lived command looks at.
 const LEVEL_VARIABLE: &str = "MIDWATCH_LOG_LEVEL";
@@ -45,10 +46,10 @@ pub struct Logs {
     queue: Option<Queue>,
 }
 
-/// Sets up the logs of this process: on standard error, and in `midwatch.log` in the directory
-/// `dir`, if one is given. A file that cannot be written is no error.
-pub fn init(config: &config::Log, dir: Option<&Path>) -> Result<Logs, Error> {
-    let queue = dir.map(|dir| start_queue(config, dir)).transpose()?;
+/// Sets up the logs of this process: on standard error, and in `logs/midwatch.log` in the data
+/// directory, if one is given. A file that cannot be written is no error.
+pub fn init(config: &config::Log, data: Option<&Path>) -> Result<Logs, Error> {
+    let queue = data.map(|data| start_queue(config, data)).transpose()?;
     let logs = Logs { redactor: Arc::default(), queue };
     logs.listen(config.level)?;
     Ok(logs)
@@ -132,8 +133,8 @@ fn colour() -> Colour {
     if stderr.is_terminal() && wanted { Colour::Ansi } else { Colour::Plain }
 }
 
-fn start_queue(config: &config::Log, dir: &Path) -> Result<Queue, Error> {
-    let path = dir.join(FILE);
+fn start_queue(config: &config::Log, data: &Path) -> Result<Queue, Error> {
+    let path = data.join(FILE);
     let mut file = RotatingFile::new(path, config.file_bytes_max, config.files_max);
     Queue::start(move |line| file.append(line)).map_err(Error::Thread)
 }

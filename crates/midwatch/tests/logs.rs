@@ -5,16 +5,16 @@ use midwatch::logs::{Error, init};
 
 #[test]
 fn the_logs_are_set_up_once_and_know_the_secrets() {
-    let dir = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
     let config = Log { level: Level::Info, file_bytes_max: 1 << 20, files_max: 1 };
-    let logs = init(&config, Some(dir.path())).unwrap();
+    let logs = init(&config, Some(data.path())).unwrap();
     assert!(matches!(init(&config, None), Err(Error::Twice)));
 
     logs.redactor().add("canary-1");
     tracing::info!("canary-1 and token=canary-2");
     tracing::debug!("too much");
     logs.flush();
-    let file = || std::fs::read_to_string(dir.path().join("midwatch.log")).unwrap();
+    let file = || std::fs::read_to_string(data.path().join("logs/midwatch.log")).unwrap();
     assert!(file().contains("\"[redacted] and token=[redacted]\""), "{}", file());
     assert_eq!(file().lines().count(), 1);
 
