@@ -1,5 +1,12 @@
 //! The `midwatch` command: flags, configuration, logs and the wiring of all other crates.
 
+pub mod access;
+pub mod cli;
 pub mod config;
+pub mod context;
+pub mod daemon;
+pub mod directory;
+pub mod environment;
 pub mod logs;
+pub mod output;
 pub mod redact;
