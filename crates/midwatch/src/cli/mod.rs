@@ -15,7 +15,6 @@ use api::{Code, Error};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::config::{Level, Log};
 use crate::context::Context;
 use crate::output::{Format, Output};
 use crate::{daemon, environment, logs};
@@ -79,9 +78,6 @@ enum Command {
     },
 }
 
-/// What a short-lived command logs: only what goes wrong, and only to stderr.
-const QUIET: Log = Log { level: Level::Warn, file_bytes_max: 0, files_max: 0 };
-
 /// Runs the program on a command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -108,7 +104,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     }
     let context = Context::new(cli.data, cli.config, environment::of_process(), output)?;
     let is_daemon = matches!(cli.command, Command::Up);
-    let _logs = (!is_daemon).then(|| logs::init(&QUIET, None));
+    let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),

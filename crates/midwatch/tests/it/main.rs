@@ -1,4 +1,5 @@
 //! The program as its users meet it.
 
+mod logs;
 mod story;
 mod world;

@@ -1,0 +1,34 @@
+//! What the figures were measured on.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+const FLUSHES: usize = 200;
+const FLUSH_BYTES: usize = 4_096;
+
+pub(crate) fn describe() {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let cores = cpu.lines().filter(|line| line.starts_with("processor")).count();
+    println!("cpu      {} × {cores}", model.trim_start_matches(['\t', ' ', ':']));
+    println!("kernel   {}", read("/proc/sys/kernel/osrelease").trim());
+    println!("load     {}", read("/proc/loadavg").trim());
+}
+
+/// How long the disk takes to keep a page: median and 99th percentile, in milliseconds.
+pub(crate) fn flush_ms(dir: &Path) -> anyhow::Result<(f64, f64)> {
+    let mut file = File::create(dir.join("flush"))?;
+    let mut spans = Vec::with_capacity(FLUSHES);
+    for _ in 0..FLUSHES {
+        let started = Instant::now();
+        file.write_all(&[7; FLUSH_BYTES])?;
+        file.sync_data()?;
+        spans.push(started.elapsed().as_secs_f64() * 1e3);
+    }
+    spans.sort_by(f64::total_cmp);
+    let at = |part: usize| spans.get(FLUSHES * part / 100).copied().unwrap_or(f64::NAN);
+    Ok((at(50), at(99)))
+}
