@@ -178,25 +178,23 @@ impl ExportVerifier<'_> {
         let file = self.files.open(&name).map_err(|error| unreadable(&error.into()))?;
         // One byte more than there should be tells a longer file; no more of it is read.
         let mut reader = LineReader::new(unzip(file).take(manifest.bytes.saturating_add(1)));
-        let outcome = self.check_entries(&mut reader, manifest);
-        if let Err(Stop::Unreadable(finding)) = outcome {
-            return Err(finding);
-        }
+        let first = self.check_entries(&mut reader, manifest)?;
         let content = reader.finish().map_err(|error| unreadable(&error.into()))?;
-        if content == manifest.content() {
-            return outcome.map_err(Stop::into_finding);
+        if content != manifest.content() {
+            return Err(self.not_as_signed(first, manifest));
         }
-        Err(self.not_as_signed(outcome.map_err(Stop::into_finding).err(), manifest))
+        first.map_or(Ok(()), Err)
     }
 
     /// The bytes are not those that the manifest names: with the first entry that shows it.
     fn not_as_signed(&self, first: Option<Finding>, manifest: &Manifest) -> Finding {
-        let size = self.walk.chain().size();
+        let (done, last) = (self.walk.chain().size(), manifest.after.size);
         let (seq, shown) = match first {
-            Some(finding) => (finding.damage.seq, finding.damage.what),
-            None if size < manifest.after.size => {
-                (Some(size + 1), format!("it ends before entry {}", size + 1))
+            Some(finding) if finding.damage.seq == Some(last + 1) => {
+                (Some(last + 1), format!("it goes on after entry {last}"))
             }
+            Some(finding) => (finding.damage.seq, finding.damage.what),
+            None if done < last => (Some(done + 1), format!("it ends before entry {}", done + 1)),
             None => (None, "its entries are unchanged, but not the bytes around them".to_owned()),
         };
         let mut finding = Finding::tampered(format!("the file was changed: {shown}"));
@@ -204,20 +202,24 @@ impl ExportVerifier<'_> {
         finding
     }
 
+    /// The first damage among the entries, if there is any. Fails when not even bytes come from the
+    /// file, so that nothing is left to compare.
     fn check_entries<R: BufRead>(
         &mut self,
         reader: &mut LineReader<R>,
         manifest: &Manifest,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Finding>, Finding> {
         loop {
             let next = self.walk.chain().size() + 1;
             let line = match reader.next() {
                 Ok(Some(line)) => line,
-                Ok(None) => return Ok(()),
-                Err(error @ ReadError::Io(_)) => return Err(Stop::Unreadable(unreadable(&error))),
-                Err(error) => return Err(Stop::Damaged(unreadable(&error).at(next))),
+                Ok(None) => return Ok(None),
+                Err(error @ ReadError::Io(_)) => return Err(unreadable(&error)),
+                Err(error) => return Ok(Some(unreadable(&error).at(next))),
             };
-            self.check_entry(&line.fields(), manifest).map_err(Stop::Damaged)?;
+            if let Err(finding) = self.check_entry(&line.fields(), manifest) {
+                return Ok(Some(finding));
+            }
             if next.is_multiple_of(PROGRESS_ENTRIES) || next == manifest.after.size {
                 (self.progress)(next);
             }
@@ -244,21 +246,6 @@ impl ExportVerifier<'_> {
             return Err(Finding::tampered(what).at(manifest.after.size));
         }
         Ok(())
-    }
-}
-
-/// Why no further line is read.
-enum Stop {
-    /// Not even bytes come from the file.
-    Unreadable(Finding),
-    /// The bytes can still be counted and hashed.
-    Damaged(Finding),
-}
-
-impl Stop {
-    fn into_finding(self) -> Finding {
-        let (Stop::Unreadable(finding) | Stop::Damaged(finding)) = self;
-        finding
     }
 }
 

@@ -1,0 +1,153 @@
+//! The stored format, held by a file that never changes.
+//!
+//! What stands in `tests/golden/v1.json` was written once. A version that reads or writes it
+//! differently cannot verify what its users have on disk; a new format needs a file of its own.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ledger::export::{LineReader, LineWriter, Manifest, Month, MonthWriter};
+use ledger::{
+    Chain, Checkpoint, Draft, Entry, EntryPrivate, Hash, Header, SigningKey, VerifyingKey, open,
+    sign,
+};
+use serde::Deserialize;
+
+use crate::support::Files;
+
+#[derive(Deserialize)]
+pub(crate) struct Golden {
+    signing_key: String,
+    pub(crate) verifying_key: String,
+    instance: String,
+    pub(crate) lines: Vec<String>,
+    /// One for each line: the body's hash, and the root of the tree that ends there.
+    body_hashes: Vec<Hash>,
+    pub(crate) roots: Vec<Hash>,
+    /// The second line after its private part was removed.
+    redacted_line: String,
+    /// The end of the log, encoded, in hexadecimal.
+    chain: String,
+    checkpoint: String,
+    manifest: String,
+}
+
+pub(crate) fn read() -> Golden {
+    serde_json::from_str(include_str!("../golden/v1.json")).unwrap()
+}
+
+impl Golden {
+    fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let text = self.text();
+        let mut reader = LineReader::new(text.as_bytes());
+        std::iter::from_fn(|| reader.next().unwrap().map(|line| line.fields().to_owned())).collect()
+    }
+
+    fn month(&self) -> Month {
+        Month::of(self.entries()[0].ts_us)
+    }
+
+    pub(crate) fn files(&self) -> Files {
+        let mut zip = GzEncoder::new(Vec::new(), Compression::default());
+        zip.write_all(self.text().as_bytes()).unwrap();
+        let mut files = Files::default();
+        files.0.insert(self.month().lines_name(), zip.finish().unwrap());
+        files.0.insert(self.month().manifest_name(), self.manifest.clone().into_bytes());
+        files
+    }
+}
+
+fn draft(entry: &Entry) -> Draft {
+    let header = Header {
+        ts_us: entry.ts_us,
+        kind: entry.kind.clone(),
+        version: entry.version,
+        actor: entry.actor.clone(),
+        role: entry.role.clone(),
+        cause: entry.cause.clone(),
+        noun: entry.noun.clone(),
+        noun_id: entry.noun_id.clone(),
+    };
+    let private = match &entry.private {
+        EntryPrivate::Present(private) => Some(private.clone()),
+        EntryPrivate::None => None,
+        EntryPrivate::Redacted { .. } => panic!("a removed part cannot be drafted"),
+    };
+    Draft::new(header, entry.facts.clone(), private).unwrap()
+}
+
+#[test]
+fn entries_have_the_hashes_they_always_had() {
+    let golden = read();
+    let entries = golden.entries();
+    assert_eq!(entries.len(), golden.body_hashes.len());
+    let mut chain = Chain::empty();
+    for (at, entry) in entries.iter().enumerate() {
+        let draft = draft(entry);
+        assert_eq!(draft.body_hash(), golden.body_hashes[at]);
+        assert_eq!(chain.clone().check(&entry.fields()), Ok(()));
+        assert_eq!(chain.seal(&draft).hash, entry.hash);
+        assert_eq!(chain.root(), golden.roots[at]);
+    }
+    let encoded: String = chain.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(encoded, golden.chain);
+}
+
+#[test]
+fn a_removed_private_part_leaves_the_hash_as_it_was() {
+    let golden = read();
+    let line = format!("{}\n", golden.redacted_line);
+    let redacted = LineReader::new(line.as_bytes()).next().unwrap().unwrap().fields().to_owned();
+    let [first, second, ..] = &golden.entries()[..] else { panic!("there are two entries") };
+    assert_eq!(redacted.hash, second.hash);
+    assert!(matches!(redacted.private, EntryPrivate::Redacted { .. }));
+    let mut chain = Chain::empty();
+    chain.check(&first.fields()).unwrap();
+    assert_eq!(chain.check(&redacted.fields()), Ok(()));
+    assert_eq!(written(&redacted), line);
+}
+
+fn written(entry: &Entry) -> String {
+    let mut writer = LineWriter::new(Vec::new());
+    writer.write(&entry.fields()).unwrap();
+    String::from_utf8(writer.finish().0).unwrap()
+}
+
+#[test]
+fn lines_are_written_as_they_always_were() {
+    let golden = read();
+    let lines: String = golden.entries().iter().map(written).collect();
+    assert_eq!(lines, golden.text());
+}
+
+#[test]
+fn checkpoints_are_signed_as_they_always_were() {
+    let golden = read();
+    let key = SigningKey::from_text(&golden.signing_key).unwrap();
+    assert_eq!(key.verifying_key().to_text(), golden.verifying_key);
+    let checkpoint = Checkpoint {
+        origin: Checkpoint::origin_of(&golden.instance),
+        size: golden.lines.len() as u64,
+        root: *golden.roots.last().unwrap(),
+    };
+    assert_eq!(sign(&checkpoint, &[&key]), golden.checkpoint);
+    let keys = [VerifyingKey::parse(&golden.verifying_key).unwrap()];
+    assert_eq!(open(&golden.checkpoint, &keys), Ok(checkpoint));
+}
+
+#[test]
+fn manifests_are_written_as_they_always_were() {
+    let golden = read();
+    let key = SigningKey::from_text(&golden.signing_key).unwrap();
+    let instance = golden.instance.clone();
+    let mut writer = MonthWriter::new(Vec::new(), instance, golden.month(), Chain::empty(), None);
+    golden.entries().iter().for_each(|entry| writer.write(&entry.fields()).unwrap());
+    let manifest = writer.finish().unwrap().manifest;
+    assert_eq!(manifest.sign(&[&key]).unwrap(), golden.manifest);
+    assert_eq!(Manifest::open(&golden.manifest, &[key.verifying_key().clone()]), Ok(manifest));
+}

@@ -1,0 +1,144 @@
+//! A small log to break, its exported files, and the shortest way to a report about either.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use ledger::export::{Manifest, Month, MonthWriter};
+use ledger::verify::{Anchors, ExportFiles, LogVerifier, Report, SignedCheckpoint, verify_export};
+use ledger::{
+    Chain, Checkpoint, Draft, Entry, Hash, Header, Private, SigningKey, VerifyingKey, canonical,
+    sign,
+};
+use serde_json::{Value, json};
+
+pub(crate) const INSTANCE: &str = "0197f3c2-6a00-7000-8000-5f0c5f0c5f0c";
+/// The 20th of May 2026. With six days between entries, twenty of them fill four months.
+pub(crate) const START_US: i64 = 1_779_235_200_000_000;
+pub(crate) const STEP_US: i64 = 6 * 24 * 60 * 60 * 1_000_000;
+
+pub(crate) fn key() -> SigningKey {
+    SigningKey::from_seed(&Checkpoint::origin_of(INSTANCE), [7; 32]).unwrap()
+}
+
+/// A key with the right name in the wrong hands.
+pub(crate) fn other_key() -> SigningKey {
+    SigningKey::from_seed(&Checkpoint::origin_of(INSTANCE), [8; 32]).unwrap()
+}
+
+pub(crate) fn genesis(instance: &str, key: &SigningKey) -> Draft {
+    let key = key.verifying_key().to_text();
+    draft(0, "genesis", json!({ "instance": instance, "key": key, "format": 1 }))
+}
+
+/// The draft that becomes entry `at + 1`. Every third has a private part.
+pub(crate) fn draft(at: u64, kind: &str, facts: Value) -> Draft {
+    let header = Header {
+        ts_us: START_US + at as i64 * STEP_US,
+        kind: kind.to_owned(),
+        version: 1,
+        actor: "user:ana".to_owned(),
+        role: "maintainer".to_owned(),
+        cause: format!("request:{at}"),
+        noun: "schedule".to_owned(),
+        noun_id: format!("nightly-{at}"),
+    };
+    let private = at.is_multiple_of(3).then(|| Private {
+        salt: [at as u8; 16],
+        bytes: canonical(&json!({ "note": format!("for \"Zoë\", number {at}\n") })).unwrap(),
+    });
+    Draft::new(header, canonical(&facts).unwrap(), private).unwrap()
+}
+
+pub(crate) fn drafts(instance: &str, key: &SigningKey, count: u64) -> Vec<Draft> {
+    let later = (1..count).map(|at| draft(at, "slot.fired", json!({ "slot": at, "by": "timer" })));
+    std::iter::once(genesis(instance, key)).chain(later).collect()
+}
+
+pub(crate) fn sealed(drafts: &[Draft]) -> Vec<Entry> {
+    let mut chain = Chain::empty();
+    drafts.iter().map(|draft| draft.fields(chain.seal(draft)).to_owned()).collect()
+}
+
+/// Twenty good entries.
+pub(crate) fn entries() -> Vec<Entry> {
+    sealed(&drafts(INSTANCE, &key(), 20))
+}
+
+pub(crate) fn chain_of(entries: &[Entry]) -> Chain {
+    let mut chain = Chain::empty();
+    entries.iter().for_each(|entry| chain.check(&entry.fields()).unwrap());
+    chain
+}
+
+/// A signed checkpoint over the first `size` entries.
+pub(crate) fn checkpoint(entries: &[Entry], size: usize, key: &SigningKey) -> String {
+    let chain = chain_of(&entries[..size]);
+    let origin = Checkpoint::origin_of(INSTANCE);
+    sign(&Checkpoint { origin, size: chain.size(), root: chain.root() }, &[key])
+}
+
+pub(crate) fn verify_log(entries: &[Entry], checkpoints: &[String], anchors: Anchors) -> Report {
+    let mut verifier = LogVerifier::new(anchors);
+    for note in checkpoints {
+        let _ = verifier.checkpoint(note);
+    }
+    for entry in entries {
+        let _ = verifier.entry(&entry.fields());
+    }
+    verifier.finish()
+}
+
+pub(crate) fn pinned(key: &SigningKey) -> Anchors {
+    Anchors { keys: vec![key.verifying_key().clone()], checkpoint: None }
+}
+
+pub(crate) fn outside(keys: &[VerifyingKey], note: &str) -> Anchors {
+    let checkpoint = Some(SignedCheckpoint::parse(note).unwrap());
+    Anchors { keys: keys.to_vec(), checkpoint }
+}
+
+/// Exported files in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files(pub(crate) BTreeMap<String, Vec<u8>>);
+
+impl ExportFiles for Files {
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.keys().cloned().collect())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        let file = self.0.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(file.as_slice()))
+    }
+}
+
+pub(crate) fn export(entries: &[Entry], instance: &str, key: &SigningKey) -> Files {
+    let mut files = Files::default();
+    let (mut chain, mut previous) = (Chain::empty(), None);
+    for month in entries.chunk_by(|a, b| Month::of(a.ts_us) == Month::of(b.ts_us)) {
+        let name = Month::of(month[0].ts_us);
+        let mut writer = MonthWriter::new(Vec::new(), instance.to_owned(), name, chain, previous);
+        month.iter().for_each(|entry| writer.write(&entry.fields()).unwrap());
+        let written = writer.finish().unwrap();
+        let note = written.manifest.sign(&[key]).unwrap();
+        (chain, previous) = (written.chain, Some(Hash::of(note.as_bytes())));
+        files.0.insert(name.lines_name(), written.output);
+        files.0.insert(name.manifest_name(), note.into_bytes());
+    }
+    files
+}
+
+pub(crate) fn exported() -> Files {
+    export(&entries(), INSTANCE, &key())
+}
+
+/// The manifest beside a file of lines.
+pub(crate) fn manifest_of(files: &Files, lines: &str) -> Manifest {
+    let name = lines.replace(".ndjson.gz", ".manifest");
+    let note = std::str::from_utf8(&files.0[&name]).unwrap();
+    Manifest::open(note, &[key().verifying_key().clone()]).unwrap()
+}
+
+pub(crate) fn verify_files(files: &Files, anchors: Anchors) -> Report {
+    verify_export(files, anchors, &mut |_| ()).unwrap()
+}

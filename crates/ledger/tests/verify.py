@@ -1,0 +1,182 @@
+"""A second verifier for exported ledgers, written from docs/ledger-format.md alone.
+
+Usage: verify.py DIRECTORY [PUBLIC-KEY]. Prints one line; leaves with 0 if all is well, else with 1.
+Needs nothing but Python 3, and shares no code with the program that wrote the files.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import pathlib
+import struct
+import sys
+import time
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ZERO = bytes(32)
+KEYS = ["seq", "ts_us", "kind", "version", "actor", "role", "cause", "noun", "noun_id", "facts"]
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def require(condition, what):
+    if not condition:
+        raise ValueError(what)
+
+
+# Ed25519 as in RFC 8032, section 5.1. Points are (X, Y, Z, T) with x = X/Z, y = Y/Z, xy = T/Z.
+
+
+def add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def multiply(scalar, point):
+    result = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            result = add(result, point)
+        point, scalar = add(point, point), scalar >> 1
+    return result
+
+
+def decompress(data):
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    require(y < P, "not a point")
+    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(x2, (P + 3) // 8, P)
+    if (x * x - x2) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    require((x * x - x2) % P == 0 and (x or not sign), "not a point")
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+BASE = decompress((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def signature_is_good(public, message, signature):
+    r, s = signature[:32], int.from_bytes(signature[32:], "little")
+    h = int.from_bytes(hashlib.sha512(r + public + message).digest(), "little") % L
+    left, right = multiply(s, BASE), add(decompress(r), multiply(h, decompress(public)))
+    same = all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
+    return len(signature) == 64 and s < L and same
+
+
+def open_note(note, vkey):
+    """The text of a note that the key has signed."""
+    name, key_id, data = vkey.split("+", 2)
+    public = base64.b64decode(data)
+    require(public[0] == 1 and len(public) == 33, "not an ed25519 key")
+    require(sha256(name.encode(), b"\n", public)[:4].hex() == key_id, "the key's id is wrong")
+    text, lines = note.rsplit("\n\n", 1)
+    for line in lines.splitlines():
+        dash, signer, data = line.split(" ")
+        data = base64.b64decode(data)
+        if (dash, signer, data[:4].hex()) == ("\u2014", name, key_id):
+            require(signature_is_good(public[1:], (text + "\n").encode(), data[4:]), "wrong signature")
+            return text + "\n"
+    raise ValueError("not signed by the key")
+
+
+def prefixed(data):
+    return struct.pack(">I", len(data)) + data
+
+
+def split_line(line):
+    """Each value of a line twice: as it is written, and parsed."""
+    raw, parsed, at, decode = {}, {}, 0, json.JSONDecoder().raw_decode
+    require(line[0] == "{" and line[-1] == "}", "not an object")
+    while line[at] != "}":
+        key, at = decode(line, at + 1)
+        require(line[at] == ":" and key not in raw, "bad or repeated key")
+        value, end = decode(line, at + 1)
+        raw[key], parsed[key], at = line[at + 1 : end].encode(), value, end
+    require(at == len(line) - 1, "something after the entry")
+    return raw, parsed
+
+
+def entry_hash(line, prev):
+    raw, it = split_line(line)
+    private = ZERO
+    keys = KEYS + ["hash"]
+    if "salt" in it:
+        keys = KEYS + ["salt", "private", "hash"]
+        salt = bytes.fromhex(it["salt"])
+        private = sha256(b"midwatch-private/v1", salt, prefixed(raw["private"]))
+    require(list(it) == keys, "keys are missing, unknown or out of order")
+    facts = sha256(b"midwatch-facts/v1", prefixed(raw["facts"]))
+    body = sha256(b"midwatch-body/v1", facts, private)
+    texts = [prefixed(it[key].encode()) for key in KEYS[4:9]]
+    place = struct.pack(">Q", it["seq"]) + prev + struct.pack(">q", it["ts_us"])
+    kind = prefixed(it["kind"].encode()) + struct.pack(">H", it["version"])
+    return it, sha256(b"midwatch-ledger/v1", place, kind, *texts, body)
+
+
+def append(subtrees, leaf):
+    """Subtrees are (size, root), largest first."""
+    size, root = 1, sha256(b"\0", leaf)
+    while subtrees and subtrees[-1][0] == size:
+        root = sha256(b"\1", subtrees.pop()[1], root)
+        size *= 2
+    subtrees.append((size, root))
+
+
+def end_of(subtrees, prev):
+    root = subtrees[-1][1] if subtrees else sha256()
+    for _, left in reversed(subtrees[:-1]):
+        root = sha256(b"\1", left, root)
+    return {"size": sum(size for size, _ in subtrees), "head": prev.hex(), "root": root.hex()}
+
+
+def verify(directory, vkey):
+    subtrees, prev, previous, ts_us, instance = [], ZERO, None, 0, None
+    manifests = sorted(directory.glob("ledger-*.manifest"))
+    files = sorted(directory.glob("ledger-*.ndjson.gz"))
+    months = [path.name[7:14] for path in manifests]
+    require(months and months == [path.name[7:14] for path in files], "files are missing")
+    for month, path, file in zip(months, manifests, files):
+        lines = gzip.decompress(file.read_bytes())
+        first = json.loads(lines.split(b"\n", 1)[0])
+        if first["seq"] == 1:
+            instance, vkey = first["facts"]["instance"], vkey or first["facts"]["key"]
+        note = path.read_bytes()
+        tag, text, _ = open_note(note.decode(), vkey).split("\n")
+        manifest = json.loads(text)
+        require(tag == "midwatch-manifest/v1", f"{path.name}: another format")
+        require((manifest["instance"], manifest["month"]) == (instance, month), f"{path.name}: misplaced")
+        require(manifest.get("previous") == previous, f"{path.name}: a month is missing")
+        require(manifest["before"] == end_of(subtrees, prev), f"{path.name}: does not join")
+        require(manifest["bytes"] == len(lines), f"{file.name}: another length")
+        require(manifest["sha256"] == sha256(lines).hex(), f"{file.name}: other bytes")
+        for line in lines.decode().split("\n")[:-1]:
+            it, found = entry_hash(line, prev)
+            seq = end_of(subtrees, prev)["size"] + 1
+            require(it["seq"] == seq and ts_us <= it["ts_us"], f"{file.name}: {seq} is misplaced")
+            require(it["hash"] == found.hex(), f"{file.name}: {seq} was changed")
+            require(seq > 1 or it["kind"] == "genesis", f"{file.name}: no genesis")
+            day = time.gmtime(it["ts_us"] // 1_000_000)
+            require(time.strftime("%Y-%m", day) == month, f"{file.name}: {seq} is of another month")
+            append(subtrees, found)
+            prev, ts_us = found, it["ts_us"]
+        require(manifest["after"] == end_of(subtrees, prev), f"{path.name}: another end")
+        previous = sha256(note).hex()
+    return end_of(subtrees, prev)
+
+
+if __name__ == "__main__":
+    try:
+        end = verify(pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+        print("ok", end["size"], end["root"])
+    except (ValueError, KeyError, IndexError, OSError, EOFError) as error:
+        print("bad:", error)
+        sys.exit(1)
