@@ -35,7 +35,8 @@ pub enum NotCanonical {
     Serialize(serde_json::Error),
 }
 
-/// The canonical bytes of a value.
+/// The canonical bytes of a value. As everywhere in `serde_json`, a float that is not a number is
+/// written as `null`.
 pub fn canonical(value: &impl Serialize) -> Result<Vec<u8>, NotCanonical> {
     let mut compact = Vec::with_capacity(256);
     value

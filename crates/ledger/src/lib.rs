@@ -2,8 +2,11 @@
 //!
 //! Everything here is a function of its arguments: no clock, no randomness, no file. A store keeps
 //! the rows and calls [`Chain::seal`] in its single writer; whoever doubts the rows calls
-//! [`Chain::check`] on them. The byte layouts are written down in `docs/ledger-format.md` and are
-//! held by golden files, because an entry written once must verify for ever.
+//! [`Chain::check`] on them. [`export`] turns the log into files, [`verify`] judges a log or its
+//! files against what is known from outside.
+//!
+//! The byte layouts are written down in `docs/ledger-format.md` and are held by golden files,
+//! because an entry written once must verify for ever.
 //!
 //! ```
 //! use ledger::{Chain, Draft, Header, canonical};

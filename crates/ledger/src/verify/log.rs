@@ -69,24 +69,25 @@ impl LogVerifier {
         if size == 0 {
             return Ok(());
         }
-        let reached = self.ahead.remove(&size).unwrap_or_default();
+        let Some(reached) = self.ahead.remove(&size) else { return Ok(()) };
+        self.check_roots(size, &reached).map_err(|finding| finding.at(size))
+    }
+
+    fn check_roots(&mut self, size: u64, reached: &[SignedCheckpoint]) -> Result<(), Finding> {
         let what = format!("the checkpoint of {size} entries");
         let mut roots = Vec::with_capacity(reached.len());
-        for checkpoint in &reached {
-            let checkpoint = self.walk.verify(&what, checkpoint);
-            roots.push(checkpoint.map_err(|finding| finding.at(size))?.root);
+        for checkpoint in reached {
+            roots.push(self.walk.verify(&what, checkpoint)?.root);
         }
         if roots.iter().any(|root| Some(root) != roots.first()) {
             let what = format!("two checkpoints of {size} entries have different roots");
-            return Err(Finding::tampered(what).at(size));
+            return Err(Finding::tampered(what));
         }
-        for root in roots {
-            if root != self.walk.chain().root() {
-                let what = format!("{what} has another root than the log");
-                return Err(Finding::tampered(what).at(size));
-            }
-            self.walk.signed(size);
+        let root = self.walk.chain().root();
+        if roots.iter().any(|found| *found != root) {
+            return Err(Finding::tampered(format!("{what} has another root than the log")));
         }
+        roots.iter().for_each(|_| self.walk.signed(size));
         Ok(())
     }
 
