@@ -1,0 +1,240 @@
+//! The audit of a data directory that no process holds: is everything in the log that was promised,
+//! once, and do the tables say what the log says?
+//!
+//! It follows the log from cycle to cycle and reads only what is new. Nothing of it comes from the
+//! program under test but the rules that a log is made by: the chain, the fold over events, and the
+//! formats.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use api::ProgressSink;
+use kernel::event::Label;
+use kernel::watch::Event;
+use kernel::{Actor, Body, Tables};
+use ledger::verify::{Anchors, SignedCheckpoint, Verdict};
+use ledger::{Chain, Fields, Hash, VerifyingKey, canonical};
+use store::{Derived, Item, PAGE_ENTRIES_MAX, Store};
+use store_sqlite::Sqlite;
+
+use super::writers::{Ending, Made};
+
+/// Checkpoints read at once.
+const NOTES_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Audit {
+    data: PathBuf,
+    /// What the cause of our entries begins with; our key follows.
+    cause_prefix: String,
+    /// The log as it was when it was last looked at.
+    chain: Chain,
+    tables: Tables,
+    /// Every key of ours in the log.
+    keys: HashSet<String>,
+    /// Who signs the log, by its first entry.
+    signers: Vec<VerifyingKey>,
+    /// The roots of the checkpoints that were found good, by size.
+    roots: BTreeMap<u64, Hash>,
+    pub(super) lost: u64,
+    pub(super) doubled: u64,
+}
+
+impl Audit {
+    pub(super) fn new(data: PathBuf) -> Audit {
+        let us = Actor::local_user(rustix::process::getuid().as_raw());
+        Audit {
+            data,
+            cause_prefix: format!("key:{}/", us.name),
+            chain: Chain::empty(),
+            tables: Tables::default(),
+            keys: HashSet::new(),
+            signers: Vec::new(),
+            roots: BTreeMap::new(),
+            lost: 0,
+            doubled: 0,
+        }
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.chain.size()
+    }
+
+    pub(super) fn checkpoints(&self) -> usize {
+        self.roots.len()
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// Looks at what is new, after a cycle in which these calls were made.
+    pub(super) async fn check(&mut self, made: &[Made]) -> Result<()> {
+        let mut new = HashMap::new();
+        if let Some(store) = self.open()? {
+            self.follow(&store, &mut new).await?;
+            self.check_tables(&store).await?;
+            self.check_file()?;
+        }
+        self.check_promises(made, new)
+    }
+
+    /// Looks at everything, as somebody does who knows only the key and the last checkpoint.
+    pub(super) async fn check_all(&self) -> Result<()> {
+        let Some(store) = self.open()? else { return Ok(()) };
+        store.check_files().await?;
+        let anchors = Anchors { keys: self.signers.clone(), checkpoint: self.last_note()? };
+        let report = runtime::verify(&store, anchors, &ProgressSink::default()).await?;
+        ensure!(report.verdict == Verdict::Ok, "the log does not verify: {:?}", report.damage);
+        ensure!(report.root == self.chain.root(), "entries changed after they were looked at");
+        Ok(())
+    }
+
+    /// `None` as long as no start got as far as making the database.
+    fn open(&self) -> Result<Option<Sqlite>> {
+        match Sqlite::open_read_only(&self.data.join("midwatch.db")) {
+            Err(_) if self.chain.size() == 0 => Ok(None),
+            other => Ok(Some(other.context("the store cannot be opened")?)),
+        }
+    }
+
+    /// Every new entry: in its place, understood, with a key that was not there before.
+    async fn follow(&mut self, store: &Sqlite, new: &mut HashMap<String, Body>) -> Result<()> {
+        let mut notes = self.new_notes(store).await?;
+        loop {
+            let page = store.entries(self.chain.size(), PAGE_ENTRIES_MAX).await?;
+            if page.is_empty() {
+                break;
+            }
+            for fields in page.iter() {
+                self.chain.check(&fields)?;
+                let body = decode(&fields)?;
+                self.tables.apply(&body);
+                self.listen(&body)?;
+                if let Some(note) = notes.remove(&self.chain.size()) {
+                    self.check_note(&note)?;
+                }
+                let Some(key) = fields.cause.strip_prefix(&self.cause_prefix) else { continue };
+                if !self.keys.insert(key.to_owned()) {
+                    self.doubled += 1;
+                }
+                new.insert(key.to_owned(), body);
+            }
+        }
+        let (end, ahead) = (self.chain.size(), notes.keys().next());
+        ensure!(ahead.is_none(), "the log ends at {end}, and a checkpoint is of {ahead:?} entries");
+        ensure!(self.doubled == 0, "{} changes were made twice", self.doubled);
+        Ok(())
+    }
+
+    async fn new_notes(&self, store: &Sqlite) -> Result<BTreeMap<u64, String>> {
+        let mut after = self.roots.last_key_value().map_or(0, |(size, _)| *size);
+        let mut notes = BTreeMap::new();
+        loop {
+            let page = store.checkpoint_notes(after, NOTES_MAX).await?;
+            let Some((last, _)) = page.last() else { return Ok(notes) };
+            after = *last;
+            notes.extend(page);
+        }
+    }
+
+    /// What the daemon says about itself: who signs, and that it never had tables to mend.
+    fn listen(&mut self, body: &Body) -> Result<()> {
+        match body {
+            Body::Watch(_, Event::Genesis(it)) => self.signers.push(VerifyingKey::parse(&it.key)?),
+            Body::Watch(_, Event::Rebuilt(it)) => {
+                ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
+            }
+            Body::Watch(..) | Body::Agent(..) => {}
+        }
+        Ok(())
+    }
+
+    /// A checkpoint of the log as far as it was followed.
+    fn check_note(&mut self, note: &str) -> Result<()> {
+        let size = self.chain.size();
+        let signed = ledger::open(note, &self.signers)
+            .with_context(|| format!("the checkpoint of {size} entries"))?;
+        let fits = signed.size == size && signed.root == self.chain.root();
+        ensure!(fits, "the checkpoint of {size} entries is not of this log");
+        self.roots.insert(size, signed.root);
+        Ok(())
+    }
+
+    /// The last note beside the database must be of this log. Its like is in the store, which is
+    /// written first.
+    fn check_file(&self) -> Result<()> {
+        let Some(note) = self.last_note()? else { return Ok(()) };
+        let signed = note.verify(&self.signers).context("the last note in the checkpoint file")?;
+        let known = self.roots.get(&signed.size);
+        ensure!(known == Some(&signed.root), "the last note in the file is not of this log");
+        Ok(())
+    }
+
+    fn last_note(&self) -> Result<Option<SignedCheckpoint>> {
+        Ok(runtime::last_note(&self.data.join("checkpoints.log"))?)
+    }
+
+    async fn check_tables(&self, store: &Sqlite) -> Result<()> {
+        let (stored, folded) = (store.derived().await?, self.derived()?);
+        if stored == folded {
+            return Ok(());
+        }
+        let differs = |item: &&Item| !folded.items.contains(item);
+        let first = stored.items.iter().find(differs);
+        bail!("the tables are not what the log says: {first:?}, counters {:?}", stored.counters)
+    }
+
+    /// The tables as a store keeps them.
+    fn derived(&self) -> Result<Derived> {
+        let mut items = Vec::with_capacity(self.tables.rows.len());
+        for ((noun, id), row) in &self.tables.rows {
+            let body = row.state.as_ref().map(canonical).transpose()?;
+            items.push(Item {
+                noun: noun.name().to_owned(),
+                id: id.clone(),
+                version: row.version,
+                body,
+            });
+        }
+        items.sort();
+        let counters = self.tables.counters.iter().filter(|(_, value)| **value != 0);
+        let mut counters: Vec<_> =
+            counters.map(|(counter, value)| (counter.name().to_owned(), *value)).collect();
+        counters.sort();
+        Ok(Derived { through: self.chain.size(), items, counters })
+    }
+
+    /// What was acknowledged is there, what was refused is not, and nothing is there that nobody
+    /// asked for.
+    fn check_promises(&mut self, made: &[Made], mut new: HashMap<String, Body>) -> Result<()> {
+        let mut lost = Vec::new();
+        for Made { attempt, ending } in made {
+            let key = &attempt.key;
+            match (ending, self.has(key)) {
+                (Ending::Acknowledged(_), false) => lost.push(key),
+                (Ending::Refused, true) => bail!("`{key}` was refused, and is in the log"),
+                (Ending::Acknowledged(_), true) | (Ending::Refused, false) => {}
+                (Ending::Unanswered, _) => {}
+            }
+            if let Some(body) = new.remove(key) {
+                ensure!(attempt.fits_entry(&body), "{attempt:?} became {body:?}");
+            }
+        }
+        self.lost = lost.len() as u64;
+        ensure!(
+            lost.is_empty(),
+            "{} acknowledged changes are not in the log: {lost:?}",
+            lost.len()
+        );
+        ensure!(new.is_empty(), "nobody asked for {:?} in this cycle", new.keys());
+        Ok(())
+    }
+}
+
+fn decode(fields: &Fields<'_>) -> Result<Body> {
+    let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
+    let mut facts = serde_json::Deserializer::from_slice(fields.facts);
+    Body::decode(label, &mut facts).with_context(|| format!("entry {}", fields.seq))
+}

@@ -1,0 +1,120 @@
+//! The real program as a process: started, waited for, killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Longer than the program may take for anything on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What the program says on stderr, over all its lives.
+const STDERR: &str = "stderr.log";
+
+/// The program and the directory that it works in.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) binary: PathBuf,
+    pub(super) root: PathBuf,
+}
+
+#[derive(Debug)]
+pub(super) struct Daemon {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+/// The line that says that the daemon serves.
+#[derive(Deserialize)]
+struct Announced {
+    ready: Ready,
+}
+
+#[derive(Deserialize)]
+struct Ready {
+    socket: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Rebuilt {
+    differences: u64,
+}
+
+impl Program {
+    pub(super) fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    /// The same program in a new directory within this one.
+    pub(super) fn at(&self, name: &str) -> Result<Program> {
+        let root = self.root.join(name);
+        fs::create_dir(&root)?;
+        Ok(Program { binary: self.binary.clone(), root })
+    }
+
+    pub(super) fn discard(self) -> Result<()> {
+        Ok(fs::remove_dir_all(self.root)?)
+    }
+
+    pub(super) fn up(&self) -> Result<Daemon> {
+        let mut command = self.command(&["--json", "up"])?;
+        let mut child = command.spawn().with_context(|| cannot_start(&self.binary))?;
+        let stdout = child.stdout.take().context("the daemon has no stdout")?;
+        Ok(Daemon { child, stdout: BufReader::new(stdout).lines() })
+    }
+
+    /// Makes the derived tables anew, and says how many rows were not what the log says.
+    pub(super) async fn rebuild(&self) -> Result<u64> {
+        let mut command = self.command(&["--json", "ledger", "rebuild"])?;
+        let output = timeout(PATIENCE, command.output()).await.context("`rebuild` hangs")?;
+        let output = output.with_context(|| cannot_start(&self.binary))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "`ledger rebuild` failed: {said}");
+        let rebuilt: Rebuilt =
+            serde_json::from_str(&said).context("`rebuild` said something else")?;
+        Ok(rebuilt.differences)
+    }
+
+    /// With its own environment and nothing of ours.
+    fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(&self.binary);
+        command.env_clear().env("MIDWATCH_DATA", self.data()).env("HOME", &self.root);
+        command.args(arguments).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.stderr()?);
+        Ok(command)
+    }
+
+    fn stderr(&self) -> Result<File> {
+        let path = self.root.join(STDERR);
+        Ok(OpenOptions::new().create(true).append(true).open(path)?)
+    }
+}
+
+impl Daemon {
+    /// Waits until it serves. Returns where.
+    pub(super) async fn ready(&mut self) -> Result<PathBuf> {
+        let line = timeout(PATIENCE, self.stdout.next_line()).await;
+        let line = line.context("the daemon does not come up")??;
+        let Some(line) = line else { bail!("the daemon did not come up, see {STDERR}") };
+        let announced: Announced = serde_json::from_str(&line).with_context(|| line.clone())?;
+        Ok(announced.ready.socket)
+    }
+
+    /// kill -9, at a moment. Returns when nothing of the process is left.
+    pub(super) async fn kill_after(mut self, delay: Duration) -> Result<()> {
+        // Not the timer of the runtime, which counts whole milliseconds.
+        spawn_blocking(move || std::thread::sleep(delay)).await?;
+        timeout(PATIENCE, self.child.kill()).await.context("the daemon cannot be killed")??;
+        Ok(())
+    }
+}
+
+fn cannot_start(binary: &Path) -> String {
+    format!("cannot start `{}`", binary.display())
+}
