@@ -8,5 +8,6 @@ pub mod daemon;
 pub mod directory;
 pub mod environment;
 pub mod logs;
+pub mod manual;
 pub mod output;
 pub mod redact;

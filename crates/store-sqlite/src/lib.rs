@@ -8,6 +8,7 @@ mod error;
 mod migrate;
 mod open;
 mod readers;
+mod recent;
 mod statements;
 mod store;
 mod writer;

@@ -16,6 +16,7 @@ use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::meaning;
+use crate::recent::Recent;
 use crate::statements::Statements;
 
 /// Commits in one transaction.
@@ -45,6 +46,7 @@ pub(crate) enum Task {
 pub(crate) struct Shared {
     /// The end of the log, as it is on the disk.
     pub(crate) chain: watch::Sender<Chain>,
+    pub(crate) recent: Recent,
     stopped: Mutex<Option<Error>>,
 }
 
@@ -58,7 +60,11 @@ struct Writer<'c> {
 
 impl Shared {
     pub(crate) fn new(chain: Chain, stopped: Option<Error>) -> Shared {
-        Shared { chain: watch::Sender::new(chain), stopped: Mutex::new(stopped) }
+        Shared {
+            chain: watch::Sender::new(chain),
+            recent: Recent::default(),
+            stopped: Mutex::new(stopped),
+        }
     }
 
     pub(crate) fn stopped(&self) -> Option<Error> {
@@ -136,6 +142,7 @@ impl Writer<'_> {
         let before = self.chain.clone();
         match self.transaction(group) {
             Ok(answers) => {
+                self.shared.recent.keep(committed(group, &answers));
                 self.shared.chain.send_replace(self.chain.clone());
                 Ok(answers)
             }
@@ -186,4 +193,15 @@ impl Writer<'_> {
         }
         Ok(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() })))
     }
+}
+
+/// The commits of a group that were not refused.
+fn committed<'a>(
+    group: &'a [Job],
+    answers: &'a [Result<Outcome, Error>],
+) -> impl Iterator<Item = &'a Commit> {
+    group.iter().zip(answers).filter_map(|(job, answer)| match (&job.task, answer) {
+        (Task::Commit(commit), Ok(Outcome::Committed(_))) => Some(commit),
+        _ => None,
+    })
 }
