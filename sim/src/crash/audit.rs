@@ -102,6 +102,7 @@ impl Audit {
     /// Every new entry: in its place, understood, with a key that was not there before.
     async fn follow(&mut self, store: &Sqlite, new: &mut HashMap<String, Body>) -> Result<()> {
         let mut notes = self.new_notes(store).await?;
+        let mut twice = Vec::new();
         loop {
             let page = store.entries(self.chain.size(), PAGE_ENTRIES_MAX).await?;
             if page.is_empty() {
@@ -117,14 +118,15 @@ impl Audit {
                 }
                 let Some(key) = fields.cause.strip_prefix(&self.cause_prefix) else { continue };
                 if !self.keys.insert(key.to_owned()) {
-                    self.doubled += 1;
+                    twice.push(key.to_owned());
                 }
                 new.insert(key.to_owned(), body);
             }
         }
         let (end, ahead) = (self.chain.size(), notes.keys().next());
         ensure!(ahead.is_none(), "the log ends at {end}, and a checkpoint is of {ahead:?} entries");
-        ensure!(self.doubled == 0, "{} changes were made twice", self.doubled);
+        self.doubled = twice.len() as u64;
+        ensure!(twice.is_empty(), "{} changes were made twice: {twice:?}", twice.len());
         Ok(())
     }
 
