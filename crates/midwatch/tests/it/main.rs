@@ -2,4 +2,5 @@
 
 mod logs;
 mod story;
+mod tamper;
 mod world;

@@ -1,0 +1,284 @@
+//! `ledger verify --export` on files that were altered, away from where they were made.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use super::{LAST, MIDDLE, caveats, history, report};
+use crate::world::World;
+
+/// An export, in a world that has nothing but the files.
+struct Exported {
+    world: World,
+    dir: PathBuf,
+    /// Of the log it was made from.
+    key: String,
+}
+
+impl Exported {
+    fn of(history: &World) -> Exported {
+        let answer = history.json(&["ledger", "export"]);
+        let exports = answer["exports"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let first = [&exports[0]["first"], &exports[0]["written"]];
+        assert_eq!((exports.len(), first), (1, [&1.into(), &true.into()]), "{answer}");
+        let key = history.json(&["status"])["log"]["key"].as_str().unwrap().to_owned();
+        Exported::copied(&history.data().join("exports"), key)
+    }
+
+    fn copied(from: &Path, key: String) -> Exported {
+        let world = World::new();
+        let dir = world.root().join("carried-away");
+        crate::world::copy_dir(from, &dir);
+        Exported { world, dir, key }
+    }
+
+    fn copy(&self) -> Exported {
+        Exported::copied(&self.dir, self.key.clone())
+    }
+
+    fn report(&self, arguments: &[&str]) -> Value {
+        let dir = self.dir.to_str().unwrap();
+        let report = report(&self.world, &[&["--export", dir], arguments].concat());
+        assert!(!self.world.data().exists(), "it needs no data directory and makes none");
+        report
+    }
+
+    /// The one file with this ending.
+    fn file(&self, ending: &str) -> PathBuf {
+        let names = fs::read_dir(&self.dir).unwrap().map(|entry| entry.unwrap().path());
+        let mut found: Vec<PathBuf> =
+            names.filter(|path| path.to_str().unwrap().ends_with(ending)).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    /// Must be found to be altered in the file with this ending.
+    fn check(&self, verdict: &str, seq: Option<u64>, ending: &str, what: &str) -> Value {
+        for arguments in [&[][..], &["--vkey", &self.key]] {
+            let found = self.report(arguments);
+            let damage = &found["damage"];
+            assert_eq!(found["verdict"], verdict, "{what}: {found}");
+            assert_eq!(damage["seq"].as_u64(), seq, "{what}: {found}");
+            let file = damage["file"].as_str().unwrap_or_else(|| panic!("{what}: {found}"));
+            assert!(file.ends_with(ending), "{what}: {found}");
+        }
+        self.report(&[])
+    }
+}
+
+const LINES: &str = ".ndjson.gz";
+const MANIFEST: &str = ".manifest";
+
+fn unzipped(path: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+fn zip(path: &Path, text: &str, level: Compression) {
+    let mut file = GzEncoder::new(fs::File::create(path).unwrap(), level);
+    file.write_all(text.as_bytes()).unwrap();
+    file.finish().unwrap();
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_export_verifies_wherever_it_is_carried() {
+    let history = history();
+    let export = Exported::of(&history);
+    let found = export.report(&["--vkey", &export.key]);
+    assert_eq!((&found["verdict"], &found["entries"]), (&"ok".into(), &LAST.into()), "{found}");
+    assert!(!caveats(&found).contains("no key was given"), "{found}");
+    let found = export.report(&[]);
+    assert_eq!(found["verdict"], "ok", "{found}");
+    assert!(caveats(&found).contains("no key was given"), "{found}");
+
+    let file = export.file(LINES);
+    zip(&file, &unzipped(&file), Compression::none());
+    assert_eq!(export.report(&[])["verdict"], "ok", "compressing again does not matter");
+
+    let beside = history.data().join("checkpoints.log");
+    let expect = ["--expect-checkpoint", beside.to_str().unwrap()];
+    assert_eq!(export.report(&expect)["verdict"], "ok");
+    history.ok(&["ledger", "checkpoint"]);
+    let found = export.report(&expect);
+    assert_eq!(found["verdict"], "truncated", "{found}");
+    assert_eq!(found["damage"]["seq"], LAST + 1, "{found}");
+}
+
+#[test]
+fn a_key_that_did_not_sign_the_export_is_refused() {
+    let export = Exported::of(&history());
+    let other = World::new();
+    other.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let key = other.json(&["status"])["log"]["key"].as_str().unwrap().to_owned();
+    let found = export.report(&["--vkey", &key]);
+    assert_eq!(found["verdict"], "tampered", "{found}");
+    assert!(found["damage"]["file"].as_str().unwrap().ends_with(MANIFEST), "{found}");
+
+    let dir = export.dir.to_str().unwrap();
+    let cut = &export.key[..export.key.len() - 4];
+    let arguments = ["ledger", "verify", "--export", dir, "--vkey", cut];
+    export.world.refused(&arguments, "invalid_input", 2);
+}
+
+#[test]
+fn a_changed_line_is_found_at_its_entry() {
+    let original = Exported::of(&history());
+    let text = unzipped(&original.file(LINES));
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let at = usize::try_from(MIDDLE).unwrap() - 1;
+    let without = |range: std::ops::Range<usize>| {
+        let kept = lines.iter().enumerate().filter(|(index, _)| !range.contains(index));
+        kept.map(|(_, line)| *line).collect::<String>()
+    };
+    let with = |line: &str| [&lines[..at].concat(), line, &lines[at + 1..].concat()].concat();
+    let mut swapped = lines.clone();
+    swapped.swap(at, at + 1);
+    let last = lines.len();
+    for (what, altered, seq) in [
+        ("a word", with(&lines[at].replacen("agent-", "agent+", 1)), MIDDLE),
+        ("a number", with(&lines[at].replacen("\"version\":1", "\"version\":2", 1)), MIDDLE),
+        ("no line", with("{}\n"), MIDDLE),
+        ("no text", with("\u{1}\n"), MIDDLE),
+        ("one removed", without(at..at + 1), MIDDLE),
+        ("the first removed", without(0..1), 1),
+        ("the last removed", without(last - 1..last), LAST),
+        ("all removed", String::new(), 1),
+        ("two swapped", swapped.concat(), MIDDLE),
+        ("one doubled", with(&lines[at].repeat(2)), MIDDLE + 1),
+        ("one added", [&text, lines[at]].concat(), LAST + 1),
+    ] {
+        assert_ne!(altered, text, "{what}");
+        let export = original.copy();
+        zip(&export.file(LINES), &altered, Compression::fast());
+        export.check("tampered", Some(seq), LINES, what);
+    }
+}
+
+#[test]
+fn a_file_cut_short_is_unreadable_and_no_changed_byte_passes() {
+    let original = Exported::of(&history());
+    let length = fs::read(original.file(LINES)).unwrap().len();
+    for kept in [0, 5, length / 2, length - 1] {
+        let export = original.copy();
+        edit(&export.file(LINES), |bytes| bytes.truncate(kept));
+        let found = export.report(&[]);
+        assert_ne!(found["verdict"], "ok", "{kept} of {length} bytes: {found}");
+        assert!(found["damage"]["file"].as_str().unwrap().ends_with(LINES), "{found}");
+    }
+    let export = original.copy();
+    edit(&export.file(LINES), |bytes| bytes.truncate(length / 2));
+    export.check("unreadable", None, LINES, "half a file");
+
+    // The first ten bytes are a header that the content does not depend on.
+    for at in (10..length).step_by(length / 40) {
+        let export = original.copy();
+        edit(&export.file(LINES), |bytes| bytes[at] ^= 0x10);
+        let found = export.report(&[]);
+        assert_ne!(found["verdict"], "ok", "byte {at}: {found}");
+        assert!(found["damage"]["file"].as_str().unwrap().ends_with(LINES), "{found}");
+    }
+    let export = original.copy();
+    edit(&export.file(LINES), |bytes| bytes.extend(b"more"));
+    assert_ne!(export.report(&[])["verdict"], "ok", "bytes behind the end");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let original = Exported::of(&history());
+    let export = original.copy();
+    fs::remove_file(export.file(LINES)).unwrap();
+    export.check("tampered", Some(1), LINES, "no lines");
+
+    let export = original.copy();
+    fs::remove_file(export.file(MANIFEST)).unwrap();
+    export.check("tampered", None, MANIFEST, "no manifest");
+
+    let export = original.copy();
+    fs::remove_file(export.file(LINES)).unwrap();
+    fs::remove_file(export.file(MANIFEST)).unwrap();
+    assert_eq!(export.report(&[])["verdict"], "unreadable");
+
+    fs::remove_dir_all(&export.dir).unwrap();
+    let arguments = ["ledger", "verify", "--export", export.dir.to_str().unwrap()];
+    let said = export.world.refused(&arguments, "not_found", 3);
+    assert!(said.contains(export.dir.to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn a_changed_manifest_is_found() {
+    let original = Exported::of(&history());
+    let note = fs::read_to_string(original.file(MANIFEST)).unwrap();
+    let other_size = note.replacen(&format!("{LAST}"), &format!("{}", LAST - 1), 1);
+    let cut = &note[..note.len() / 2];
+    let unsigned = &note[..=note.find("\n\n").unwrap()];
+    assert_ne!(other_size, note);
+    for (what, altered, verdict) in [
+        ("another size", other_size.as_str(), "tampered"),
+        ("half of it", cut, "unreadable"),
+        ("nothing", "", "unreadable"),
+        ("no signature", unsigned, "unreadable"),
+        ("rubbish", "rubbish\n", "unreadable"),
+    ] {
+        let export = original.copy();
+        fs::write(export.file(MANIFEST), altered).unwrap();
+        let found = export.report(&["--vkey", &export.key]);
+        assert_eq!(found["verdict"], verdict, "{what}: {found}");
+        assert!(found["damage"]["file"].as_str().unwrap().ends_with(MANIFEST), "{what}: {found}");
+    }
+}
+
+/// Both logs have the same number of entries, so that only their content tells them apart.
+#[test]
+fn files_of_another_log_do_not_pass() {
+    let (ours, theirs) = (Exported::of(&history()), Exported::of(&history()));
+    let export = ours.copy();
+    fs::copy(theirs.file(LINES), export.file(LINES)).unwrap();
+    let found = export.report(&["--vkey", &export.key]);
+    assert_eq!(found["verdict"], "tampered", "{found}");
+    assert!(found["damage"]["file"].as_str().unwrap().ends_with(LINES), "{found}");
+    let what = found["damage"]["what"].as_str().unwrap();
+    assert!(!what.contains("entries are unchanged"), "they are all others: {what}");
+
+    let export = ours.copy();
+    fs::copy(theirs.file(MANIFEST), export.file(MANIFEST)).unwrap();
+    let found = export.report(&["--vkey", &export.key]);
+    assert_eq!(found["verdict"], "tampered", "{found}");
+    assert!(found["damage"]["file"].is_string(), "{found}");
+
+    let whole = theirs.report(&["--vkey", &ours.key]);
+    assert_eq!(whole["verdict"], "tampered", "{whole}");
+    assert!(whole["damage"]["file"].as_str().unwrap().ends_with(MANIFEST), "{whole}");
+}
+
+/// A month whose files are there and right is not written again; one that is damaged is.
+#[test]
+fn an_export_over_damaged_files_mends_them() {
+    let world = history();
+    Exported::of(&world);
+    let dir = world.data().join("exports");
+    let lines = dir.join(fs::read_dir(&dir).unwrap().find_map(named_lines).unwrap());
+    edit(&lines, |bytes| bytes.truncate(20));
+    // The month goes on, so that it is written again; the export said so in the log.
+    assert_eq!(world.json(&["ledger", "export"])["exports"][0]["written"], true);
+    let found = report(&world, &["--export", dir.to_str().unwrap()]);
+    assert_eq!((&found["verdict"], &found["entries"]), (&"ok".into(), &(LAST + 1).into()));
+    assert!(world.kinds().ends_with(&["ledger.exported".into(), "ledger.exported".into()]));
+    world.verified();
+}
+
+fn named_lines(entry: std::io::Result<fs::DirEntry>) -> Option<String> {
+    let name = entry.unwrap().file_name().into_string().unwrap();
+    name.ends_with(LINES).then_some(name)
+}

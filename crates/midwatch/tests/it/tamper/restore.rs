@@ -1,0 +1,152 @@
+//! `ledger rebuild --from-export`: a whole data directory from exported files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{LAST, caveats, history, report};
+use crate::world::{World, copy_dir};
+
+/// A history, and its export outside of the data directory.
+fn exported() -> (World, PathBuf) {
+    let history = history();
+    let dir = history.root().join("exported");
+    history.ok(&["ledger", "export", "--dir", dir.to_str().unwrap()]);
+    (history, dir)
+}
+
+fn restore(world: &World, dir: &Path) -> Value {
+    let answer = world.json(&["ledger", "rebuild", "--from-export", dir.to_str().unwrap()]);
+    assert!(answer["restored"].is_object(), "{answer}");
+    answer["restored"].clone()
+}
+
+/// Sequence number and hash of the entries up to the end of the export.
+fn hashes(world: &World) -> Vec<(u64, Vec<u8>)> {
+    let database = world.database();
+    let mut statement =
+        database.prepare("SELECT seq, hash FROM entry WHERE seq <= ?1 ORDER BY seq").unwrap();
+    let rows = statement.query_map([LAST], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn agents(world: &World) -> Value {
+    world.json(&["agent", "list", "--limit", "1000"])["agents"].clone()
+}
+
+/// All files below the data directory but its lock.
+fn files(world: &World) -> Vec<String> {
+    if !world.data().exists() {
+        return Vec::new();
+    }
+    let names = fs::read_dir(world.data()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "lock").collect()
+}
+
+#[test]
+fn a_directory_is_recreated_under_its_old_key() {
+    let (history, dir) = exported();
+    let world = World::new();
+    fs::create_dir(world.data()).unwrap();
+    fs::copy(history.data().join("signing.key"), world.data().join("signing.key")).unwrap();
+    let restored = restore(&world, &dir);
+    assert_eq!((&restored["entries"], &restored["key_kept"]), (&LAST.into(), &true.into()));
+    assert_eq!(hashes(&world), hashes(&history));
+    assert_eq!(agents(&world), agents(&history));
+    let told: Vec<String> = world.kinds().into_iter().skip(LAST as usize).collect();
+    assert_eq!(told, ["ledger.rebuilt"]);
+
+    let (before, after) = (history.json(&["status"]), world.json(&["status"]));
+    for field in ["instance", "key"] {
+        assert_eq!(before["log"][field], after["log"][field]);
+    }
+    let daemon = world.up();
+    assert!(world.checked().starts_with("sound"), "{}", world.checked());
+    world.ok(&["agent", "add", "new", "--backend", "builtin"]);
+    daemon.stop();
+    let found = report(&world, &["--vkey", before["log"]["key"].as_str().unwrap()]);
+    assert_eq!(found["verdict"], "ok", "{found}");
+}
+
+#[test]
+fn without_its_old_key_the_log_goes_on_under_a_new_one_and_says_so() {
+    let (history, dir) = exported();
+    let world = World::new();
+    let restored = restore(&world, &dir);
+    assert_eq!((&restored["entries"], &restored["key_kept"]), (&LAST.into(), &false.into()));
+    assert_eq!(hashes(&world), hashes(&history));
+    assert_eq!(agents(&world), agents(&history));
+    let told: Vec<String> = world.kinds().into_iter().skip(LAST as usize).collect();
+    assert_eq!(told, ["ledger.rebuilt", "ledger.key_replaced"]);
+
+    let key = |world: &World| world.json(&["status"])["log"]["key"].as_str().unwrap().to_owned();
+    assert_ne!(key(&world), key(&history));
+    world.ok(&["agent", "add", "new", "--backend", "builtin"]);
+    world.ok(&["ledger", "checkpoint"]);
+    for arguments in [&[][..], &["--vkey", &key(&history)]] {
+        let found = report(&world, arguments);
+        assert_eq!(found["verdict"], "ok", "{found}");
+        assert!(caveats(&found).contains("replaced the key"), "{found}");
+    }
+    // Its own export can be carried on in the same way.
+    let again = world.root().join("again");
+    world.ok(&["ledger", "export", "--dir", again.to_str().unwrap()]);
+    let third = World::new();
+    assert_eq!(restore(&third, &again)["key_kept"], false);
+    assert_eq!(agents(&third), agents(&world));
+    third.verified();
+}
+
+#[test]
+fn a_directory_with_a_log_is_left_alone() {
+    let (history, dir) = exported();
+    let before = hashes(&history);
+    let arguments = ["ledger", "rebuild", "--from-export", dir.to_str().unwrap()];
+    history.refused(&arguments, "exists", 4);
+    let daemon = history.up();
+    history.refused(&arguments, "already_running", 4);
+    drop(daemon);
+    assert_eq!(hashes(&history), before);
+    history.verified();
+}
+
+#[test]
+fn a_damaged_export_or_a_wrong_key_leaves_nothing_behind() {
+    let (history, dir) = exported();
+    let names = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+    let lines = names.filter(|path| path.extension().unwrap() == "gz").next().unwrap();
+
+    let world = World::new();
+    let damaged = world.root().join("damaged");
+    copy_dir(&dir, &damaged);
+    let file = damaged.join(lines.file_name().unwrap());
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let arguments = ["ledger", "rebuild", "--from-export", damaged.to_str().unwrap()];
+    let said = world.refused(&arguments, "log_damaged", 4);
+    assert!(said.contains("ledger verify --export"), "{said}");
+    assert_eq!(files(&world), Vec::<String>::new());
+
+    let other = World::new();
+    other.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let key = other.json(&["status"])["log"]["key"].as_str().unwrap().to_owned();
+    let from = ["ledger", "rebuild", "--from-export", dir.to_str().unwrap()];
+    world.refused(&[&from[..], &["--vkey", &key]].concat(), "log_damaged", 4);
+    world.refused(&[&from[..], &["--vkey", "nonsense"]].concat(), "invalid_input", 2);
+    assert_eq!(files(&world), Vec::<String>::new());
+    let missing = world.root().join("missing");
+    let arguments = ["ledger", "rebuild", "--from-export", missing.to_str().unwrap()];
+    world.refused(&arguments, "not_found", 3);
+    assert_eq!(files(&world), Vec::<String>::new());
+
+    // A key that belongs to another log is not used, and not replaced either.
+    fs::copy(other.data().join("signing.key"), world.data().join("signing.key")).unwrap();
+    world.refused(&from, "key_missing", 4);
+    assert_eq!(files(&world), ["signing.key"]);
+    fs::remove_file(world.data().join("signing.key")).unwrap();
+
+    assert_eq!(restore(&world, &dir)["entries"], LAST);
+    assert_eq!(agents(&world), agents(&history));
+}
