@@ -1,5 +1,6 @@
 //! The program as its users meet it.
 
+mod faults;
 mod logs;
 mod story;
 mod tamper;

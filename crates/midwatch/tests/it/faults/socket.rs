@@ -1,0 +1,141 @@
+//! Whatever arrives on the socket, the daemon goes on.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use api::wire::{FRAME_BYTES_MAX, PROTOCOL};
+use rustix::process::Signal;
+
+use crate::world::{World, wait_for};
+
+const HELLO: &str = "{\"protocol\":1,\"version\":\"test\"}\n";
+
+fn connect(world: &World) -> UnixStream {
+    UnixStream::connect(world.data().join("midwatch.sock")).unwrap()
+}
+
+/// What the daemon says to a frame, beside its hello.
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    /// It hangs up.
+    None,
+    Refusal,
+    /// A refusal, unless the connection broke before it arrived.
+    Perhaps,
+}
+
+/// Sends bytes, then reads what comes until the daemon hangs up or has nothing more to say.
+fn converse(world: &World, bytes: &[u8]) -> String {
+    let mut stream = connect(world);
+    // The daemon may have hung up before all was sent; that is an answer too.
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn the_frames_used_here_are_those_of_the_protocol() {
+    assert_eq!(PROTOCOL, 1);
+}
+
+#[test]
+fn rubbish_is_answered_or_cut_off_and_the_daemon_goes_on() {
+    let world = World::new();
+    let daemon = world.up();
+    let too_long = vec![b'x'; FRAME_BYTES_MAX + 1];
+    let too_deep = format!("{HELLO}{}\n", "[".repeat(100_000));
+    let unknown = format!("{HELLO}{{\"request\":{{\"call\":\"no.such\",\"with\":{{}}}}}}\n");
+    let more = "\"with\":{\"name\":\"ada\",\"more\":1}";
+    let superfluous = format!("{HELLO}{{\"request\":{{\"call\":\"agent.show\",{more}}}}}\n");
+    let cut = format!("{HELLO}{{\"request\":");
+    let long = [HELLO.as_bytes(), &too_long].concat();
+    for (what, bytes, reply) in [
+        ("nothing", &b""[..], Reply::None),
+        ("an empty line", b"\n", Reply::None),
+        ("no hello", b"GET / HTTP/1.1\r\n\r\n", Reply::None),
+        ("no text", b"\xff\xfe\x00\n", Reply::None),
+        ("a hello that never ends", &too_long, Reply::None),
+        ("a later protocol", b"{\"protocol\":2,\"version\":\"9.9.9\"}\n", Reply::None),
+        ("an impossible protocol", b"{\"protocol\":-1,\"version\":\"\"}\n", Reply::None),
+        ("no request", format!("{HELLO}rubbish\n").as_bytes(), Reply::Refusal),
+        ("an unknown request", unknown.as_bytes(), Reply::Refusal),
+        ("more than is known", superfluous.as_bytes(), Reply::Refusal),
+        ("half a request", cut.as_bytes(), Reply::Refusal),
+        ("a deep request", too_deep.as_bytes(), Reply::Refusal),
+        ("a request that never ends", &long, Reply::Perhaps),
+    ] {
+        let said = converse(&world, bytes);
+        let mut lines = said.lines();
+        let hello = lines.next().unwrap_or_default();
+        assert!(hello.starts_with("{\"protocol\":1,") || hello.is_empty(), "{what}: {said}");
+        let refused = lines.next().map(|line| line.contains("\"code\":\"invalid_input\""));
+        match reply {
+            Reply::None => assert_eq!(refused, None, "{what}: {said}"),
+            Reply::Refusal => assert_eq!(refused, Some(true), "{what}: {said}"),
+            Reply::Perhaps => assert_ne!(refused, Some(false), "{what}: {said}"),
+        }
+        assert_eq!(lines.next(), None, "{what}: {said}");
+        assert_eq!(world.json(&["status"])["watch"]["pid"], daemon.pid(), "{what}");
+    }
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    world.verified();
+}
+
+#[test]
+fn a_change_happens_although_nobody_waits_for_the_answer() {
+    let world = World::new();
+    let daemon = world.up();
+    for number in 0..8 {
+        let with = format!("{{\"name\":\"agent-{number}\",\"backend\":\"builtin\"}}");
+        let asked = format!("{{\"request\":{{\"call\":\"agent.add\",\"with\":{with}}}}}\n");
+        let mut stream = BufReader::new(connect(&world));
+        stream.read_line(&mut String::new()).unwrap();
+        stream.get_mut().write_all(format!("{HELLO}{asked}").as_bytes()).unwrap();
+    }
+    wait_for(|| (world.agents().len() == 8).then_some(()));
+    drop(daemon);
+    assert_eq!(world.verified()["entries"], 10);
+}
+
+/// Clients that connect and say nothing must not keep others out.
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let world = World::new();
+    let daemon = world.up();
+    let silent: Vec<UnixStream> = (0..100).map(|_| connect(&world)).collect();
+    assert_eq!(world.json(&["status"])["watch"]["pid"], daemon.pid());
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    drop(silent);
+}
+
+/// Whoever says `ready` can be told to stop.
+#[test]
+fn a_daemon_that_is_stopped_as_soon_as_it_is_ready_stops_in_order() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let world = World::new();
+        let (code, said) = world.up().signal(signal);
+        assert_eq!(code, Some(0), "{signal:?}: {said}");
+        assert_eq!(world.kinds(), ["genesis", "watch.started", "watch.stopped"]);
+        let report = world.verified();
+        assert_eq!(report["checkpoints"], 1, "{report}");
+    }
+}
+
+#[test]
+fn the_socket_is_for_its_owner_only_and_goes_with_the_daemon() {
+    let world = World::new();
+    let daemon = world.up();
+    let socket = world.data().join("midwatch.sock");
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!socket.exists());
+}
