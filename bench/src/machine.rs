@@ -32,3 +32,15 @@ pub(crate) fn flush_ms(dir: &Path) -> anyhow::Result<(f64, f64)> {
     let at = |part: usize| spans.get(FLUSHES * part / 100).copied().unwrap_or(f64::NAN);
     Ok((at(50), at(99)))
 }
+
+/// Processor time that this process has used, in seconds. Unlike the time of day, it hardly depends on
+/// what else the machine does.
+pub(crate) fn cpu_seconds() -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields after the name, which may contain blanks: user and system time are 12th and 13th.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks =
+        fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS_PER_SECOND
+}

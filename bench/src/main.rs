@@ -11,6 +11,7 @@ mod store;
 mod verify;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,9 @@ enum Command {
         seconds: u64,
         #[arg(long, default_value_t = 5)]
         rounds: usize,
+        /// Changes without an idempotency key
+        #[arg(long)]
+        no_keys: bool,
         /// Where to write [default: a temporary directory, then shared memory]
         #[arg(long)]
         dir: Option<PathBuf>,
@@ -54,10 +58,12 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     machine::describe();
     match Arguments::parse().command {
-        Command::Store { writers, seconds, rounds, dir } => {
+        Command::Store { writers, seconds, rounds, no_keys, dir } => {
+            let span = Duration::from_secs(seconds);
+            let load = store::Load { writers, span, rounds, has_keys: !no_keys };
             let dirs = dir.map_or_else(store::default_dirs, |dir| vec![dir]);
             for dir in dirs {
-                store::run(&dir, writers, seconds, rounds)?;
+                store::run(&dir, load)?;
             }
             Ok(())
         }

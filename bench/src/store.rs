@@ -1,7 +1,8 @@
 //! Durable changes per second through the handle, against a loop that writes the same rows.
 //!
-//! A change is one entry of the log and one guarded update of a row, acknowledged when it is on the
-//! disk. Each writer waits for its acknowledgement before its next change. The raw loop has the same
+//! A change is one entry of the log, one guarded update of a row and, as every surface makes it, the
+//! answer under its key; it is acknowledged when it is on the disk. `--no-keys` leaves the last out.
+//! Each writer waits for its acknowledgement before its next change. The raw loop has the same
 //! settings, schema and rows, one transaction for as many changes as there are writers, and nothing
 //! around it: no kernel, no hashes to compute, nobody to wake.
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::{AgentAdd, AgentEdit, Handle, ask};
+use api::{AgentAdd, AgentEdit, Call, Handle, ask};
 use futures::future::try_join_all;
 use kernel::Actor;
 use runtime::{Settings, SystemClock, Watch};
@@ -23,17 +24,31 @@ pub(crate) fn default_dirs() -> Vec<PathBuf> {
     vec![std::env::temp_dir(), PathBuf::from("/dev/shm")]
 }
 
-pub(crate) fn run(dir: &Path, writers: usize, seconds: u64, rounds: usize) -> anyhow::Result<()> {
-    let span = Duration::from_secs(seconds);
-    println!("\nstore: {writers} writers, {rounds} rounds of {seconds} s, in {}", dir.display());
+/// How much is measured, and of what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) writers: usize,
+    pub(crate) span: Duration,
+    pub(crate) rounds: usize,
+    pub(crate) has_keys: bool,
+}
+
+pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
+    let Load { writers, span, rounds, has_keys } = load;
+    let keys = if has_keys { "with keys" } else { "without keys" };
+    println!(
+        "\nstore: {writers} writers {keys}, {rounds} rounds of {span:?}, in {}",
+        dir.display()
+    );
     let (mut ours, mut raws, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
         let place = tempfile::tempdir_in(dir)?;
         let (p50, p99) = machine::flush_ms(place.path())?;
-        let our = through_the_handle(&place, writers, span)?;
-        let raw = raw_sqlite(&place, writers, span)?;
+        let (our, our_cpu) = measured(|| through_the_handle(&place, load), span)?;
+        let (raw, raw_cpu) = measured(|| raw_sqlite(&place, load), span)?;
         println!(
-            "round {round}: handle {our:>9.0}/s  raw {raw:>9.0}/s  ratio {:.2}  (flush p50 {p50:.2} ms, p99 {p99:.2} ms)",
+            "round {round}: handle {our:>7.0}/s ({our_cpu:.1} µs cpu)  raw {raw:>7.0}/s ({raw_cpu:.1} µs cpu)  \
+             ratio {:.2}  flush p50 {p50:.2} ms p99 {p99:.2} ms",
             our / raw
         );
         ours.push(our);
@@ -47,7 +62,19 @@ pub(crate) fn run(dir: &Path, writers: usize, seconds: u64, rounds: usize) -> an
     Ok(())
 }
 
-fn through_the_handle(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result<f64> {
+/// Changes per second, and the processor time of one.
+fn measured(
+    run: impl FnOnce() -> anyhow::Result<f64>,
+    span: Duration,
+) -> anyhow::Result<(f64, f64)> {
+    let before = machine::cpu_seconds();
+    let rate = run()?;
+    let used = machine::cpu_seconds() - before;
+    Ok((rate, used * 1e6 / (rate * span.as_secs_f64())))
+}
+
+fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<f64> {
+    let Load { writers, span, has_keys, .. } = load;
     let data = place.path().join("ours");
     std::fs::create_dir(&data)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -55,8 +82,11 @@ fn through_the_handle(place: &TempDir, writers: usize, span: Duration) -> anyhow
         let watch = open(&data).await?;
         let handle: Arc<dyn Handle> = Arc::new(watch.handle(Actor::local_user(0)));
         for writer in 0..writers {
-            ask(&*handle, AgentAdd { name: name(writer), backend: "builtin".into(), ..AgentAdd::default() })
-                .await?;
+            ask(
+                &*handle,
+                AgentAdd { name: name(writer), backend: "builtin".into(), ..AgentAdd::default() },
+            )
+            .await?;
         }
         let started = Instant::now();
         let tasks = (0..writers).map(|writer| {
@@ -65,7 +95,9 @@ fn through_the_handle(place: &TempDir, writers: usize, span: Duration) -> anyhow
                 let mut changes = 0_u64;
                 while started.elapsed() < span {
                     let tier = Some(if changes % 2 == 0 { 1 } else { 2 });
-                    ask(&*handle, AgentEdit { name: name(writer), tier, ..AgentEdit::default() }).await?;
+                    let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
+                    let key = has_keys.then(|| key(changes, writer));
+                    Call { key, ..Call::new(edit) }.ask::<AgentEdit>(&*handle).await?;
                     changes += 1;
                 }
                 Ok::<u64, api::Error>(changes)
@@ -93,7 +125,13 @@ fn name(writer: usize) -> String {
     format!("writer-{writer:04}")
 }
 
-fn raw_sqlite(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result<f64> {
+/// In the order of time, as the keys of the commands are.
+fn key(change: u64, writer: usize) -> String {
+    format!("01a1e0bc-{change:012}-{writer:04}")
+}
+
+fn raw_sqlite(place: &TempDir, load: Load) -> anyhow::Result<f64> {
+    let Load { writers, span, has_keys, .. } = load;
     let path = place.path().join("raw.db");
     // The store's own schema and settings, without the store.
     drop(Sqlite::open(&path)?);
@@ -104,6 +142,7 @@ fn raw_sqlite(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result
     )?;
     let facts = br#"{"at":1794771785426889,"backend":{"kind":"builtin"},"tier":1}"#;
     let body = br#"{"backend":{"kind":"builtin"},"changed_at":1794771785426889,"name":"writer-0001","registered_at":1794771785426889,"tier":1}"#;
+    let answer = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
     let mut begin = connection.prepare("BEGIN IMMEDIATE")?;
     let mut commit = connection.prepare("COMMIT")?;
     let mut insert_item = connection.prepare("INSERT INTO item VALUES ('agent', ?1, 1, ?2)")?;
@@ -112,6 +151,7 @@ fn raw_sqlite(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result
     let mut update_item = connection.prepare(
         "UPDATE item SET version = ?3, body = ?4 WHERE noun = ?1 AND id = ?2 AND version = ?5",
     )?;
+    let mut insert_answer = connection.prepare("INSERT INTO answer VALUES (?1, ?2, ?3, ?4)")?;
     let names: Vec<String> = (0..writers).map(name).collect();
     for name in &names {
         insert_item.execute((name, body))?;
@@ -120,7 +160,7 @@ fn raw_sqlite(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result
     let started = Instant::now();
     while started.elapsed() < span {
         begin.execute(())?;
-        for name in &names {
+        for (writer, name) in names.iter().enumerate() {
             seq += 1;
             insert_entry.execute((
                 seq,
@@ -136,6 +176,10 @@ fn raw_sqlite(place: &TempDir, writers: usize, span: Duration) -> anyhow::Result
                 [seq as u8; 32],
             ))?;
             update_item.execute(("agent", name, version + 1, body, version))?;
+            if has_keys {
+                let key = format!("uid:0/{}", key(version, writer));
+                insert_answer.execute((key, [7_u8; 32], answer, 1_794_771_785_426_889_i64))?;
+            }
         }
         version += 1;
         commit.execute(())?;

@@ -41,11 +41,14 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
             }
             let hashing = started.elapsed().as_secs_f64();
             let started = Instant::now();
-            let report = runtime::verify(&store, Anchors::default(), &ProgressSink::default()).await?;
+            let report =
+                runtime::verify(&store, Anchors::default(), &ProgressSink::default()).await?;
             let verifying = started.elapsed().as_secs_f64();
             anyhow::ensure!(report.verdict == Verdict::Ok, "the log is not sound: {report:?}");
             let ratio = verifying / hashing;
-            println!("round {round}: verify {verifying:.2} s  hashes {hashing:.2} s  ratio {ratio:.2}");
+            println!(
+                "round {round}: verify {verifying:.2} s  hashes {hashing:.2} s  ratio {ratio:.2}"
+            );
             ratios.push(ratio);
             ours.push(verifying);
         }

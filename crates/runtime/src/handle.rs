@@ -38,11 +38,14 @@ impl Handle for Local {
                 Request::LedgerCheckpoint(_) => {
                     watch.checkpoint().await.map(Answer::LedgerCheckpoint)
                 }
+                // The rare ones apart, so that the common ones stay small.
                 Request::LedgerExport(asked) => {
-                    watch.export(asked, &call.progress).await.map(Answer::LedgerExport)
+                    let exported = watch.export(asked, &call.progress).boxed();
+                    exported.await.map(Answer::LedgerExport)
                 }
                 Request::LedgerRebuild(_) => {
-                    watch.rebuild(actor, &call.progress).await.map(Answer::LedgerRebuild)
+                    let rebuilt = watch.rebuild(actor, &call.progress).boxed();
+                    rebuilt.await.map(Answer::LedgerRebuild)
                 }
             }
         }

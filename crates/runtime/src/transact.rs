@@ -72,14 +72,20 @@ impl Watch {
         decide: impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
         answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        if let Some(earlier) = self.answered(change.key.as_ref()).await? {
-            return Ok(earlier);
-        }
         for _ in 0..DECISIONS_MAX {
             let loaded = self.store().load(change.noun.name(), change.id).await;
             let before = stored::row(change.noun, loaded.map_err(errors::store)?)?;
             let now = self.now();
-            let Some(body) = decide(&before, now)? else { return answer(&before, &before) };
+            let body = match decide(&before, now) {
+                Ok(Some(body)) => body,
+                // The first call with this key may be what makes the second impossible.
+                undecided => {
+                    return match self.answered(change.key.as_ref()).await? {
+                        Some(earlier) => Ok(earlier),
+                        None => undecided.and_then(|_| answer(&before, &before)),
+                    };
+                }
+            };
             let mut after = before.clone();
             after.apply(&body);
             let answer = answer(&before, &after)?;

@@ -1,10 +1,11 @@
 //! The writer's statements: each part of a commit as guarded SQL.
 //!
-//! A guard is part of the statement that writes ("where the version is still the expected one"), so
-//! there is nothing between looking and writing.
+//! A guard is part of the statement that writes ("where the version is still the expected one"). A
+//! commit of several parts is looked at first, so that a refusal leaves nothing of it behind: nobody
+//! else writes in between, and undoing a part would cost more than looking.
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
-use rusqlite::{Connection, Error, Statement};
+use rusqlite::{Connection, Error, OptionalExtension, Row, Statement};
 use store::{Answer, Checkpoint, Commit, Delta, Derived, Outcome, Receipt, Write};
 
 pub(crate) struct Statements<'c> {
@@ -12,8 +13,6 @@ pub(crate) struct Statements<'c> {
     begin: Statement<'c>,
     commit: Statement<'c>,
     rollback: Statement<'c>,
-    savepoint: Statement<'c>,
-    undo: Statement<'c>,
     insert_entry: Statement<'c>,
     insert_private: Statement<'c>,
     insert_item: Statement<'c>,
@@ -22,6 +21,8 @@ pub(crate) struct Statements<'c> {
     start_counter: Statement<'c>,
     insert_answer: Statement<'c>,
     find_answer: Statement<'c>,
+    find_version: Statement<'c>,
+    find_counter: Statement<'c>,
 }
 
 impl<'c> Statements<'c> {
@@ -32,8 +33,6 @@ impl<'c> Statements<'c> {
             begin: sql("BEGIN IMMEDIATE")?,
             commit: sql("COMMIT")?,
             rollback: sql("ROLLBACK")?,
-            savepoint: sql("SAVEPOINT one_of_many")?,
-            undo: sql("ROLLBACK TO one_of_many")?,
             insert_entry: sql("INSERT INTO entry VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?,
             insert_private: sql("INSERT INTO entry_private VALUES (?1, ?2, ?3, ?4)")?,
             insert_item: sql("INSERT INTO item VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?,
@@ -47,6 +46,8 @@ impl<'c> Statements<'c> {
                 "INSERT INTO answer VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
             )?,
             find_answer: sql("SELECT request_hash, body FROM answer WHERE key = ?1")?,
+            find_version: sql("SELECT version FROM item WHERE noun = ?1 AND id = ?2")?,
+            find_counter: sql("SELECT value FROM counter WHERE name = ?1")?,
         })
     }
 
@@ -68,16 +69,12 @@ impl<'c> Statements<'c> {
 
     /// Writes one commit of several into the open transaction. A refusal leaves nothing of it.
     pub(crate) fn write(&mut self, chain: &mut Chain, commit: &Commit) -> Result<Outcome, Error> {
-        let parts =
-            commit.writes.len() + commit.deltas.len() + usize::from(commit.answer.is_some());
-        let is_one_statement = parts <= 1;
-        if !is_one_statement {
-            self.savepoint.execute(())?;
+        let parts = commit.writes.len() + commit.deltas.len();
+        let is_guarded_by_one_statement = parts <= 1 && commit.answer.is_none();
+        if !is_guarded_by_one_statement && let Some(refusal) = self.look(commit)? {
+            return Ok(refusal);
         }
         if let Some(refusal) = self.write_guarded(chain, commit)? {
-            if !is_one_statement {
-                self.undo.execute(())?;
-            }
             return Ok(refusal);
         }
         let first = chain.size() + 1;
@@ -87,6 +84,38 @@ impl<'c> Statements<'c> {
         Ok(Outcome::Committed(Receipt { first, last: chain.size() }))
     }
 
+    /// Why a commit of several parts would be refused. A key that was answered comes first: its
+    /// request may have been overtaken by what it did itself.
+    fn look(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
+        if let Some(answer) = &commit.answer
+            && let Some(earlier) = self.earlier(answer)?
+        {
+            return Ok(Some(earlier));
+        }
+        for write in &commit.writes {
+            let found = self.find_version.query_row((write.noun, &write.id), |row| row.get(0));
+            if found.optional()?.unwrap_or(0_u64) != write.expected {
+                return Ok(Some(conflict(write)));
+            }
+        }
+        let mut sums: Vec<(&'static str, i64)> = Vec::new();
+        for delta in &commit.deltas {
+            let known = sums.iter().rev().find(|(name, _)| *name == delta.counter);
+            let value = match known {
+                Some((_, value)) => *value,
+                None => {
+                    let found = self.find_counter.query_row([delta.counter], |row| row.get(0));
+                    found.optional()?.unwrap_or_default()
+                }
+            };
+            if !(0..=delta.max).contains(&(value + delta.add)) {
+                return Ok(Some(Outcome::OverLimit { counter: delta.counter }));
+            }
+            sums.push((delta.counter, value + delta.add));
+        }
+        Ok(None)
+    }
+
     fn write_guarded(&mut self, chain: &Chain, commit: &Commit) -> Result<Option<Outcome>, Error> {
         if let Some(derived) = &commit.replace {
             if derived.through != chain.size() {
@@ -94,20 +123,19 @@ impl<'c> Statements<'c> {
             }
             self.replace(derived)?;
         }
-        if let Some(answer) = &commit.answer
-            && let Some(refusal) = self.keep_answer(answer)?
-        {
-            return Ok(Some(refusal));
-        }
         for write in &commit.writes {
             if !self.write_item(write)? {
-                return Ok(Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() }));
+                return Ok(Some(conflict(write)));
             }
         }
         for delta in &commit.deltas {
             if !self.add(delta)? {
                 return Ok(Some(Outcome::OverLimit { counter: delta.counter }));
             }
+        }
+        if let Some(answer) = &commit.answer {
+            let hash = answer.request_hash.as_bytes();
+            self.insert_answer.execute((&answer.key, hash, &answer.body, answer.at_us))?;
         }
         Ok(None)
     }
@@ -126,15 +154,11 @@ impl<'c> Statements<'c> {
         Ok(self.add_to_counter.execute(values)? == 1 || self.start_counter.execute(values)? == 1)
     }
 
-    fn keep_answer(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
-        let hash = answer.request_hash;
-        let values = (&answer.key, hash.as_bytes(), &answer.body, answer.at_us);
-        if self.insert_answer.execute(values)? == 1 {
-            return Ok(None);
-        }
-        let earlier = |row: &rusqlite::Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
-        let (request, body) = self.find_answer.query_row([&answer.key], earlier)?;
-        Ok(Some(match &request == hash.as_bytes() {
+    /// What a key was answered before.
+    fn earlier(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
+        let earlier = |row: &Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
+        let found = self.find_answer.query_row([&answer.key], earlier).optional()?;
+        Ok(found.map(|(request, body)| match &request == answer.request_hash.as_bytes() {
             true => Outcome::Answered(body),
             false => Outcome::KeyTaken,
         }))
@@ -198,4 +222,8 @@ impl<'c> Statements<'c> {
     pub(crate) fn forget_answers(&mut self, before_us: i64) -> Result<(), Error> {
         self.connection.execute("DELETE FROM answer WHERE at_us < ?1", [before_us]).map(drop)
     }
+}
+
+fn conflict(write: &Write) -> Outcome {
+    Outcome::Conflict { noun: write.noun, id: write.id.clone() }
 }

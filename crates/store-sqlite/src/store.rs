@@ -67,8 +67,9 @@ impl Sqlite {
         let gone = || self.shared.stopped().unwrap_or(Error::Failed("the writer is gone".into()));
         let jobs = self.writer.as_ref().and_then(|writer| writer.jobs.as_ref()).ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
-        jobs.send(Job { task, reply }).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        jobs.send(Job { task: Box::new(task), reply }).await.map_err(|_| gone())?;
+        let (answer, _) = answer.await.map_err(|_| gone())?;
+        answer
     }
 
     /// For a query of a few rows: it is shorter than a way to another thread and back.

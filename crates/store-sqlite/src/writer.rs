@@ -1,8 +1,8 @@
 //! The one thread that writes: group commit.
 //!
 //! It waits for a job, takes all that came meanwhile, writes them in one transaction, and answers
-//! after the commit. When several writers are at work it waits a moment for those whose last commit
-//! it has just answered, a small part of what a commit takes; a lone writer never waits.
+//! after the commit. When several callers are at work it waits a moment for those it has just
+//! answered, a small part of what a commit takes; a lone caller never waits.
 //!
 //! Invariant: no answer before the commit; the published chain is what is on the disk.
 
@@ -22,16 +22,19 @@ use crate::statements::Statements;
 /// Commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 4_096;
 /// How long to wait for writers that are on their way, as a part of the last commit's time …
-const PATIENCE_DIVISOR: u32 = 8;
+const PATIENCE_DIVISOR: u32 = 4;
 /// … and at most.
-const PATIENCE_MAX: Duration = Duration::from_millis(1);
+const PATIENCE_MAX: Duration = Duration::from_millis(2);
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) task: Task,
-    pub(crate) reply: oneshot::Sender<Result<Outcome, Error>>,
+    pub(crate) task: Box<Task>,
+    pub(crate) reply: oneshot::Sender<Done>,
 }
+
+/// The answer, and the task to be dropped by whoever made it, not by the writer.
+pub(crate) type Done = (Result<Outcome, Error>, Box<Task>);
 
 #[derive(Debug)]
 pub(crate) enum Task {
@@ -54,8 +57,10 @@ struct Writer<'c> {
     statements: Statements<'c>,
     chain: Chain,
     shared: Arc<Shared>,
-    /// Of the last group: how many commits it held, and how long it took.
-    last: (usize, Duration),
+    /// Callers at work when the last group was answered: those in it and those that waited.
+    callers: usize,
+    /// How long the last group took.
+    took: Duration,
 }
 
 impl Shared {
@@ -82,10 +87,15 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
     match Statements::prepare(&connection) {
         Ok(statements) => {
             let chain = shared.chain.borrow().clone();
-            let mut writer = Writer { statements, chain, shared, last: (1, Duration::ZERO) };
+            let took = Duration::ZERO;
+            let mut writer = Writer { statements, chain, shared, callers: 1, took };
+            let mut group = Vec::new();
             while let Some(job) = jobs.blocking_recv() {
-                let group = writer.gather(job, &mut jobs);
-                writer.write(group);
+                group.push(job);
+                writer.gather(&mut group, &mut jobs);
+                let size = group.len();
+                writer.write(&mut group);
+                writer.callers = size + jobs.len();
             }
         }
         Err(error) => shared.stop(meaning(error)),
@@ -95,20 +105,18 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
 }
 
 impl Writer<'_> {
-    #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other writers")]
-    fn gather(&self, first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
-        let (expected, commit_time) = self.last;
-        let patience = (commit_time / PATIENCE_DIVISOR).min(PATIENCE_MAX);
+    #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other callers")]
+    fn gather(&self, group: &mut Vec<Job>, jobs: &mut mpsc::Receiver<Job>) {
+        let patience = (self.took / PATIENCE_DIVISOR).min(PATIENCE_MAX);
         let started = Instant::now();
-        let mut group = vec![first];
         loop {
             while group.len() < GROUP_COMMITS_MAX
                 && let Ok(job) = jobs.try_recv()
             {
                 group.push(job);
             }
-            if expected <= group.len() || patience <= started.elapsed() {
-                return group;
+            if self.callers <= group.len() || patience <= started.elapsed() {
+                return;
             }
             thread::yield_now();
         }
@@ -116,23 +124,23 @@ impl Writer<'_> {
 
     /// Writes a group and answers every one of it, after the commit.
     #[expect(clippy::disallowed_methods, reason = "measures how long a commit takes")]
-    fn write(&mut self, group: Vec<Job>) {
+    fn write(&mut self, group: &mut Vec<Job>) {
         let started = Instant::now();
-        let size = group.len();
+        let answers = self.try_write(group);
+        self.took = started.elapsed();
         // An answer that nobody waits for any more is not an error.
-        match self.try_write(&group) {
+        match answers {
             Ok(answers) => {
-                for (job, answer) in group.into_iter().zip(answers) {
-                    let _ = job.reply.send(answer);
+                for (job, answer) in group.drain(..).zip(answers) {
+                    let _ = job.reply.send((answer, job.task));
                 }
             }
             Err(error) => {
-                for job in group {
-                    let _ = job.reply.send(Err(error.clone()));
+                for job in group.drain(..) {
+                    let _ = job.reply.send((Err(error.clone()), job.task));
                 }
             }
         }
-        self.last = (size, started.elapsed());
     }
 
     fn try_write(&mut self, group: &[Job]) -> Result<Vec<Result<Outcome, Error>>, Error> {
@@ -200,7 +208,7 @@ fn committed<'a>(
     group: &'a [Job],
     answers: &'a [Result<Outcome, Error>],
 ) -> impl Iterator<Item = &'a Commit> {
-    group.iter().zip(answers).filter_map(|(job, answer)| match (&job.task, answer) {
+    group.iter().zip(answers).filter_map(|(job, answer)| match (&*job.task, answer) {
         (Task::Commit(commit), Ok(Outcome::Committed(_))) => Some(commit),
         _ => None,
     })

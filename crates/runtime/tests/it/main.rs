@@ -1,0 +1,5 @@
+//! The watch on the in-memory store, with a clock that the test sets.
+
+mod agents;
+mod upkeep;
+mod world;

@@ -1,0 +1,160 @@
+//! What goes on while nobody asks: starts and stops, heartbeats, checkpoints, exports, the check.
+
+use std::fs;
+use std::time::Duration;
+
+use api::{LedgerCheckpoint, LedgerExport, LedgerRebuild, ProgressSink, StatusAsk};
+use kernel::Role;
+use ledger::verify::{Anchors, Verdict, verify_export};
+use runtime::{ExportDir, last_note, verify};
+use store::{Commit, Store, Write};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use crate::world::{DAY_US, OCTOBER_US, World, builtin};
+
+/// Keeps the watch while `meanwhile` goes on, then stops it.
+async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let told = async {
+        let _ = stopped.await;
+        "told to".to_owned()
+    };
+    let stopping = async {
+        meanwhile.await;
+        drop(stop);
+    };
+    let (kept, ()) = futures::future::join(world.watch.keep(told), stopping).await;
+    kept.unwrap();
+}
+
+/// Virtual time passes as soon as nothing else can happen.
+#[tokio::test(start_paused = true)]
+async fn the_watch_tells_of_itself() {
+    let world = World::new().await;
+    keep(&world, sleep(Duration::from_secs(150))).await;
+    let kinds = world.kinds().await;
+    let expected =
+        ["genesis", "watch.started", "watch.heartbeat", "watch.heartbeat", "watch.stopped"];
+    assert_eq!(kinds, expected);
+    let status = world.ask(StatusAsk {}).await.unwrap();
+    assert_eq!((status.log.checkpoint, status.log.entries), (5, 5), "a stop signs everything");
+    let copy = last_note(&world.data.path().join("elsewhere.log")).unwrap().unwrap();
+    assert_eq!(copy.unverified().size, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn entries_are_signed_within_a_minute() {
+    let world = World::new().await;
+    keep(&world, async {
+        sleep(Duration::from_secs(30)).await;
+        world.ask(builtin("ada")).await.unwrap();
+        sleep(Duration::from_secs(61)).await;
+        let status = world.ask(StatusAsk {}).await.unwrap();
+        assert!(3 <= status.log.checkpoint, "{status:?}");
+    })
+    .await;
+    let report = verify(&*world.store, Anchors::default(), &ProgressSink::default()).await.unwrap();
+    assert_eq!(report.verdict, Verdict::Ok);
+    assert!(2 <= report.checkpoints);
+}
+
+#[tokio::test]
+async fn a_size_is_never_signed_twice() {
+    let world = World::new().await;
+    let first = world.ask(LedgerCheckpoint {}).await.unwrap();
+    let again = world.ask(LedgerCheckpoint {}).await.unwrap();
+    assert_eq!(first, again);
+    let file = fs::read_to_string(world.data.path().join("checkpoints.log")).unwrap();
+    assert_eq!(file, first.checkpoint.note);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_month_that_has_ended_is_exported_by_itself() {
+    let world = World::new().await;
+    world.ask(builtin("ada")).await.unwrap();
+    keep(&world, sleep(Duration::from_secs(10))).await;
+    assert!(!world.kinds().await.contains(&"ledger.exported".to_owned()));
+    world.set_now(OCTOBER_US + 31 * DAY_US);
+    keep(&world, sleep(Duration::from_secs(10))).await;
+    let exported: Vec<_> =
+        world.events().await.into_iter().filter(|event| event.kind == "ledger.exported").collect();
+    assert_eq!(exported.len(), 1);
+    assert_eq!(
+        (&exported[0].body["month"], &exported[0].body["first"]),
+        (&"2026-10".into(), &1.into())
+    );
+    let dir = ExportDir(world.data.path().join("exports"));
+    let report = verify_export(&dir, Anchors::default(), &mut |_| {}).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
+    // It is not done again.
+    keep(&world, sleep(Duration::from_secs(10))).await;
+    let again = world.kinds().await.iter().filter(|kind| *kind == "ledger.exported").count();
+    assert_eq!(again, 1);
+}
+
+#[tokio::test]
+async fn several_months_join_and_only_what_changed_is_written_again() {
+    let world = World::new().await;
+    let export = || LedgerExport { dir: None };
+    for month in 0..3 {
+        world.set_now(OCTOBER_US + month * 31 * DAY_US);
+        world.ask(builtin(&format!("agent-{month}"))).await.unwrap();
+    }
+    let done = world.ask(export()).await.unwrap();
+    let months: Vec<_> = done.exports.iter().map(|it| (it.month.as_str(), it.written)).collect();
+    assert_eq!(months, [("2026-10", true), ("2026-11", true), ("2026-12", true)]);
+    let done = world.ask(export()).await.unwrap();
+    let written: Vec<bool> = done.exports.iter().map(|it| it.written).collect();
+    // The events about the first export are in the last month.
+    assert_eq!(written, [false, false, true]);
+    let dir = ExportDir(world.data.path().join("exports"));
+    let report = verify_export(&dir, Anchors::default(), &mut |_| {}).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_that_differ_from_the_log_are_made_anew() {
+    let world = World::new().await;
+    world.ask(builtin("ada")).await.unwrap();
+    let right = world.store.derived().await.unwrap();
+    let wrong = Write {
+        noun: "agent",
+        id: "ada".into(),
+        expected: 1,
+        version: 2,
+        body: Some(b"{}".to_vec()),
+    };
+    world.store.commit(Commit { writes: vec![wrong], ..Commit::default() }).await.unwrap();
+    keep(&world, sleep(Duration::from_secs(5))).await;
+    assert!(world.kinds().await.contains(&"ledger.rebuilt".to_owned()));
+    let rebuilt = world.store.derived().await.unwrap();
+    assert_eq!(rebuilt.items, right.items);
+    assert_eq!(world.ask(LedgerRebuild {}).await.unwrap().differences, 0);
+}
+
+#[tokio::test]
+async fn a_lost_row_of_the_watch_itself_is_no_reason_not_to_start() {
+    let mut world = World::new().await;
+    let id = world.watch.instance().to_owned();
+    let gone = Write { noun: "watch", id, expected: 1, version: 2, body: None };
+    world.store.commit(Commit { writes: vec![gone], ..Commit::default() }).await.unwrap();
+    world.reopen().await.unwrap();
+    assert_eq!(world.kinds().await, ["genesis", "ledger.rebuilt"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_must_not_write_still_reads() {
+    let world = World::new().await;
+    world.ask(builtin("ada")).await.unwrap();
+    world.store.stop_writing("entry 1 was changed".into());
+    keep(&world, async {
+        let refused = world.ask(builtin("bob")).await.unwrap_err();
+        assert_eq!(refused.code, api::Code::LogDamaged);
+        let status = world.ask_as(Role::Observer, StatusAsk {}).await.unwrap();
+        let reason = status.log.stopped.unwrap();
+        assert!(reason.contains("entry 1 was changed"), "{reason}");
+    })
+    .await;
+    assert_eq!(world.kinds().await, ["genesis", "agent.registered"]);
+}
