@@ -1,4 +1,4 @@
-//! The campaign itself, small: forty deaths of the program as it was just built.
+//! The campaign itself, small: forty deaths of the program that lies beside it, built if it is missing.
 #![expect(clippy::disallowed_methods, reason = "the test starts the real programs")]
 
 use std::path::Path;
