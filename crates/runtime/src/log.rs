@@ -138,6 +138,8 @@ impl<'a> Notes<'a> {
             due.extend(notes.into_iter().take_while(|(at, _)| *at <= size));
             self.after = due.last().map_or(self.after, |(at, _)| *at);
             if read < NOTES_MAX || due.len() < had + read {
+                // A note that is stored from now on for a size that is passed comes too late.
+                self.after = self.after.max(size);
                 return Ok(due);
             }
         }

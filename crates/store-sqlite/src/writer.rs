@@ -2,7 +2,7 @@
 //!
 //! It waits for a job, takes all that came meanwhile, writes them in one transaction, and answers
 //! after the commit. When several callers are at work it waits a moment for those it has just
-//! answered, a small part of what a commit takes; a lone caller never waits.
+//! answered, a small part of what the disk takes; a lone caller never waits.
 //!
 //! Invariant: no answer before the commit; the published chain is what is on the disk.
 
@@ -21,8 +21,8 @@ use crate::statements::Statements;
 
 /// Commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 4_096;
-/// How long to wait for writers that are on their way, as a part of the last commit's time …
-const PATIENCE_DIVISOR: u32 = 4;
+/// How long to wait for callers that are on their way, as a part of the last flush's time …
+const PATIENCE_DIVISOR: u32 = 2;
 /// … and at most.
 const PATIENCE_MAX: Duration = Duration::from_millis(2);
 
@@ -59,8 +59,8 @@ struct Writer<'c> {
     shared: Arc<Shared>,
     /// Callers at work when the last group was answered: those in it and those that waited.
     callers: usize,
-    /// How long the last group took.
-    took: Duration,
+    /// How long the disk took to keep the last group.
+    flush: Duration,
 }
 
 impl Shared {
@@ -87,8 +87,8 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
     match Statements::prepare(&connection) {
         Ok(statements) => {
             let chain = shared.chain.borrow().clone();
-            let took = Duration::ZERO;
-            let mut writer = Writer { statements, chain, shared, callers: 1, took };
+            let flush = Duration::ZERO;
+            let mut writer = Writer { statements, chain, shared, callers: 1, flush };
             let mut group = Vec::new();
             while let Some(job) = jobs.blocking_recv() {
                 group.push(job);
@@ -107,7 +107,7 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
 impl Writer<'_> {
     #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other callers")]
     fn gather(&self, group: &mut Vec<Job>, jobs: &mut mpsc::Receiver<Job>) {
-        let patience = (self.took / PATIENCE_DIVISOR).min(PATIENCE_MAX);
+        let patience = (self.flush / PATIENCE_DIVISOR).min(PATIENCE_MAX);
         let started = Instant::now();
         loop {
             while group.len() < GROUP_COMMITS_MAX
@@ -123,11 +123,8 @@ impl Writer<'_> {
     }
 
     /// Writes a group and answers every one of it, after the commit.
-    #[expect(clippy::disallowed_methods, reason = "measures how long a commit takes")]
     fn write(&mut self, group: &mut Vec<Job>) {
-        let started = Instant::now();
         let answers = self.try_write(group);
-        self.took = started.elapsed();
         // An answer that nobody waits for any more is not an error.
         match answers {
             Ok(answers) => {
@@ -167,6 +164,7 @@ impl Writer<'_> {
     }
 
     /// The answers hold only once this has returned.
+    #[expect(clippy::disallowed_methods, reason = "measures how long the disk takes")]
     fn transaction(
         &mut self,
         group: &[Job],
@@ -176,7 +174,9 @@ impl Writer<'_> {
         for job in group {
             answers.push(self.task(&job.task)?);
         }
+        let started = Instant::now();
         self.statements.commit()?;
+        self.flush = started.elapsed();
         Ok(answers)
     }
 

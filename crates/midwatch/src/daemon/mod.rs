@@ -6,8 +6,9 @@ mod serve;
 use std::time::Duration;
 
 use api::{Code, Error};
-use futures::future::{join, pending, select};
+use futures::future::join;
 use serde::Serialize;
+use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 use tracing::{error, info};
@@ -38,6 +39,7 @@ pub async fn up(context: &Context) -> Result<(), Error> {
         logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
             Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
         })?;
+    let told_to_stop = signals()?;
     let lock = own(context).await?;
     let watch = open_watch(context).await?;
     let socket = context.directory.socket()?;
@@ -50,7 +52,7 @@ pub async fn up(context: &Context) -> Result<(), Error> {
     let served = serve::serve(listener, watch.clone(), stopped.clone());
     let kept = async {
         announce(context, &ready);
-        let kept = watch.keep(told_to_stop()).await;
+        let kept = watch.keep(told_to_stop).await;
         notify::stopping();
         stop.send_replace(true);
         kept
@@ -95,19 +97,15 @@ fn announce(context: &Context, ready: &Ready) {
     notify::ready();
 }
 
-/// The name of the first signal that asks to stop.
-async fn told_to_stop() -> String {
-    let wait = |kind, name: &'static str| async move {
-        match signal(kind) {
-            Ok(mut signals) => {
-                signals.recv().await;
-                name.to_owned()
-            }
-            // Without this signal the other one is left.
-            Err(_) => pending().await,
+/// Listens for the signals that ask to stop, from now on; gives the name of the first.
+fn signals() -> Result<impl Future<Output = String>, Error> {
+    let listen = |kind| signal(kind).map_err(|error| Error::new(Code::Failed, error));
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    Ok(async move {
+        select! {
+            _ = terminate.recv() => "SIGTERM".to_owned(),
+            _ = interrupt.recv() => "SIGINT".to_owned(),
         }
-    };
-    let terminate = Box::pin(wait(SignalKind::terminate(), "SIGTERM"));
-    let interrupt = Box::pin(wait(SignalKind::interrupt(), "SIGINT"));
-    select(terminate, interrupt).await.factor_first().0
+    })
 }
