@@ -1,7 +1,16 @@
 //! The program as its users meet it.
 
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod logs;
+#[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod story;
+#[cfg(test)]
 mod tamper;
+#[cfg(test)]
 mod world;

@@ -1,7 +1,7 @@
 //! `checkpoint_copy`: a file elsewhere that knows how long the log was.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{add, log};
 use crate::world::{Daemon, World, copy_dir};
@@ -17,7 +17,7 @@ fn with_copy() -> (World, PathBuf) {
 }
 
 /// Replaces the data directory by a copy of it.
-fn put_back(world: &World, older: &PathBuf) {
+fn put_back(world: &World, older: &Path) {
     fs::remove_dir_all(world.data()).unwrap();
     copy_dir(older, world.data());
 }

@@ -39,6 +39,6 @@ fn log(world: &World) -> Vec<(u64, String, Vec<u8>)> {
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-fn add<'a>(name: &'a str) -> [&'a str; 5] {
+fn add(name: &str) -> [&str; 5] {
     ["agent", "add", name, "--backend", "builtin"]
 }

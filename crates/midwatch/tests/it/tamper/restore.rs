@@ -115,8 +115,8 @@ fn a_directory_with_a_log_is_left_alone() {
 #[test]
 fn a_damaged_export_or_a_wrong_key_leaves_nothing_behind() {
     let (history, dir) = exported();
-    let names = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
-    let lines = names.filter(|path| path.extension().unwrap() == "gz").next().unwrap();
+    let mut names = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+    let lines = names.find(|path| path.extension().unwrap() == "gz").unwrap();
 
     let world = World::new();
     let damaged = world.root().join("damaged");

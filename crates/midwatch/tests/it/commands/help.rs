@@ -1,0 +1,66 @@
+//! `--help` of every command, and `--version`.
+
+use super::Transcript;
+use crate::world::World;
+
+const COMMANDS: [&str; 21] = [
+    "",
+    "up",
+    "status",
+    "doctor",
+    "agent",
+    "agent add",
+    "agent edit",
+    "agent list",
+    "agent show",
+    "agent remove",
+    "ledger",
+    "ledger tail",
+    "ledger verify",
+    "ledger export",
+    "ledger checkpoint",
+    "ledger rebuild",
+    "config",
+    "config init",
+    "config check",
+    "config show",
+    "completions",
+];
+
+#[test]
+fn every_command_explains_itself() {
+    let world = World::new();
+    let mut transcript = Transcript::new(&world);
+    for command in COMMANDS.into_iter().chain(["man"]) {
+        let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        transcript.run(&words);
+    }
+    insta::assert_snapshot!("help", transcript.finish());
+    assert!(!world.data().exists());
+}
+
+/// The list above is all there is.
+#[test]
+fn no_command_is_left_out() {
+    fn visit(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        found.push(path.trim().to_owned());
+        for inner in command.get_subcommands() {
+            visit(inner, &format!("{path} {}", inner.get_name()), found);
+        }
+    }
+    let mut found = Vec::new();
+    visit(&midwatch::cli::definition(), "", &mut found);
+    found.sort();
+    let mut listed: Vec<&str> = COMMANDS.into_iter().chain(["man"]).collect();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+}
+
+#[test]
+fn version_short_help_and_nothing_at_all() {
+    let world = World::new();
+    let mut transcript = Transcript::new(&world);
+    transcript.run(&["--version"]).run(&["-V"]).run(&["-h"]).run(&[]).run(&["agent"]);
+    insta::assert_snapshot!("version", transcript.finish());
+    assert!(!world.data().exists());
+}

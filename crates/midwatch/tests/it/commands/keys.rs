@@ -1,0 +1,136 @@
+//! Idempotency: a change asked for twice with one key happens once.
+
+use api::{
+    AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, Answer, Call, Code, Error, Handle,
+};
+use client::Socket;
+
+use crate::world::World;
+
+pub(super) async fn connected(world: &World) -> Socket {
+    let path = world.data().join("midwatch.sock");
+    client::connect(&path, "test").await.unwrap().expect("a daemon listens")
+}
+
+fn with_key(request: impl api::Ask, key: &str) -> Call {
+    Call { key: Some(key.to_owned()), ..Call::new(request) }
+}
+
+fn add(name: &str) -> AgentAdd {
+    AgentAdd { name: name.into(), backend: "builtin".into(), ..AgentAdd::default() }
+}
+
+fn in_runtime<T>(story: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(story)
+}
+
+fn code(answer: Result<Answer, Error>) -> Code {
+    answer.unwrap_err().code
+}
+
+#[test]
+fn the_same_request_with_the_same_key_gets_the_same_answer() {
+    let world = World::new();
+    let daemon = world.up();
+    let first = in_runtime(async {
+        let socket = connected(&world).await;
+        let first = socket.call(with_key(add("ada"), "key-1")).await.unwrap();
+        assert!(matches!(&first, Answer::AgentAdd(AgentAdded { created: true, .. })), "{first:?}");
+        assert_eq!(socket.call(with_key(add("ada"), "key-1")).await.unwrap(), first);
+        // Over another connection, too.
+        let other = connected(&world).await;
+        assert_eq!(other.call(with_key(add("ada"), "key-1")).await.unwrap(), first);
+        first
+    });
+    assert_eq!(world.kinds(), ["genesis", "watch.started", "agent.registered"]);
+    daemon.kill();
+
+    // And after the daemon was killed.
+    let daemon = world.up();
+    in_runtime(async {
+        let socket = connected(&world).await;
+        assert_eq!(socket.call(with_key(add("ada"), "key-1")).await.unwrap(), first);
+        assert_eq!(code(socket.call(with_key(add("bob"), "key-1")).await), Code::KeyTaken);
+        let edit = AgentEdit { name: "ada".into(), tier: Some(1), ..AgentEdit::default() };
+        assert_eq!(code(socket.call(with_key(edit, "key-1")).await), Code::KeyTaken);
+    });
+    assert_eq!(world.agents(), ["ada"]);
+    drop(daemon);
+    assert_eq!(world.verified()["entries"], 4);
+}
+
+/// The second time there is nothing left to remove, and the answer is the first one all the same.
+#[test]
+fn a_removal_with_a_key_can_be_repeated() {
+    let world = World::new();
+    let daemon = world.up();
+    in_runtime(async {
+        let socket = connected(&world).await;
+        socket.call(with_key(add("ada"), "add")).await.unwrap();
+        let remove = || with_key(AgentRemove { name: "ada".into() }, "remove");
+        let first = socket.call(remove()).await.unwrap();
+        assert!(matches!(&first, Answer::AgentRemove(AgentRemoved { .. })), "{first:?}");
+        assert_eq!(socket.call(remove()).await.unwrap(), first);
+        let again = Call::new(AgentRemove { name: "ada".into() });
+        assert_eq!(code(socket.call(again).await), Code::NotFound);
+    });
+    assert_eq!(world.agents(), Vec::<String>::new());
+    drop(daemon);
+}
+
+#[test]
+fn many_at_once_with_one_key_make_one_change() {
+    let world = World::new();
+    let daemon = world.up();
+    let answers = in_runtime(async {
+        let mut sockets = Vec::new();
+        for _ in 0..16 {
+            sockets.push(connected(&world).await);
+        }
+        let calls = sockets.iter().map(|socket| socket.call(with_key(add("ada"), "key-1")));
+        futures::future::join_all(calls).await
+    });
+    for answer in &answers {
+        let created = matches!(answer, Ok(Answer::AgentAdd(AgentAdded { created: true, .. })));
+        assert!(created, "{answer:?}");
+        assert_eq!(answer, &answers[0]);
+    }
+    assert_eq!(world.kinds(), ["genesis", "watch.started", "agent.registered"]);
+    drop(daemon);
+}
+
+#[test]
+fn a_key_has_a_form_and_a_length() {
+    let world = World::new();
+    let daemon = world.up();
+    in_runtime(async {
+        let socket = connected(&world).await;
+        for key in ["", "with blank", "ä", "tab\t", &"k".repeat(129)] {
+            assert_eq!(
+                code(socket.call(with_key(add("ada"), key)).await),
+                Code::InvalidInput,
+                "{key}"
+            );
+        }
+        assert_eq!(world.agents(), Vec::<String>::new());
+        socket.call(with_key(add("ada"), &"k".repeat(128))).await.unwrap();
+    });
+    drop(daemon);
+}
+
+/// A refusal is not kept: what was refused may be possible later.
+#[test]
+fn a_refused_request_leaves_its_key_free() {
+    let world = World::new();
+    let daemon = world.up();
+    in_runtime(async {
+        let socket = connected(&world).await;
+        let remove = with_key(AgentRemove { name: "ada".into() }, "key-1");
+        assert_eq!(code(socket.call(remove.clone()).await), Code::NotFound);
+        socket.call(with_key(add("ada"), "key-2")).await.unwrap();
+        socket.call(remove).await.unwrap();
+    });
+    assert_eq!(world.agents(), Vec::<String>::new());
+    drop(daemon);
+}
