@@ -6,6 +6,7 @@ mod key;
 mod owner;
 mod read_only;
 mod socket;
+mod verify;
 mod version;
 
 use std::path::Path;

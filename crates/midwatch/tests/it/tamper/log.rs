@@ -216,25 +216,6 @@ fn a_key_from_elsewhere_must_have_signed_the_log() {
     history.refused(&["ledger", "verify", "--vkey", "nonsense"], "invalid_input", 2);
 }
 
-#[test]
-fn a_log_verifies_beside_a_daemon_that_goes_on_writing() {
-    let world = history();
-    let daemon = world.up();
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            for number in 0..30 {
-                world.ok(&["agent", "add", &format!("more-{number}"), "--backend", "builtin"]);
-                world.ok(&["ledger", "checkpoint"]);
-            }
-        });
-        while !writer.is_finished() {
-            world.verified();
-        }
-    });
-    drop(daemon);
-    world.verified();
-}
-
 /// Bytes of the file itself: a page of the log is overwritten.
 #[test]
 fn a_file_that_sqlite_cannot_read_is_unreadable() {
