@@ -3,9 +3,10 @@
 //! A change is one entry of the log, one guarded update of a row and, as every surface makes it, the
 //! answer under its key; it is acknowledged when it is on the disk. `--no-keys` leaves the last out.
 //! Each writer waits for its acknowledgement before its next change. The raw loop has the same
-//! settings, schema and rows, one transaction for as many changes as there are writers, and nothing
+//! settings, schema and rows, in transactions of the same size as ours had on average, and nothing
 //! around it: no kernel, no hashes to compute, nobody to wake.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,16 +45,13 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
     for round in 1..=rounds {
         let place = tempfile::tempdir_in(dir)?;
         let (p50, p99) = machine::flush_ms(place.path())?;
-        let (our, our_cpu) = measured(|| through_the_handle(&place, load), span)?;
-        let (raw, raw_cpu) = measured(|| raw_sqlite(&place, load), span)?;
-        println!(
-            "round {round}: handle {our:>7.0}/s ({our_cpu:.1} µs cpu)  raw {raw:>7.0}/s ({raw_cpu:.1} µs cpu)  \
-             ratio {:.2}  flush p50 {p50:.2} ms p99 {p99:.2} ms",
-            our / raw
-        );
-        ours.push(our);
-        raws.push(raw);
-        ratios.push(our / raw);
+        let our = through_the_handle(&place, load)?;
+        let raw = raw_sqlite(&place, load, our.batch)?;
+        println!("round {round}: flush p50 {p50:.2} ms, p99 {p99:.2} ms");
+        println!("  handle {our}\n  raw    {raw}\n  ratio  {:.2}", our.rate / raw.rate);
+        ours.push(our.rate);
+        raws.push(raw.rate);
+        ratios.push(our.rate / raw.rate);
     }
     let (our, ..) = spread(ours);
     let (raw, ..) = spread(raws);
@@ -62,24 +60,33 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Changes per second, and the processor time of one.
-fn measured(
-    run: impl FnOnce() -> anyhow::Result<f64>,
-    span: Duration,
-) -> anyhow::Result<(f64, f64)> {
-    let before = machine::cpu_seconds();
-    let rate = run()?;
-    let used = machine::cpu_seconds() - before;
-    Ok((rate, used * 1e6 / (rate * span.as_secs_f64())))
+/// What one side did.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// Changes per second.
+    rate: f64,
+    /// Changes in one transaction, on average.
+    batch: f64,
+    /// Processor time of one change.
+    cpu_us: f64,
 }
 
-fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<f64> {
+impl fmt::Display for Measured {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Measured { rate, batch, cpu_us } = self;
+        write!(out, "{rate:>7.0}/s, {batch:.1} in a transaction, {cpu_us:.1} µs of processor each")
+    }
+}
+
+fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<Measured> {
     let Load { writers, span, has_keys, .. } = load;
     let data = place.path().join("ours");
     std::fs::create_dir(&data)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
-        let watch = open(&data).await?;
+        let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
+        let watch = watch_on(store.clone(), &data).await?;
         let handle: Arc<dyn Handle> = Arc::new(watch.handle(Actor::local_user(0)));
         for writer in 0..writers {
             ask(
@@ -88,6 +95,7 @@ fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<f64> {
             )
             .await?;
         }
+        let (transactions, cpu) = (store.transactions(), machine::cpu_seconds());
         let started = Instant::now();
         let tasks = (0..writers).map(|writer| {
             let handle = Arc::clone(&handle);
@@ -103,12 +111,20 @@ fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<f64> {
                 Ok::<u64, api::Error>(changes)
             })
         });
-        let changes = try_join_all(tasks).await?.into_iter().sum::<Result<u64, _>>()?;
-        Ok(changes as f64 / started.elapsed().as_secs_f64())
+        let changes = try_join_all(tasks).await?.into_iter().sum::<Result<u64, _>>()? as f64;
+        Ok(Measured {
+            rate: changes / started.elapsed().as_secs_f64(),
+            batch: changes / (store.transactions() - transactions) as f64,
+            cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / changes,
+        })
     })
 }
 
 pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
+    watch_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data).await
+}
+
+async fn watch_on(store: Arc<Sqlite>, data: &Path) -> anyhow::Result<Watch> {
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),
@@ -117,7 +133,6 @@ pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
     };
-    let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
     Ok(Watch::open(store, Arc::new(SystemClock), settings).await?)
 }
 
@@ -130,7 +145,8 @@ fn key(change: u64, writer: usize) -> String {
     format!("01a1e0bc-{change:012}-{writer:04}")
 }
 
-fn raw_sqlite(place: &TempDir, load: Load) -> anyhow::Result<f64> {
+/// The same rows in transactions of the same size.
+fn raw_sqlite(place: &TempDir, load: Load, batch: f64) -> anyhow::Result<Measured> {
     let Load { writers, span, has_keys, .. } = load;
     let path = place.path().join("raw.db");
     // The store's own schema and settings, without the store.
@@ -156,33 +172,42 @@ fn raw_sqlite(place: &TempDir, load: Load) -> anyhow::Result<f64> {
     for name in &names {
         insert_item.execute((name, body))?;
     }
-    let (mut seq, mut version) = (0_u64, 1_u64);
-    let started = Instant::now();
+    let mut versions = vec![1_u64; writers];
+    let (mut changes, mut due) = (0_u64, 0.0);
+    let (started, cpu) = (Instant::now(), machine::cpu_seconds());
     while started.elapsed() < span {
+        // A batch need not be a whole number: some transactions have one change more.
+        due += batch;
         begin.execute(())?;
-        for (writer, name) in names.iter().enumerate() {
-            seq += 1;
+        while (changes as f64) < due {
+            let writer = changes as usize % writers;
+            let (Some(name), Some(version)) = (names.get(writer), versions.get_mut(writer)) else {
+                anyhow::bail!("no writers");
+            };
+            changes += 1;
             insert_entry.execute((
-                seq,
+                changes,
                 1_794_771_785_426_889_i64,
                 "agent.changed",
                 1,
                 "uid:0",
                 "maintainer",
-                "",
+                if has_keys { "key:uid:0/01a1e0bc-000000000001-0001" } else { "" },
                 "agent",
                 name,
                 facts,
-                [seq as u8; 32],
+                [changes as u8; 32],
             ))?;
-            update_item.execute(("agent", name, version + 1, body, version))?;
+            update_item.execute(("agent", name, *version + 1, body, *version))?;
+            *version += 1;
             if has_keys {
-                let key = format!("uid:0/{}", key(version, writer));
+                let key = format!("uid:0/{}", key(*version, writer));
                 insert_answer.execute((key, [7_u8; 32], answer, 1_794_771_785_426_889_i64))?;
             }
         }
-        version += 1;
         commit.execute(())?;
     }
-    Ok(seq as f64 / started.elapsed().as_secs_f64())
+    let changes = changes as f64;
+    let cpu_us = (machine::cpu_seconds() - cpu) * 1e6 / changes;
+    Ok(Measured { rate: changes / started.elapsed().as_secs_f64(), batch, cpu_us })
 }

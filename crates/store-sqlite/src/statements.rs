@@ -1,8 +1,9 @@
 //! The writer's statements: each part of a commit as guarded SQL.
 //!
-//! A guard is part of the statement that writes ("where the version is still the expected one"). A
-//! commit of several parts is looked at first, so that a refusal leaves nothing of it behind: nobody
-//! else writes in between, and undoing a part would cost more than looking.
+//! A guard is part of the statement that writes ("where the version is still the expected one"), so
+//! a commit is written boldly. When a later part of it is refused, an earlier one must be undone: then
+//! the group is written again with care, which looks at every guard before it writes. Looking always,
+//! or a savepoint for each commit, would cost every commit what only a rare one needs.
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row, Statement};
@@ -23,6 +24,22 @@ pub(crate) struct Statements<'c> {
     find_answer: Statement<'c>,
     find_version: Statement<'c>,
     find_counter: Statement<'c>,
+}
+
+/// How a commit is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Bold,
+    /// Looks at every guard first.
+    Careful,
+}
+
+/// What came of writing a commit.
+#[derive(Debug)]
+pub(crate) enum Written {
+    Done(Outcome),
+    /// A part was refused after others were written. Never after care.
+    MustUndo,
 }
 
 impl<'c> Statements<'c> {
@@ -67,21 +84,27 @@ impl<'c> Statements<'c> {
         }
     }
 
-    /// Writes one commit of several into the open transaction. A refusal leaves nothing of it.
-    pub(crate) fn write(&mut self, chain: &mut Chain, commit: &Commit) -> Result<Outcome, Error> {
-        let parts = commit.writes.len() + commit.deltas.len();
-        let is_guarded_by_one_statement = parts <= 1 && commit.answer.is_none();
-        if !is_guarded_by_one_statement && let Some(refusal) = self.look(commit)? {
-            return Ok(refusal);
+    /// Writes one commit of several into the open transaction. A refusal leaves nothing of it, unless
+    /// it says that the transaction must be undone.
+    pub(crate) fn write(
+        &mut self,
+        chain: &mut Chain,
+        commit: &Commit,
+        manner: Manner,
+    ) -> Result<Written, Error> {
+        if manner == Manner::Careful
+            && let Some(refusal) = self.look(commit)?
+        {
+            return Ok(Written::Done(refusal));
         }
-        if let Some(refusal) = self.write_guarded(chain, commit)? {
-            return Ok(refusal);
+        if let Some(refused) = self.write_guarded(chain, commit)? {
+            return Ok(refused);
         }
         let first = chain.size() + 1;
         for draft in &commit.drafts {
             self.append(chain, draft)?;
         }
-        Ok(Outcome::Committed(Receipt { first, last: chain.size() }))
+        Ok(Written::Done(Outcome::Committed(Receipt { first, last: chain.size() })))
     }
 
     /// Why a commit of several parts would be refused. A key that was answered comes first: its
@@ -116,28 +139,47 @@ impl<'c> Statements<'c> {
         Ok(None)
     }
 
-    fn write_guarded(&mut self, chain: &Chain, commit: &Commit) -> Result<Option<Outcome>, Error> {
+    /// The parts of a commit that may be refused; `None` when all were written.
+    fn write_guarded(&mut self, chain: &Chain, commit: &Commit) -> Result<Option<Written>, Error> {
         if let Some(derived) = &commit.replace {
             if derived.through != chain.size() {
-                return Ok(Some(Outcome::Moved { head: chain.size() }));
+                return Ok(Some(Written::Done(Outcome::Moved { head: chain.size() })));
             }
             self.replace(derived)?;
         }
+        let mut parts = 0;
+        let refused = |parts, refusal| {
+            Ok(Some(if parts == 0 { Written::Done(refusal) } else { Written::MustUndo }))
+        };
+        if let Some(answer) = &commit.answer {
+            if let Some(earlier) = self.keep_answer(answer)? {
+                return refused(parts, earlier);
+            }
+            parts += 1;
+        }
         for write in &commit.writes {
             if !self.write_item(write)? {
-                return Ok(Some(conflict(write)));
+                return refused(parts, conflict(write));
             }
+            parts += 1;
         }
         for delta in &commit.deltas {
             if !self.add(delta)? {
-                return Ok(Some(Outcome::OverLimit { counter: delta.counter }));
+                return refused(parts, Outcome::OverLimit { counter: delta.counter });
             }
-        }
-        if let Some(answer) = &commit.answer {
-            let hash = answer.request_hash.as_bytes();
-            self.insert_answer.execute((&answer.key, hash, &answer.body, answer.at_us))?;
+            parts += 1;
         }
         Ok(None)
+    }
+
+    /// Keeps the answer to a key, or tells what it was answered before.
+    fn keep_answer(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
+        let hash = answer.request_hash.as_bytes();
+        let values = (&answer.key, hash, &answer.body, answer.at_us);
+        match self.insert_answer.execute(values)? {
+            1 => Ok(None),
+            _ => self.earlier(answer),
+        }
     }
 
     fn write_item(&mut self, write: &Write) -> Result<bool, Error> {

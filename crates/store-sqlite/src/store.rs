@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use futures::future::{BoxFuture, FutureExt, ready};
@@ -61,6 +62,11 @@ impl Sqlite {
         let chain = open::resume(&connection).map_or_else(|_| Chain::empty(), |(chain, _)| chain);
         let shared = Arc::new(Shared::new(chain, Some(Error::ReadOnly)));
         Ok(Sqlite { readers: Arc::new(Readers::new(path.to_owned())), shared, writer: None })
+    }
+
+    /// How many transactions were committed since it was opened; each holds a group of commits.
+    pub fn transactions(&self) -> u64 {
+        self.shared.groups.load(Ordering::Relaxed)
     }
 
     async fn write(&self, task: Task) -> Result<Outcome, Error> {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: no answer before the commit; the published chain is what is on the disk.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,14 +18,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::meaning;
 use crate::recent::Recent;
-use crate::statements::Statements;
+use crate::statements::{Manner, Statements, Written};
 
 /// Commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 4_096;
-/// How long to wait for callers that are on their way, as a part of the last flush's time …
-const PATIENCE_DIVISOR: u32 = 2;
-/// … and at most.
-const PATIENCE_MAX: Duration = Duration::from_millis(2);
+/// A flush that takes longer than this is worth waiting for more callers; callers come back sooner
+/// than that, and during a shorter flush the next group gathers by itself.
+const FLUSH_SLOW: Duration = Duration::from_millis(1);
+/// How long to wait for callers that are on their way, as a part of the last flush's time.
+const PATIENCE_DIVISOR: u32 = 4;
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
@@ -34,7 +36,9 @@ pub(crate) struct Job {
 }
 
 /// The answer, and the task to be dropped by whoever made it, not by the writer.
-pub(crate) type Done = (Result<Outcome, Error>, Box<Task>);
+pub(crate) type Done = (Answer, Box<Task>);
+
+pub(crate) type Answer = Result<Outcome, Error>;
 
 #[derive(Debug)]
 pub(crate) enum Task {
@@ -50,6 +54,7 @@ pub(crate) struct Shared {
     /// The end of the log, as it is on the disk.
     pub(crate) chain: watch::Sender<Chain>,
     pub(crate) recent: Recent,
+    pub(crate) groups: AtomicU64,
     stopped: Mutex<Option<Error>>,
 }
 
@@ -68,6 +73,7 @@ impl Shared {
         Shared {
             chain: watch::Sender::new(chain),
             recent: Recent::default(),
+            groups: AtomicU64::new(0),
             stopped: Mutex::new(stopped),
         }
     }
@@ -107,7 +113,10 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
 impl Writer<'_> {
     #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other callers")]
     fn gather(&self, group: &mut Vec<Job>, jobs: &mut mpsc::Receiver<Job>) {
-        let patience = (self.flush / PATIENCE_DIVISOR).min(PATIENCE_MAX);
+        let patience = match FLUSH_SLOW <= self.flush {
+            true => self.flush / PATIENCE_DIVISOR,
+            false => Duration::ZERO,
+        };
         let started = Instant::now();
         loop {
             while group.len() < GROUP_COMMITS_MAX
@@ -140,7 +149,7 @@ impl Writer<'_> {
         }
     }
 
-    fn try_write(&mut self, group: &[Job]) -> Result<Vec<Result<Outcome, Error>>, Error> {
+    fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
         if let Some(reason) = self.shared.stopped() {
             return Err(reason);
         }
@@ -148,6 +157,7 @@ impl Writer<'_> {
         match self.transaction(group) {
             Ok(answers) => {
                 self.shared.recent.keep(committed(group, &answers));
+                self.shared.groups.fetch_add(1, Ordering::Relaxed);
                 self.shared.chain.send_replace(self.chain.clone());
                 Ok(answers)
             }
@@ -165,30 +175,55 @@ impl Writer<'_> {
 
     /// The answers hold only once this has returned.
     #[expect(clippy::disallowed_methods, reason = "measures how long the disk takes")]
-    fn transaction(
-        &mut self,
-        group: &[Job],
-    ) -> Result<Vec<Result<Outcome, Error>>, rusqlite::Error> {
+    fn transaction(&mut self, group: &[Job]) -> Result<Vec<Answer>, rusqlite::Error> {
+        let before = self.chain.clone();
         self.statements.begin()?;
-        let mut answers = Vec::with_capacity(group.len());
-        for job in group {
-            answers.push(self.task(&job.task)?);
-        }
+        let answers = match self.tasks(group, Manner::Bold)? {
+            Some(answers) => answers,
+            None => {
+                self.statements.rollback();
+                self.chain = before;
+                self.statements.begin()?;
+                // Care never has to undo, so there are answers now.
+                self.tasks(group, Manner::Careful)?.ok_or(rusqlite::Error::InvalidQuery)?
+            }
+        };
         let started = Instant::now();
         self.statements.commit()?;
         self.flush = started.elapsed();
         Ok(answers)
     }
 
-    fn task(&mut self, task: &Task) -> Result<Result<Outcome, Error>, rusqlite::Error> {
+    /// All tasks in the open transaction; `None` when it must be undone.
+    fn tasks(
+        &mut self,
+        group: &[Job],
+        manner: Manner,
+    ) -> Result<Option<Vec<Answer>>, rusqlite::Error> {
+        let mut answers = Vec::with_capacity(group.len());
+        for job in group {
+            match self.task(&job.task, manner)? {
+                Some(answer) => answers.push(answer),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(answers))
+    }
+
+    fn task(&mut self, task: &Task, manner: Manner) -> Result<Option<Answer>, rusqlite::Error> {
         let first = self.chain.size() + 1;
         match task {
-            Task::Commit(commit) => return self.statements.write(&mut self.chain, commit).map(Ok),
+            Task::Commit(commit) => {
+                return Ok(match self.statements.write(&mut self.chain, commit, manner)? {
+                    Written::Done(outcome) => Some(Ok(outcome)),
+                    Written::MustUndo => None,
+                });
+            }
             Task::AppendSealed(page) => {
                 let mut longer = self.chain.clone();
                 for fields in page.iter() {
                     if let Err(fault) = longer.check(&fields) {
-                        return Ok(Err(Error::Damaged(fault.to_string())));
+                        return Ok(Some(Err(Error::Damaged(fault.to_string()))));
                     }
                 }
                 for fields in page.iter() {
@@ -199,15 +234,12 @@ impl Writer<'_> {
             Task::KeepCheckpoint(checkpoint) => self.statements.keep_checkpoint(checkpoint)?,
             Task::ForgetAnswers { before_us } => self.statements.forget_answers(*before_us)?,
         }
-        Ok(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() })))
+        Ok(Some(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))))
     }
 }
 
 /// The commits of a group that were not refused.
-fn committed<'a>(
-    group: &'a [Job],
-    answers: &'a [Result<Outcome, Error>],
-) -> impl Iterator<Item = &'a Commit> {
+fn committed<'a>(group: &'a [Job], answers: &'a [Answer]) -> impl Iterator<Item = &'a Commit> {
     group.iter().zip(answers).filter_map(|(job, answer)| match (&*job.task, answer) {
         (Task::Commit(commit), Ok(Outcome::Committed(_))) => Some(commit),
         _ => None,
