@@ -102,7 +102,7 @@ fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<Measured> {
             runtime.spawn(async move {
                 let mut changes = 0_u64;
                 while started.elapsed() < span {
-                    let tier = Some(if changes % 2 == 0 { 1 } else { 2 });
+                    let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
                     let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
                     let key = has_keys.then(|| key(changes, writer));
                     Call { key, ..Call::new(edit) }.ask::<AgentEdit>(&*handle).await?;

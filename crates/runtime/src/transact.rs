@@ -59,8 +59,8 @@ impl Watch {
         let Some(key) = key else { return Ok(None) };
         match self.store().answer(&key.name).await.map_err(errors::store)? {
             None => Ok(None),
-            Some((hash, _)) if hash != key.request_hash => Err(key_taken()),
-            Some((_, body)) => stored_answer(&body).map(Some),
+            Some(answer) if answer.request_hash != key.request_hash => Err(key_taken()),
+            Some(answer) => stored_answer(&answer.body).map(Some),
         }
     }
 
@@ -74,24 +74,17 @@ impl Watch {
     ) -> Result<Answer, Error> {
         for _ in 0..DECISIONS_MAX {
             let loaded = self.store().load(change.noun.name(), change.id).await;
-            let before = stored::row(change.noun, loaded.map_err(errors::store)?)?;
-            let now = self.now();
-            let body = match decide(&before, now) {
-                Ok(Some(body)) => body,
-                // The first call with this key may be what makes the second impossible.
-                undecided => {
-                    return match self.answered(change.key.as_ref()).await? {
-                        Some(earlier) => Ok(earlier),
-                        None => undecided.and_then(|_| answer(&before, &before)),
-                    };
+            let loaded = stored::row(change.noun, loaded.map_err(errors::store)?)?;
+            let (commit, answer) = match plan(&change, loaded, self.now(), &decide, &answer)? {
+                Plan::Commit(commit, answer) => (commit, answer),
+                // The first call with this key may be what leaves nothing to do for the second.
+                Plan::Nothing(answer) => {
+                    let earlier = self.answered(change.key.as_ref()).await?;
+                    return earlier.map_or(*answer, Ok);
                 }
             };
-            let mut after = before.clone();
-            after.apply(&body);
-            let answer = answer(&before, &after)?;
-            let commit = commit_of(&change, (before.version, &after), (now, body), &answer)?;
-            match self.commit(commit).await? {
-                Outcome::Committed(_) => return Ok(answer),
+            match self.commit(*commit).await? {
+                Outcome::Committed(_) => return Ok(*answer),
                 Outcome::Conflict { .. } => {}
                 Outcome::OverLimit { counter } => return Err(over_limit(counter)),
                 Outcome::Answered(body) => return stored_answer(&body),
@@ -105,6 +98,33 @@ impl Watch {
         )
         .hint("try again"))
     }
+}
+
+/// What a decision leads to. Boxed, because it is held while the store is waited for.
+enum Plan {
+    Commit(Box<Commit>, Box<Answer>),
+    /// Nothing is written, and this is why: it is so already, or it is refused.
+    Nothing(Box<Result<Answer, Error>>),
+}
+
+/// Decides on a row as it was loaded.
+fn plan(
+    change: &Change<'_>,
+    before: Row,
+    now: Timestamp,
+    decide: &impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
+    answer: &impl Fn(&Row, &Row) -> Result<Answer, Error>,
+) -> Result<Plan, Error> {
+    let body = match decide(&before, now) {
+        Ok(Some(body)) => body,
+        Ok(None) => return Ok(Plan::Nothing(Box::new(answer(&before, &before)))),
+        Err(refusal) => return Ok(Plan::Nothing(Box::new(Err(refusal)))),
+    };
+    let mut after = before.clone();
+    after.apply(&body);
+    let answer = answer(&before, &after)?;
+    let commit = commit_of(change, (before.version, &after), (now, body), &answer)?;
+    Ok(Plan::Commit(Box::new(commit), Box::new(answer)))
 }
 
 /// All that the change writes, in one commit.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ledger::{Chain, Fields, Hash, PrivateRef};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
-use store::{Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
+use store::{Answer, Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
 
 use crate::error::meaning;
 use crate::open;
@@ -71,10 +71,13 @@ pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error>
     Ok(found.map_err(meaning)?.unwrap_or_default())
 }
 
-pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<(Hash, Vec<u8>)>, Error> {
-    let sql = "SELECT request_hash, body FROM answer WHERE key = ?1";
-    let found = connection.query_row(sql, [key], |row| Ok((hash(row, 0)?, row.get(1)?)));
-    found.optional().map_err(meaning)
+pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<Answer>, Error> {
+    let sql = "SELECT key, request_hash, body, at_us FROM answer WHERE key = ?1";
+    let answer = |row: &SqlRow<'_>| {
+        let request_hash = hash(row, 1)?;
+        Ok(Answer { key: row.get(0)?, request_hash, body: row.get(2)?, at_us: row.get(3)? })
+    };
+    connection.query_row(sql, [key], answer).optional().map_err(meaning)
 }
 
 /// One page of the log, seen at one moment. Most entries have no private part, and then the table of

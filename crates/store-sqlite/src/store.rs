@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use ledger::{Chain, Hash};
+use ledger::Chain;
 use rusqlite::Connection;
-use store::{Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
+use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
@@ -136,7 +136,7 @@ impl Store for Sqlite {
         self.read(|connection| readers::counter(connection, name))
     }
 
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>> {
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>> {
         self.read(|connection| readers::answer(connection, key))
     }
 

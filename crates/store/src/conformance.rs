@@ -2,7 +2,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::indexing_slicing,
     reason = "a suite of assertions, compiled into tests only"
 )]
 
@@ -203,7 +202,7 @@ async fn a_key_is_answered_once(place: &dyn Place) {
     assert_eq!(commit(&*store, ask(1, "second")).await, Outcome::Answered("first".into()));
     assert_eq!(commit(&*store, ask(2, "other")).await, Outcome::KeyTaken);
     let kept = store.answer("k").await.unwrap();
-    assert_eq!(kept, Some((Hash::from_bytes([1; 32]), b"first".to_vec())));
+    assert_eq!(kept, Some(answer("k", 1, "first")));
     store.forget_answers(1_000).await.unwrap();
     assert!(store.answer("k").await.unwrap().is_some(), "an answer at the limit stays");
     store.forget_answers(1_001).await.unwrap();

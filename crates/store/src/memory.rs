@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use ledger::{Chain, Draft, Entry, Fault, Hash};
+use ledger::{Chain, Draft, Entry, Fault};
 use tokio::sync::watch;
 
 use crate::commit::{Answer, Commit, Derived, Item, Outcome, Receipt};
@@ -196,10 +196,8 @@ impl Store for Memory {
         done(self.lock().counters.get(name).copied().unwrap_or_default())
     }
 
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>> {
-        let inner = self.lock();
-        let answer = inner.answers.get(key);
-        done(answer.map(|answer| (answer.request_hash, answer.body.clone())))
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>> {
+        done(self.lock().answers.get(key).cloned())
     }
 
     fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use futures::future::BoxFuture;
-use ledger::{Chain, Hash};
+use ledger::Chain;
 
-use crate::commit::{Commit, Derived, Item, Outcome};
+use crate::commit::{Answer, Commit, Derived, Item, Outcome};
 use crate::page::Page;
 
 /// A row of the generic table, or its absence: version 0 and no body.
@@ -61,8 +61,8 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>>;
 
-    /// The request and the answer kept under a key.
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<(Hash, Vec<u8>)>, Error>>;
+    /// The answer kept under a key.
+    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>>;
 
     /// Drops answers given before an instant.
     fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;

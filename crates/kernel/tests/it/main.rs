@@ -1,3 +1,4 @@
 //! The kernel from outside.
 
+#[cfg(test)]
 mod golden;

@@ -1,5 +1,8 @@
 //! The watch on the in-memory store, with a clock that the test sets.
 
+#[cfg(test)]
 mod agents;
+#[cfg(test)]
 mod upkeep;
+#[cfg(test)]
 mod world;
