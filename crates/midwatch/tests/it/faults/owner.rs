@@ -1,6 +1,7 @@
 //! One process at a time owns a data directory.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
@@ -83,19 +84,12 @@ fn a_follower_without_a_daemon_does_not_hold_the_directory() {
     let world = World::new();
     world.ok(&add("ada"));
     let mut follower = spawn(&world, &["ledger", "tail", "--follow"]);
-    wait_for_line(&mut follower);
+    let mut stdout = BufReader::new(follower.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
     let outcome = world.run(&[&["--json"], &add("bob")[..]].concat());
     follower.kill().unwrap();
     follower.wait().unwrap();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-}
-
-fn wait_for_line(child: &mut Child) {
-    let mut line = String::new();
-    let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
-    // Open until the child has gone: it must not end because nobody reads.
-    std::mem::forget(stdout);
 }
 
 #[test]

@@ -5,12 +5,15 @@ use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
-use api::wire::{FRAME_BYTES_MAX, PROTOCOL};
+use api::wire::{FRAME_BYTES_MAX, Hello, PROTOCOL};
 use rustix::process::Signal;
 
 use crate::world::{World, wait_for};
 
-const HELLO: &str = "{\"protocol\":1,\"version\":\"test\"}\n";
+fn hello(protocol: u32) -> String {
+    let hello = Hello { protocol, version: "test".to_owned() };
+    format!("{}\n", serde_json::to_string(&hello).unwrap())
+}
 
 fn connect(world: &World) -> UnixStream {
     UnixStream::connect(world.data().join("midwatch.sock")).unwrap()
@@ -38,30 +41,26 @@ fn converse(world: &World, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_frames_used_here_are_those_of_the_protocol() {
-    assert_eq!(PROTOCOL, 1);
-}
-
-#[test]
 fn rubbish_is_answered_or_cut_off_and_the_daemon_goes_on() {
     let world = World::new();
     let daemon = world.up();
+    let (hello, later) = (hello(PROTOCOL), hello(PROTOCOL + 1));
     let too_long = vec![b'x'; FRAME_BYTES_MAX + 1];
-    let too_deep = format!("{HELLO}{}\n", "[".repeat(100_000));
-    let unknown = format!("{HELLO}{{\"request\":{{\"call\":\"no.such\",\"with\":{{}}}}}}\n");
+    let too_deep = format!("{hello}{}\n", "[".repeat(100_000));
+    let unknown = format!("{hello}{{\"request\":{{\"call\":\"no.such\",\"with\":{{}}}}}}\n");
     let more = "\"with\":{\"name\":\"ada\",\"more\":1}";
-    let superfluous = format!("{HELLO}{{\"request\":{{\"call\":\"agent.show\",{more}}}}}\n");
-    let cut = format!("{HELLO}{{\"request\":");
-    let long = [HELLO.as_bytes(), &too_long].concat();
+    let superfluous = format!("{hello}{{\"request\":{{\"call\":\"agent.show\",{more}}}}}\n");
+    let cut = format!("{hello}{{\"request\":");
+    let long = [hello.as_bytes(), &too_long].concat();
     for (what, bytes, reply) in [
         ("nothing", &b""[..], Reply::None),
         ("an empty line", b"\n", Reply::None),
         ("no hello", b"GET / HTTP/1.1\r\n\r\n", Reply::None),
         ("no text", b"\xff\xfe\x00\n", Reply::None),
         ("a hello that never ends", &too_long, Reply::None),
-        ("a later protocol", b"{\"protocol\":2,\"version\":\"9.9.9\"}\n", Reply::None),
+        ("a later protocol", later.as_bytes(), Reply::None),
         ("an impossible protocol", b"{\"protocol\":-1,\"version\":\"\"}\n", Reply::None),
-        ("no request", format!("{HELLO}rubbish\n").as_bytes(), Reply::Refusal),
+        ("no request", format!("{hello}rubbish\n").as_bytes(), Reply::Refusal),
         ("an unknown request", unknown.as_bytes(), Reply::Refusal),
         ("more than is known", superfluous.as_bytes(), Reply::Refusal),
         ("half a request", cut.as_bytes(), Reply::Refusal),
@@ -70,8 +69,8 @@ fn rubbish_is_answered_or_cut_off_and_the_daemon_goes_on() {
     ] {
         let said = converse(&world, bytes);
         let mut lines = said.lines();
-        let hello = lines.next().unwrap_or_default();
-        assert!(hello.starts_with("{\"protocol\":1,") || hello.is_empty(), "{what}: {said}");
+        let greeting = lines.next().and_then(|line| serde_json::from_str::<Hello>(line).ok());
+        assert!(greeting.is_some() || said.is_empty(), "{what}: {said}");
         let refused = lines.next().map(|line| line.contains("\"code\":\"invalid_input\""));
         match reply {
             Reply::None => assert_eq!(refused, None, "{what}: {said}"),
@@ -91,12 +90,13 @@ fn rubbish_is_answered_or_cut_off_and_the_daemon_goes_on() {
 fn a_change_happens_although_nobody_waits_for_the_answer() {
     let world = World::new();
     let daemon = world.up();
+    let hello = hello(PROTOCOL);
     for number in 0..8 {
         let with = format!("{{\"name\":\"agent-{number}\",\"backend\":\"builtin\"}}");
         let asked = format!("{{\"request\":{{\"call\":\"agent.add\",\"with\":{with}}}}}\n");
         let mut stream = BufReader::new(connect(&world));
         stream.read_line(&mut String::new()).unwrap();
-        stream.get_mut().write_all(format!("{HELLO}{asked}").as_bytes()).unwrap();
+        stream.get_mut().write_all(format!("{hello}{asked}").as_bytes()).unwrap();
     }
     wait_for(|| (world.agents().len() == 8).then_some(()));
     drop(daemon);

@@ -80,7 +80,6 @@ fn damage_at_the_newest_checkpoint_is_found_at_the_start() {
     check(&history, "UPDATE entry SET hash = zeroblob(32) WHERE seq = 31");
     check(&history, "UPDATE checkpoint SET note = replace(note, '31\n', '30\n')");
     check(&history, "UPDATE checkpoint SET note = 'rubbish' WHERE size = 31");
-    check(&history, "UPDATE resume SET chain = x'00'");
 }
 
 #[test]
@@ -98,6 +97,24 @@ fn an_entry_that_cannot_be_read_is_found() {
     for seq in [MIDDLE, 33] {
         check(&history, &format!("UPDATE entry SET hash = x'00' WHERE seq = {seq}"));
         check(&history, &format!("UPDATE entry SET version = 70000 WHERE seq = {seq}"));
+    }
+}
+
+/// Where a start begins to read is no part of the log: without it, all is read, and all is well.
+#[test]
+fn a_place_to_begin_that_was_lost_costs_nothing_but_time() {
+    let history = history();
+    let agents = history.agents();
+    for sql in ["DELETE FROM resume", "UPDATE resume SET chain = x'00'"] {
+        let world = altered(&history, sql);
+        world.verified();
+        let daemon = world.up();
+        let found = world.checked();
+        assert!(found.starts_with("sound"), "{sql}: {found}");
+        assert_eq!(world.agents(), agents, "{sql}");
+        world.ok(&["agent", "add", "new", "--backend", "builtin"]);
+        stop(daemon);
+        world.verified();
     }
 }
 
