@@ -1,5 +1,7 @@
 //! Between the kernel's types and the bytes that a store keeps.
 
+use std::sync::Arc;
+
 use api::{Code, Error};
 use kernel::event::Label;
 use kernel::{Body, Event, Noun, State, Tables};
@@ -36,8 +38,8 @@ pub(crate) fn body(fields: &Fields<'_>) -> Result<Body, Error> {
 }
 
 /// The stored form of a row's state.
-pub(crate) fn state_bytes(state: &State) -> Result<Vec<u8>, Error> {
-    canonical(state).map_err(internal)
+pub(crate) fn state_bytes(state: &State) -> Result<Arc<[u8]>, Error> {
+    canonical(state).map(Arc::from).map_err(internal)
 }
 
 /// A row as the kernel knows it.

@@ -43,7 +43,7 @@ impl Recent {
 }
 
 fn keep_row(rows: &mut HashMap<String, Row>, write: &Write) {
-    if BODY_BYTES_MAX < write.body.as_ref().map_or(0, Vec::len) {
+    if BODY_BYTES_MAX < write.body.as_ref().map_or(0, |body| body.len()) {
         rows.remove(&write.id);
         return;
     }

@@ -184,6 +184,7 @@ impl<'c> Statements<'c> {
 
     fn write_item(&mut self, write: &Write) -> Result<bool, Error> {
         let Write { noun, id, expected, version, body } = write;
+        let body = body.as_deref();
         let changed = match expected {
             0 => self.insert_item.execute((noun, id, version, body))?,
             _ => self.update_item.execute((noun, id, version, body, expected))?,
@@ -242,7 +243,7 @@ impl<'c> Statements<'c> {
     fn replace(&mut self, derived: &Derived) -> Result<(), Error> {
         self.connection.execute_batch("DELETE FROM item; DELETE FROM counter")?;
         for item in &derived.items {
-            self.insert_item.execute((&item.noun, &item.id, item.version, &item.body))?;
+            self.insert_item.execute((&item.noun, &item.id, item.version, item.body.as_deref()))?;
         }
         for (name, value) in &derived.counters {
             self.start_counter.execute((name, value, i64::MAX))?;

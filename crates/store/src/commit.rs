@@ -1,5 +1,7 @@
 //! A commit: everything that one decision changes, and what may come of it.
 
+use std::sync::Arc;
+
 use ledger::{Draft, Hash};
 
 /// All of this is written in one transaction, or none of it.
@@ -22,7 +24,7 @@ pub struct Write {
     pub expected: u64,
     pub version: u64,
     /// `None` for a thing that is gone; its row stays, so that its versions go on.
-    pub body: Option<Vec<u8>>,
+    pub body: Option<Arc<[u8]>>,
 }
 
 /// Adds to a counter that many writers share, if it stays between zero and its limit.
@@ -59,7 +61,7 @@ pub struct Item {
     pub noun: String,
     pub id: String,
     pub version: u64,
-    pub body: Option<Vec<u8>>,
+    pub body: Option<Arc<[u8]>>,
 }
 
 /// What became of a commit. All but `Committed` left nothing behind.

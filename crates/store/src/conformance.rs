@@ -63,7 +63,7 @@ fn draft_with(at: i64, text: &str, private: Option<Private>) -> Draft {
 }
 
 fn write(id: &str, expected: u64, body: Option<&str>) -> Write {
-    let body = body.map(|body| body.as_bytes().to_vec());
+    let body = body.map(|body| body.as_bytes().into());
     Write { noun: "test", id: id.into(), expected, version: expected + 1, body }
 }
 
@@ -178,7 +178,7 @@ async fn versions_are_expected(place: &dyn Place) {
         assert_eq!(&commit(&*store, put(expected, body)).await, outcome, "{expected} {body:?}");
     }
     let row = store.load("test", "a").await.unwrap();
-    assert_eq!((row.version, row.body), (4, Some(b"back".to_vec())));
+    assert_eq!((row.version, row.body), (4, Some(b"back".as_slice().into())));
 }
 
 async fn deltas_stay_within_bounds(place: &dyn Place) {
@@ -348,7 +348,7 @@ async fn derived_are_replaced(place: &dyn Place) {
         noun: "test".into(),
         id: id.into(),
         version: 7,
-        body: body.map(|body| body.as_bytes().to_vec()),
+        body: body.map(|body| body.as_bytes().into()),
     };
     let derived = |through| Derived {
         through,

@@ -1,6 +1,7 @@
 //! The trait that a store implements.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use ledger::Chain;
@@ -12,7 +13,7 @@ use crate::page::Page;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub version: u64,
-    pub body: Option<Vec<u8>>,
+    pub body: Option<Arc<[u8]>>,
 }
 
 /// A signed statement of how long the log is and what its root is, with the chain at that place, so

@@ -197,7 +197,7 @@ impl Audit {
                 noun: noun.name().to_owned(),
                 id: id.clone(),
                 version: row.version,
-                body,
+                body: body.map(Into::into),
             });
         }
         items.sort();

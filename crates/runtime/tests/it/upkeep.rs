@@ -123,7 +123,7 @@ async fn tables_that_differ_from_the_log_are_made_anew() {
         id: "ada".into(),
         expected: 1,
         version: 2,
-        body: Some(b"{}".to_vec()),
+        body: Some(b"{}".as_slice().into()),
     };
     world.store.commit(Commit { writes: vec![wrong], ..Commit::default() }).await.unwrap();
     keep(&world, sleep(Duration::from_secs(5))).await;
