@@ -27,3 +27,5 @@ pub use status::{Log, Status, StatusAsk, Watch};
 pub const LIST_ITEMS_DEFAULT: u32 = 50;
 /// Most items in one list.
 pub const LIST_ITEMS_MAX: u32 = 1_000;
+/// Stored bytes after which a list ends, however many items were asked for.
+pub const LIST_BYTES_MAX: usize = 1 << 20;

@@ -8,7 +8,7 @@ use crate::{Answer, Error, Progress, Request};
 /// Both ends must speak the same one.
 pub const PROTOCOL: u32 = 1;
 /// Longest line, either way.
-pub const FRAME_BYTES_MAX: usize = 4 << 20;
+pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// The first line of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,7 +58,7 @@ impl Access {
     }
 
     /// Lets go of what was opened.
-    async fn close(self) -> Result<(), Error> {
+    pub async fn close(self) -> Result<(), Error> {
         match self {
             Access::Daemon(_) => Ok(()),
             Access::Directory { watch, handle, lock } => {

@@ -2,7 +2,7 @@
 
 use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
-    AgentShown, Agents, Answer, Code, Error, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
+    AgentShown, Agents, Answer, Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
 };
 use kernel::agent::{self, Agent, AgentName, Command};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
@@ -97,12 +97,17 @@ impl Watch {
         // One more than asked for tells whether there is a next page.
         let items = self.store().list(Noun::Agent.name(), &after, limit + 1).await;
         let items = items.map_err(errors::store)?;
-        let has_more = limit < items.len();
-        let mut agents = Vec::with_capacity(items.len());
+        let found = items.len();
+        let (mut agents, mut bytes) = (Vec::with_capacity(found), 0);
         for item in items.into_iter().take(limit) {
+            bytes += item.body.as_ref().map_or(0, |body| body.len());
             let row = store::Row { version: item.version, body: item.body };
             agents.extend(agent_in(&stored::row(Noun::Agent, row)?).map(wire));
+            if LIST_BYTES_MAX <= bytes {
+                break;
+            }
         }
+        let has_more = agents.len() < found;
         let cursor = agents.last().filter(|_| has_more).map(|agent| agent.name.clone());
         Ok(Agents { agents, cursor })
     }

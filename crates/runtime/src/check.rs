@@ -8,8 +8,8 @@ use kernel::Actor;
 use ledger::verify::{Anchors, Verdict};
 use tracing::{error, info, warn};
 
-use crate::checkpoints::last_note;
-use crate::errors::{self, internal};
+use crate::checkpoints::{last_note, unreadable};
+use crate::errors;
 use crate::log::verify;
 use crate::rebuild::{Fold, differences, rebuild};
 use crate::watch::Watch;
@@ -68,7 +68,10 @@ impl Watch {
         let copy = self.settings().checkpoint_copy.as_deref();
         Ok(Anchors {
             keys: Vec::new(),
-            checkpoint: copy.map(last_note).transpose().map_err(internal)?.flatten(),
+            checkpoint: match copy {
+                Some(copy) => last_note(copy).map_err(|error| unreadable(copy, error))?,
+                None => None,
+            },
         })
     }
 }

@@ -14,7 +14,7 @@ use ledger::{Chain, Checkpoint, open, sign};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use crate::errors::{self, internal};
+use crate::errors;
 use crate::watch::Watch;
 
 const FILE_NAME: &str = "checkpoints.log";
@@ -81,10 +81,17 @@ pub(crate) async fn check_at_start(watch: &Watch) -> Result<(), Error> {
     }
     let Some(copy) = &watch.settings().checkpoint_copy else { return Ok(()) };
     let size = store.head().await.map_err(errors::store)?.size();
-    match last_note(copy).map_err(internal)? {
+    match last_note(copy).map_err(|error| unreadable(copy, error))? {
         Some(outside) if size < outside.unverified().size => Err(rewound(copy, size, &outside)),
         _ => Ok(()),
     }
+}
+
+/// The copy of the checkpoints cannot be looked at.
+pub(crate) fn unreadable(copy: &Path, error: io::Error) -> Error {
+    let what = format!("the copy of the checkpoints `{}` cannot be read: {error}", copy.display());
+    Error::new(Code::Failed, what)
+        .hint("`checkpoint_copy` under `[ledger]` names a file that this user can write")
 }
 
 fn rewound(copy: &Path, size: u64, outside: &SignedCheckpoint) -> Error {

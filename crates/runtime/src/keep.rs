@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use api::{Code, Error};
+use api::Error;
 use futures::future::{Either, join4, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -111,10 +111,12 @@ impl Watch {
         }
     }
 
-    /// Returns when a commit found that the disk does not keep what is written.
+    /// Returns when the disk does not keep what is written. A damaged log is no reason to return: it
+    /// is still served for reading.
     async fn disk_failed(&self) -> Error {
-        self.disk_failure().notified().await;
-        let reason = self.store().stopped_writing().map(errors::store);
-        reason.unwrap_or_else(|| Error::new(Code::DiskFailed, "the disk failed"))
+        match self.store().until_stopped().await {
+            reason @ store::Error::Stopped(_) => errors::store(reason),
+            _ => pending().await,
+        }
     }
 }

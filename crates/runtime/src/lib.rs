@@ -25,6 +25,6 @@ pub use checkpoints::last_note;
 pub use clock::{Clock, SystemClock};
 pub use errors::store as store_error;
 pub use handle::Local;
-pub use log::verify;
+pub use log::{report_unreadable, verify};
 pub use restore::{ExportDir, RestoredKey, restore};
 pub use watch::{Settings, Watch};

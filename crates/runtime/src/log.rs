@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use api::{Error, Event, Events, LedgerTail, ProgressSink};
+use api::{Error, Event, Events, LIST_BYTES_MAX, LedgerTail, ProgressSink};
 use futures::future::join;
 use kernel::Timestamp;
 use ledger::Fields;
@@ -35,8 +35,13 @@ impl Watch {
         }
         let page = store.entries(after, limit).await.map_err(errors::store)?;
         let mut events = Vec::with_capacity(page.len());
+        let mut bytes = 0;
         for fields in page.iter() {
             events.push(wire(&fields)?);
+            bytes += fields.facts.len();
+            if LIST_BYTES_MAX <= bytes {
+                break;
+            }
         }
         let cursor = events.last().map_or(after, |event| event.seq);
         Ok(Events { events, cursor })
@@ -60,7 +65,7 @@ fn wire(fields: &Fields<'_>) -> Result<Event, Error> {
 }
 
 /// Verifies a whole log against its checkpoints and what is known from outside. The next page is
-/// read while one is hashed.
+/// read while one is hashed. Entries that come meanwhile are verified too.
 pub async fn verify(
     store: &dyn Store,
     anchors: Anchors,
@@ -69,11 +74,23 @@ pub async fn verify(
     let total = store.head().await.map_err(errors::store)?.size();
     let mut verifier = LogVerifier::new(anchors);
     let mut notes = Notes::new(store);
-    let mut page = store.entries(0, PAGE_ENTRIES_MAX).await.map_err(errors::store)?;
-    while let Some(last) = page.last_seq() {
-        let due = notes.up_to(last).await?;
+    let (mut last, mut page) = (0, store.entries(0, PAGE_ENTRIES_MAX).await);
+    loop {
+        let found = match page {
+            Ok(found) => found,
+            Err(store::Error::Damaged(what)) => return Ok(unreadable(verifier, last + 1, what)),
+            Err(error) => return Err(errors::store(error)),
+        };
+        let end = found.last_seq();
+        if end.is_none() && notes.is_exhausted() {
+            return Ok(verifier.finish());
+        }
+        last = end.unwrap_or(last);
+        // At the end of the log come the checkpoints that are left. A checkpoint is stored after its
+        // entries, so those it speaks of can be read now, or are gone.
+        let due = notes.up_to(end.unwrap_or(u64::MAX)).await?;
         let checked = spawn_blocking(move || {
-            let flow = feed(&mut verifier, &page, &due);
+            let flow = feed(&mut verifier, &found, &due);
             (verifier, flow)
         });
         let (next, checked) = join(store.entries(last, PAGE_ENTRIES_MAX), checked).await;
@@ -83,19 +100,13 @@ pub async fn verify(
         if flow.is_break() {
             return Ok(verifier.finish());
         }
-        page = match next {
-            Ok(page) => page,
-            Err(store::Error::Damaged(what)) => return Ok(unreadable(verifier, last + 1, what)),
-            Err(error) => return Err(errors::store(error)),
-        };
+        page = next;
     }
-    // Checkpoints of a log that was longer once.
-    for (_, note) in notes.up_to(u64::MAX).await? {
-        if verifier.checkpoint(&note).is_break() {
-            break;
-        }
-    }
-    Ok(verifier.finish())
+}
+
+/// The report on a log of which nothing can be read.
+pub fn report_unreadable(anchors: Anchors, what: String) -> Report {
+    unreadable(LogVerifier::new(anchors), 1, what)
 }
 
 /// What was good so far, and that the store could not read on.
@@ -127,6 +138,11 @@ struct Notes<'a> {
 impl<'a> Notes<'a> {
     fn new(store: &'a dyn Store) -> Notes<'a> {
         Notes { store, after: 0 }
+    }
+
+    /// Whether all were taken, whatever is stored later.
+    fn is_exhausted(&self) -> bool {
+        self.after == u64::MAX
     }
 
     async fn up_to(&mut self, size: u64) -> Result<Vec<(u64, String)>, Error> {

@@ -72,6 +72,9 @@ pub(crate) async fn rebuild(
     reason: &str,
     progress: &ProgressSink,
 ) -> Result<Rebuilt, Error> {
+    if let Some(reason) = store.stopped_writing() {
+        return Err(errors::store(reason));
+    }
     let mut fold = Fold::default();
     loop {
         let end = store.head().await.map_err(errors::store)?.size();

@@ -49,8 +49,6 @@ struct Inner {
     signing: tokio::sync::Mutex<()>,
     /// Held while files are exported.
     exporting: tokio::sync::Mutex<()>,
-    /// Rung when the disk failed to keep a commit.
-    disk_failure: tokio::sync::Notify,
     /// When this process began to keep the watch.
     kept_since: OnceLock<Timestamp>,
     /// What the background check has found so far.
@@ -65,7 +63,8 @@ impl Watch {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Result<Watch, Error> {
-        let is_new = store.head().await.map_err(errors::store)?.size() == 0;
+        let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
+        let is_new = is_empty && store.stopped_writing().is_none();
         let (identity, key) = match is_new {
             true => begin(&*store, &*clock, &settings).await?,
             false => recognise(&*store, &*clock, &settings).await?,
@@ -78,7 +77,6 @@ impl Watch {
             key,
             signing: tokio::sync::Mutex::new(()),
             exporting: tokio::sync::Mutex::new(()),
-            disk_failure: tokio::sync::Notify::new(),
             kept_since: OnceLock::new(),
             check: Mutex::new("not run".to_owned()),
         }));
@@ -119,10 +117,6 @@ impl Watch {
         &self.0.exporting
     }
 
-    pub(crate) fn disk_failure(&self) -> &tokio::sync::Notify {
-        &self.0.disk_failure
-    }
-
     pub(crate) fn kept_since(&self) -> &OnceLock<Timestamp> {
         &self.0.kept_since
     }
@@ -136,11 +130,7 @@ impl Watch {
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome, Error> {
-        let outcome = self.store().commit(commit).await;
-        if let Err(store::Error::Stopped(_)) = &outcome {
-            self.disk_failure().notify_one();
-        }
-        outcome.map_err(errors::store)
+        self.store().commit(commit).await.map_err(errors::store)
     }
 
     /// To be called by a command that leaves: a log that has grown without a watch is signed now and

@@ -11,6 +11,8 @@ pub(crate) fn meaning(error: rusqlite::Error) -> Error {
         return Error::Failed(text);
     };
     match code & 0xff {
+        // The index of the write-ahead log could not grow.
+        _ if code == ffi::SQLITE_IOERR_SHMSIZE => Error::Full,
         ffi::SQLITE_FULL => Error::Full,
         ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_CANTOPEN => Error::ReadOnly,
         ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Error::Damaged(text),

@@ -23,8 +23,15 @@ const APPLICATION_ID: i32 = 0x4d57_6368;
 /// Applies what is missing, in one transaction.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     check_owner(connection)?;
+    let applied = applied(connection)?;
+    if applied == STEPS.len() {
+        return Ok(());
+    }
     let transaction = connection.transaction().map_err(meaning)?;
-    let applied = applied(&transaction)?;
+    if applied == 0 {
+        let sql = "CREATE TABLE migration (step INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT";
+        transaction.execute_batch(sql).map_err(meaning)?;
+    }
     for (index, step) in STEPS.iter().enumerate().skip(applied) {
         transaction.execute_batch(step.sql).map_err(meaning)?;
         transaction
@@ -64,11 +71,7 @@ fn applied(connection: &Connection) -> Result<usize, Error> {
     let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'";
     let exists = connection.query_row(sql, (), |_| Ok(())).optional().map_err(meaning)?;
     if exists.is_none() {
-        if connection.is_readonly("main").map_err(meaning)? {
-            return Ok(0);
-        }
-        let sql = "CREATE TABLE migration (step INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT";
-        connection.execute_batch(sql).map_err(meaning)?;
+        return Ok(0);
     }
     let mut statement =
         connection.prepare("SELECT sha256 FROM migration ORDER BY step").map_err(meaning)?;

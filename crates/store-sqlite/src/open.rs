@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -34,10 +35,35 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+/// What a reader may take for granted about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Somebody may write it.
+    Written,
+    /// Nobody does. It is read as it stands: nothing is left beside it, and it may be on a
+    /// read-only medium.
+    AtRest,
+}
+
+impl Sharing {
+    /// A file that nobody writes has no write-ahead log.
+    pub(crate) fn of(path: &Path) -> Sharing {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        if Path::new(&log).exists() { Sharing::Written } else { Sharing::AtRest }
+    }
+}
+
 /// A connection that cannot write.
-pub(crate) fn reader(path: &Path) -> Result<Connection, Error> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(meaning)?;
+pub(crate) fn reader(path: &Path, sharing: Sharing) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let connection = match sharing {
+        Sharing::Written => Connection::open_with_flags(path, flags),
+        Sharing::AtRest => {
+            Connection::open_with_flags(as_it_stands(path), flags | OpenFlags::SQLITE_OPEN_URI)
+        }
+    };
+    let connection = connection.map_err(meaning)?;
     connection
         .execute_batch(&format!(
             "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
@@ -45,6 +71,19 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, Error> {
         ))
         .map_err(meaning)?;
     Ok(connection)
+}
+
+fn as_it_stands(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            other => uri.push_str(&format!("%{other:02x}")),
+        }
+    }
+    uri + "?immutable=1"
 }
 
 fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
@@ -63,21 +102,27 @@ pub(crate) fn resume(connection: &Connection) -> Result<(Chain, Option<Error>), 
         .query_row("SELECT chain FROM resume", (), |row| row.get::<_, Vec<u8>>(0))
         .optional()
         .map_err(meaning)?;
-    let damaged = |reason: String| Ok((Chain::empty(), Some(Error::Damaged(reason))));
-    let mut chain = match kept.map(|bytes| Chain::decode(&bytes)) {
-        None => Chain::empty(),
-        Some(Ok(chain)) => chain,
-        Some(Err(_)) => return damaged("the place of the newest checkpoint is unreadable".into()),
-    };
-    if chain.size() != 0 {
-        let page = readers::entries(connection, chain.size() - 1, 1)?;
-        if page.iter().next().map(|fields| fields.hash) != Some(chain.head()) {
-            let size = chain.size();
-            return damaged(format!("entry {size} is not the one that its checkpoint names"));
-        }
+    // What cannot be read is left aside: then all entries are checked.
+    let kept = kept.and_then(|bytes| Chain::decode(&bytes).ok()).filter(|kept| 0 < kept.size());
+    let Some(kept) = kept else { return check_from(connection, Chain::empty()) };
+    let page = readers::entries(connection, kept.size() - 1, 1);
+    let found = page.ok().and_then(|page| page.iter().next().map(|fields| fields.hash));
+    if found == Some(kept.head()) {
+        return check_from(connection, kept);
     }
+    let (chain, fault) = check_from(connection, Chain::empty())?;
+    let what = format!("entry {} is not the one that its checkpoint names", kept.size());
+    Ok((chain, fault.or(Some(Error::Damaged(what)))))
+}
+
+/// Checks every entry after a place.
+fn check_from(connection: &Connection, mut chain: Chain) -> Result<(Chain, Option<Error>), Error> {
     loop {
-        let page = readers::entries(connection, chain.size(), PAGE_ENTRIES_MAX)?;
+        let page = match readers::entries(connection, chain.size(), PAGE_ENTRIES_MAX) {
+            Ok(page) => page,
+            Err(damaged @ Error::Damaged(_)) => return Ok((chain, Some(damaged))),
+            Err(error) => return Err(error),
+        };
         if page.is_empty() {
             return Ok((chain, None));
         }

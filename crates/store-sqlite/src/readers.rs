@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 use store::{Answer, Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
 
 use crate::error::meaning;
-use crate::open;
+use crate::open::{self, Sharing};
 
 /// Connections kept for the next reader; more are opened when more read at once.
 const IDLE_READERS_MAX: usize = 4;
@@ -17,12 +17,17 @@ const IDLE_READERS_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: PathBuf,
+    sharing: Sharing,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: PathBuf) -> Readers {
-        Readers { path, idle: Mutex::new(Vec::new()) }
+    pub(crate) fn new(path: PathBuf, sharing: Sharing) -> Readers {
+        Readers { path, sharing, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.sharing == Sharing::AtRest && Sharing::of(&self.path) == Sharing::Written
     }
 
     pub(crate) fn read<T>(
@@ -30,7 +35,7 @@ impl Readers {
         query: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let idle = self.idle().pop();
-        let connection = idle.map_or_else(|| open::reader(&self.path), Ok)?;
+        let connection = idle.map_or_else(|| open::reader(&self.path, self.sharing), Ok)?;
         let answer = query(&connection);
         let mut idle = self.idle();
         if idle.len() < IDLE_READERS_MAX {
@@ -105,7 +110,12 @@ pub(crate) fn entries(connection: &Connection, after: u64, limit: usize) -> Resu
     let mut rows = statement.query((after, limit)).map_err(meaning)?;
     let mut page = Page::default();
     while let Some(row) = rows.next().map_err(meaning)? {
-        page.push(&fields(row, has_private).map_err(meaning)?);
+        match fields(row, has_private) {
+            Ok(fields) => page.push(&fields),
+            // What is good comes first; the next page begins with what is not.
+            Err(_) if !page.is_empty() => break,
+            Err(error) => return Err(Error::Damaged(format!("an entry cannot be read: {error}"))),
+        }
         if page.is_full() {
             break;
         }
@@ -153,8 +163,8 @@ pub(crate) fn last_checkpoint(connection: &Connection) -> Result<Option<Checkpoi
     let sql = "SELECT chain, note FROM resume, checkpoint ORDER BY size DESC LIMIT 1";
     let found = connection.query_row(sql, (), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)));
     let Some((chain, note)) = found.optional().map_err(meaning)? else { return Ok(None) };
-    let unreadable = |_| Error::Damaged("the place of the newest checkpoint is unreadable".into());
-    Ok(Some(Checkpoint { chain: Chain::decode(&chain).map_err(unreadable)?, note }))
+    // Without the place there is nothing to resume from, and the next checkpoint brings a new one.
+    Ok(Chain::decode(&chain).ok().map(|chain| Checkpoint { chain, note }))
 }
 
 pub(crate) fn checkpoint_notes(

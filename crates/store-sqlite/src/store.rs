@@ -8,13 +8,16 @@ use std::thread::{self, JoinHandle};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
 use rusqlite::Connection;
-use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
+use store::{
+    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store, until_some,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
+use crate::migrate;
+use crate::open::{self, Sharing};
 use crate::readers::{self, Readers};
 use crate::writer::{self, Job, Shared, Task};
-use crate::{migrate, open};
 
 /// Commits that wait for the writer before callers wait to hand theirs over.
 const QUEUE_JOBS_MAX: usize = 4_096;
@@ -48,20 +51,28 @@ impl Sqlite {
             spawned.map_err(|error| Error::Failed(error.to_string()))?
         };
         Ok(Sqlite {
-            readers: Arc::new(Readers::new(path.to_owned())),
+            readers: Arc::new(Readers::new(path.to_owned(), Sharing::Written)),
             shared,
             writer: Some(Writer { jobs: Some(jobs), thread: Some(thread) }),
         })
     }
 
-    /// Opens an existing database without the right to write; its owner may go on writing.
+    /// Opens an existing database without the right to write; its owner may go on writing. A file
+    /// that nobody writes must be opened again when somebody begins to: see [`Sqlite::is_outdated`].
     pub fn open_read_only(path: &Path) -> Result<Sqlite, Error> {
-        let connection = open::reader(path)?;
+        let sharing = Sharing::of(path);
+        let connection = open::reader(path, sharing)?;
         migrate::check(&connection)?;
         // A reader that looks for damage must not stop at it here.
         let chain = open::resume(&connection).map_or_else(|_| Chain::empty(), |(chain, _)| chain);
         let shared = Arc::new(Shared::new(chain, Some(Error::ReadOnly)));
-        Ok(Sqlite { readers: Arc::new(Readers::new(path.to_owned())), shared, writer: None })
+        let readers = Arc::new(Readers::new(path.to_owned(), sharing));
+        Ok(Sqlite { readers, shared, writer: None })
+    }
+
+    /// Whether somebody has begun to write a file that was opened for reading while nobody did.
+    pub fn is_outdated(&self) -> bool {
+        self.readers.is_outdated()
     }
 
     /// How many transactions were committed since it was opened; each holds a group of commits.
@@ -195,5 +206,9 @@ impl Store for Sqlite {
 
     fn stopped_writing(&self) -> Option<Error> {
         self.shared.stopped()
+    }
+
+    fn until_stopped(&self) -> BoxFuture<'_, Error> {
+        until_some(self.shared.stopped.subscribe()).boxed()
     }
 }

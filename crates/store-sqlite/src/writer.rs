@@ -6,8 +6,8 @@
 //!
 //! Invariant: no answer before the commit; the published chain is what is on the disk.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) chain: watch::Sender<Chain>,
     pub(crate) recent: Recent,
     pub(crate) groups: AtomicU64,
-    stopped: Mutex<Option<Error>>,
+    pub(crate) stopped: watch::Sender<Option<Error>>,
 }
 
 struct Writer<'c> {
@@ -74,17 +74,21 @@ impl Shared {
             chain: watch::Sender::new(chain),
             recent: Recent::default(),
             groups: AtomicU64::new(0),
-            stopped: Mutex::new(stopped),
+            stopped: watch::Sender::new(stopped),
         }
     }
 
     pub(crate) fn stopped(&self) -> Option<Error> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stopped.borrow().clone()
     }
 
     /// The first reason stays.
     pub(crate) fn stop(&self, reason: Error) {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.stopped.send_if_modified(|stopped| {
+            let is_first = stopped.is_none();
+            stopped.get_or_insert(reason);
+            is_first
+        });
     }
 }
 

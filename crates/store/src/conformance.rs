@@ -391,7 +391,8 @@ async fn a_stopped_store_still_reads(place: &dyn Place) {
     store.stop_writing("entry 1 was changed".into());
     let damaged = Error::Damaged("entry 1 was changed".into());
     assert_eq!(store.commit(event("b")).await, Err(damaged.clone()));
-    assert_eq!(store.stopped_writing(), Some(damaged));
+    assert_eq!(store.stopped_writing(), Some(damaged.clone()));
+    assert_eq!(store.until_stopped().await, damaged);
     assert_eq!(log(&*store).await, ["a"]);
 }
 

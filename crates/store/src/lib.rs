@@ -18,4 +18,4 @@ pub mod memory;
 pub use commit::{Answer, Commit, Delta, Derived, Item, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
-pub use port::{Checkpoint, Error, Row, Store};
+pub use port::{Checkpoint, Error, Row, Store, until_some};

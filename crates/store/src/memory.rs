@@ -11,12 +11,13 @@ use tokio::sync::watch;
 
 use crate::commit::{Answer, Commit, Derived, Item, Outcome, Receipt};
 use crate::page::Page;
-use crate::port::{Checkpoint, Error, Row, Store};
+use crate::port::{Checkpoint, Error, Row, Store, until_some};
 
 #[derive(Debug)]
 pub struct Memory {
     inner: Mutex<Inner>,
     size: watch::Sender<u64>,
+    stopped: watch::Sender<Option<Error>>,
 }
 
 #[derive(Debug)]
@@ -27,7 +28,6 @@ struct Inner {
     counters: BTreeMap<String, i64>,
     answers: BTreeMap<String, Answer>,
     checkpoints: BTreeMap<u64, Checkpoint>,
-    stopped: Option<Error>,
 }
 
 impl Memory {
@@ -39,9 +39,9 @@ impl Memory {
             counters: BTreeMap::new(),
             answers: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
-            stopped: None,
         };
-        Memory { inner: Mutex::new(inner), size: watch::Sender::new(0) }
+        let (size, stopped) = (watch::Sender::new(0), watch::Sender::new(None));
+        Memory { inner: Mutex::new(inner), size, stopped }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -56,12 +56,9 @@ impl Default for Memory {
 }
 
 impl Inner {
-    fn commit(&mut self, commit: Commit) -> Result<Outcome, Error> {
-        if let Some(stopped) = &self.stopped {
-            return Err(stopped.clone());
-        }
+    fn commit(&mut self, commit: Commit) -> Outcome {
         if let Some(refused) = self.refusal(&commit) {
-            return Ok(refused);
+            return refused;
         }
         if let Some(derived) = commit.replace {
             self.replace(derived);
@@ -80,7 +77,7 @@ impl Inner {
         for draft in &commit.drafts {
             self.append(draft);
         }
-        Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))
+        Outcome::Committed(Receipt { first, last: self.chain.size() })
     }
 
     /// The first reason why a commit cannot be.
@@ -169,10 +166,13 @@ fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, Error>> {
 
 impl Store for Memory {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
+        if let Some(stopped) = self.stopped_writing() {
+            return ready(Err(stopped)).boxed();
+        }
         let mut inner = self.lock();
         let outcome = inner.commit(commit);
         self.size.send_replace(inner.chain.size());
-        ready(outcome).boxed()
+        done(outcome)
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
@@ -258,10 +258,14 @@ impl Store for Memory {
     }
 
     fn stop_writing(&self, reason: String) {
-        self.lock().stopped = Some(Error::Damaged(reason));
+        self.stopped.send_replace(Some(Error::Damaged(reason)));
     }
 
     fn stopped_writing(&self) -> Option<Error> {
-        self.lock().stopped.clone()
+        self.stopped.borrow().clone()
+    }
+
+    fn until_stopped(&self) -> BoxFuture<'_, Error> {
+        until_some(self.stopped.subscribe()).boxed()
     }
 }

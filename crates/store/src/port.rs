@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, pending};
 use ledger::Chain;
+use tokio::sync::watch;
 
 use crate::commit::{Answer, Commit, Derived, Item, Outcome};
 use crate::page::Page;
@@ -104,4 +105,16 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Why commits are refused, if they are.
     fn stopped_writing(&self) -> Option<Error>;
+
+    /// Returns when commits are refused, with the reason.
+    fn until_stopped(&self) -> BoxFuture<'_, Error>;
+}
+
+/// Waits for a reason to be set; for ever, if nobody is left to set one.
+pub async fn until_some(mut reasons: watch::Receiver<Option<Error>>) -> Error {
+    let reason = reasons.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+    match reason {
+        Some(reason) => reason,
+        None => pending().await,
+    }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use api::{
     Code, Error, Event, LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, ProgressSink,
@@ -12,9 +13,10 @@ use api::{
 use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
 use ledger::verify::{Anchors, Report, Verdict, verify_export};
-use runtime::{ExportDir, RestoredKey, SystemClock, last_note};
+use runtime::{ExportDir, RestoredKey, SystemClock, last_note, report_unreadable};
 use serde::Serialize;
 use store_sqlite::Sqlite;
+use tokio::time::sleep;
 
 use crate::access::{Access, ask, ask_with_progress, held};
 use crate::context::Context;
@@ -23,6 +25,8 @@ use crate::output::table;
 
 /// How long one request of a follower waits for news.
 const FOLLOW_WAIT_MS: u32 = 20_000;
+/// How often a follower without a daemon looks.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -109,18 +113,41 @@ async fn tail(context: &Context, tail: Tail) -> Result<(), Error> {
         context.output.show(&answer, |answer| lines(&answer.events));
         return Ok(());
     }
-    let access = Access::open(context).await?;
-    if matches!(access, Access::Directory { .. }) {
-        context.output.remark("no daemon keeps the watch: nothing will happen here meanwhile");
-    }
     loop {
-        let answer = ask_handle(access.handle(), asked).await?;
+        match follow(context, &mut asked).await {
+            Ok(Followed::On) => {}
+            Ok(Followed::NobodyReads) => return Ok(()),
+            // A daemon that stopped may come again, and then the log goes on.
+            Err(lost) if lost.code == Code::Unreachable => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+enum Followed {
+    On,
+    NobodyReads,
+}
+
+/// Shows what there is. With a daemon, goes on as long as it answers; without one, lets go of the
+/// directory and looks again a little later.
+async fn follow(context: &Context, asked: &mut LedgerTail) -> Result<Followed, Error> {
+    let access = Access::open(context).await?;
+    let has_daemon = matches!(access, Access::Daemon(_));
+    loop {
+        asked.wait_ms = if has_daemon && asked.after.is_some() { FOLLOW_WAIT_MS } else { 0 };
+        let answer = ask_handle(access.handle(), asked.clone()).await?;
         for event in &answer.events {
             if context.output.show_line(event, line).is_err() {
-                return Ok(());
+                return Ok(Followed::NobodyReads);
             }
         }
-        asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: FOLLOW_WAIT_MS };
+        *asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: 0 };
+        if !has_daemon {
+            access.close().await?;
+            sleep(FOLLOW_PAUSE).await;
+            return Ok(Followed::On);
+        }
     }
 }
 
@@ -165,8 +192,17 @@ async fn verify_directory(
         let error = io::Error::from(io::ErrorKind::NotFound);
         return Err(unreadable("the log", &database, error));
     }
-    let store = Sqlite::open_read_only(&database).map_err(runtime::store_error)?;
-    runtime::verify(&store, anchors, progress).await
+    loop {
+        let store = match Sqlite::open_read_only(&database) {
+            Ok(store) => store,
+            Err(store::Error::Damaged(what)) => return Ok(report_unreadable(anchors, what)),
+            Err(error) => return Err(runtime::store_error(error)),
+        };
+        let report = runtime::verify(&store, anchors.clone(), progress).await?;
+        if !store.is_outdated() {
+            return Ok(report);
+        }
+    }
 }
 
 impl Known {
@@ -219,8 +255,12 @@ fn page(report: &Report) -> String {
 async fn export(context: &Context, dir: Option<PathBuf>) -> Result<(), Error> {
     // The daemon may have another working directory.
     let dir = dir.map(|dir| std::path::absolute(&dir).unwrap_or(dir));
+    let dir = dir.map(|dir| dir.into_os_string().into_string()).transpose().map_err(|dir| {
+        let what = format!("the path {dir:?} is not text");
+        Error::new(Code::InvalidInput, what).hint("name a directory whose path is UTF-8")
+    })?;
     let progress = context.output.progress("exporting");
-    let request = LedgerExport { dir: dir.map(|dir| dir.display().to_string()) };
+    let request = LedgerExport { dir };
     let answer = ask_with_progress(context, request, progress.sink()).await?;
     drop(progress);
     context.output.show(&answer, |answer| {
@@ -274,12 +314,13 @@ async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Resul
             Error::new(Code::Exists, what).hint("name an empty directory with `--data DIR`")
         );
     }
+    let keys = keys(vkey.as_deref())?;
     discard(&aside);
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?);
     let (report, key) = {
         let store = Sqlite::open(&aside).map_err(runtime::store_error)?;
-        let anchors = Anchors { keys: keys(vkey.as_deref())?, checkpoint: None };
+        let anchors = Anchors { keys, checkpoint: None };
         let (clock, sink) = (SystemClock, progress.sink());
         let done =
             runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await;

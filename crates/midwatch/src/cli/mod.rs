@@ -26,18 +26,12 @@ use crate::{daemon, environment, logs};
 #[derive(Debug, Parser)]
 #[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
-    /// The data directory [default: the platform's data folder]
-    #[arg(long, global = true, value_name = "DIR", env = "MIDWATCH_DATA", hide_env_values = true)]
+    /// The data directory [env: MIDWATCH_DATA] [default: the platform's data folder]
+    #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The configuration file [default: midwatch.toml in the data directory]
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "MIDWATCH_CONFIG",
-        hide_env_values = true
-    )]
+    /// The configuration file [env: MIDWATCH_CONFIG] [default: midwatch.toml in the data directory]
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 
     /// Print one JSON document instead of text
@@ -81,7 +75,8 @@ enum Command {
 /// Runs the program on a command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let flags = arguments.iter().take_while(|argument| *argument != "--");
+    let wants_json = flags.into_iter().any(|argument| argument == "--json");
     let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -132,11 +127,19 @@ fn misused(error: &clap::Error, output: &Output) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(if is_answer { 0 } else { Code::BadUsage.exit_code() });
     }
-    let text = error.render().to_string();
-    let first = text.lines().next().unwrap_or_default();
-    let what = first.strip_prefix("error: ").unwrap_or(first);
-    output.fail(&Error::new(Code::BadUsage, what).hint("`midwatch help` shows the commands"));
+    let (what, hint) = in_a_sentence(&error.render().to_string());
+    output.fail(&Error::new(Code::BadUsage, what).hint(hint));
     ExitCode::from(Code::BadUsage.exit_code())
+}
+
+/// What the parser says in paragraphs: first what is wrong, then tips, then how it is used.
+fn in_a_sentence(text: &str) -> (String, String) {
+    let joined = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut paragraphs = text.split("\n\n").map(joined);
+    let what = paragraphs.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
+    let tip = paragraphs.find_map(|paragraph| paragraph.strip_prefix("tip: ").map(str::to_owned));
+    (what, tip.unwrap_or_else(|| "`midwatch help` shows the commands".to_owned()))
 }
 
 /// The definition of all commands, for whatever is generated from it.

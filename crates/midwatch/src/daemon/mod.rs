@@ -6,6 +6,7 @@ mod serve;
 use std::time::Duration;
 
 use api::{Code, Error};
+use client::connect;
 use futures::future::join;
 use serde::Serialize;
 use tokio::select;
@@ -33,8 +34,8 @@ struct Ready {
 pub async fn up(context: &Context) -> Result<(), Error> {
     // Whatever is made from here on is for this user only.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let loaded = context.load_config()?;
     context.directory.create()?;
+    let loaded = context.load_config()?;
     let _logs =
         logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
             Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
@@ -76,7 +77,8 @@ async fn own(context: &Context) -> Result<Lock, Error> {
         if let Some(lock) = directory.try_lock(OwnerKind::Daemon)? {
             return Ok(lock);
         }
-        let is_daemon = directory.owner().is_some_and(|owner| owner.kind == OwnerKind::Daemon);
+        // What the file says may be of an earlier owner; a daemon that is up answers.
+        let is_daemon = connect(&directory.socket()?, VERSION).await?.is_some();
         if is_daemon || deadline <= Instant::now() {
             return Err(held(directory));
         }
