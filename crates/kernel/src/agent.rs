@@ -92,10 +92,7 @@ pub enum Refusal {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not an agent's name: use 1 to {max} of a-z, 0-9, `-`, `_`, `.`, beginning with a letter or digit",
-    max = NAME_BYTES_MAX
-)]
+#[error("`{0}` is not an agent's name")]
 pub struct InvalidName(String);
 
 /// Every rule about agents. `agent` is the one registered under `name`, if any.

@@ -224,7 +224,12 @@ impl Backend {
             }
             BackendKind::Webhook => Backend::Webhook { url: given.url()? },
             BackendKind::Mcp if given.settings.argv.is_empty() => {
-                Backend::Mcp(McpServer::Url(given.url()?))
+                let missing = given.missing("a url, or a program and its arguments");
+                let url = given.url().map_err(|error| match error {
+                    Invalid::Missing { .. } => missing,
+                    other => other,
+                })?;
+                Backend::Mcp(McpServer::Url(url))
             }
             BackendKind::Mcp => Backend::Mcp(McpServer::Argv(given.argv()?)),
         };
@@ -480,7 +485,7 @@ mod tests {
                 "the url contains credentials; give them as a secret reference",
             ),
             ("webhook", "url=https://x/a@b", "ok"),
-            ("mcp", "", "backend `mcp` needs a url"),
+            ("mcp", "", "backend `mcp` needs a url, or a program and its arguments"),
             ("mcp", "server --stdio", "ok"),
             ("mcp", "url=http://localhost:7400/mcp", "ok"),
             ("mcp", "server url=http://x", "backend `mcp` takes no url"),

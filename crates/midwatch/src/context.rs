@@ -28,9 +28,6 @@ impl Context {
         environment: BTreeMap<String, String>,
         output: Output,
     ) -> Result<Context, Error> {
-        let named = |name: &str| environment.get(name).filter(|path| !path.is_empty());
-        let data = data.or_else(|| named("MIDWATCH_DATA").map(PathBuf::from));
-        let config_file = config_file.or_else(|| named("MIDWATCH_CONFIG").map(PathBuf::from));
         let data = data.map_or_else(default_data, Ok)?;
         let data = std::path::absolute(&data).unwrap_or(data);
         Ok(Context { directory: Directory::at(data), environment, output, config_file })

@@ -118,8 +118,9 @@ pub fn table<const N: usize>(
     for row in rows {
         table.add_row(row);
     }
-    let trimmed: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    trimmed.join("\n")
+    // The table pads both sides of a column.
+    let trimmed = table.lines().map(|line| line.trim_end().get(1..).unwrap_or_default().to_owned());
+    trimmed.collect::<Vec<_>>().join("\n")
 }
 
 /// Names and values, one pair a line.

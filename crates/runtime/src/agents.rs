@@ -4,7 +4,7 @@ use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
     AgentShown, Agents, Answer, Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
 };
-use kernel::agent::{self, Agent, AgentName, Command};
+use kernel::agent::{self, Agent, AgentName, Command, NAME_BYTES_MAX};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::{Actor, Body, Noun, Row, State};
 
@@ -140,7 +140,11 @@ pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
 }
 
 fn name(text: &str) -> Result<AgentName, Error> {
-    text.parse().map_err(|invalid| Error::new(Code::InvalidInput, invalid))
+    text.parse().map_err(|invalid| {
+        Error::new(Code::InvalidInput, invalid).hint(format!(
+            "use 1 to {NAME_BYTES_MAX} of a-z, 0-9, `-`, `_` and `.`, beginning with a letter or digit"
+        ))
+    })
 }
 
 fn tier(number: Option<u8>) -> Result<Option<Tier>, Error> {

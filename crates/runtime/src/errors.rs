@@ -35,7 +35,7 @@ pub(crate) fn agent(refusal: Refusal) -> Error {
             Error::new(Code::NotFound, refusal).hint("`midwatch agent list` shows the agents")
         }
         Refusal::TierTooLow { .. } => {
-            Error::new(Code::TierTooLow, refusal).hint("a tier can be raised, not lowered")
+            Error::new(Code::TierTooLow, refusal).hint("a tier may be higher than that, not lower")
         }
         Refusal::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal),
         Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
@@ -52,11 +52,13 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
             "give `env:NAME` or `file:/absolute/path`; the secret itself is never stored".to_owned()
         }
         Invalid::Missing { kind, .. } | Invalid::Superfluous { kind, .. } => {
-            format!("a `{kind}` agent takes {}", takes(*kind))
+            format!("backend `{kind}` takes {}", takes(*kind))
         }
-        Invalid::Url(_) | Invalid::TooLong { .. } | Invalid::Unprintable { .. } => {
-            return Error::new(Code::InvalidInput, invalid);
+        Invalid::Url(_) => {
+            "a url is like `https://host/path`; a secret is given with --credential".to_owned()
         }
+        Invalid::TooLong { .. } => "give a shorter one".to_owned(),
+        Invalid::Unprintable { .. } => "give printable text".to_owned(),
     };
     Error::new(Code::InvalidInput, invalid).hint(hint)
 }

@@ -112,9 +112,6 @@ pub fn report_unreadable(anchors: Anchors, what: String) -> Report {
 /// What was good so far, and that the store could not read on.
 fn unreadable(verifier: LogVerifier, seq: u64, what: String) -> Report {
     let report = verifier.finish();
-    if report.verdict != Verdict::Ok {
-        return report;
-    }
     let damage = Some(Damage { seq: Some(seq), file: None, what });
     Report { verdict: Verdict::Unreadable, damage, ..report }
 }
@@ -147,7 +144,7 @@ impl<'a> Notes<'a> {
 
     async fn up_to(&mut self, size: u64) -> Result<Vec<(u64, String)>, Error> {
         let mut due = Vec::new();
-        loop {
+        while !self.is_exhausted() {
             let notes = self.store.checkpoint_notes(self.after, NOTES_MAX).await;
             let notes = notes.map_err(errors::store)?;
             let (read, had) = (notes.len(), due.len());
@@ -156,8 +153,9 @@ impl<'a> Notes<'a> {
             if read < NOTES_MAX || due.len() < had + read {
                 // A note that is stored from now on for a size that is passed comes too late.
                 self.after = self.after.max(size);
-                return Ok(due);
+                break;
             }
         }
+        Ok(due)
     }
 }

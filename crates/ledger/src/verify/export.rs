@@ -195,6 +195,10 @@ impl ExportVerifier<'_> {
             }
             Some(finding) => (finding.damage.seq, finding.damage.what),
             None if done < last => (Some(done + 1), format!("it ends before entry {}", done + 1)),
+            None if End::from(self.walk.chain()) != manifest.after => {
+                let first = manifest.before.size + 1;
+                (Some(first), "its entries are not those that were signed".to_owned())
+            }
             None => (None, "its entries are unchanged, but not the bytes around them".to_owned()),
         };
         let mut finding = Finding::tampered(format!("the file was changed: {shown}"));

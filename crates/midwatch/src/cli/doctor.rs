@@ -63,7 +63,7 @@ fn page(answer: &Answer) -> String {
         };
         [mark.to_owned(), check.name.to_owned(), check.detail.clone()]
     });
-    let mut text = table(["", "CHECK", "FOUND"], rows);
+    let mut text = table(["RESULT", "CHECK", "FOUND"], rows);
     for check in &answer.checks {
         if let Some(hint) = &check.hint {
             text.push_str(&format!("\n{}: {hint}", check.name));
@@ -92,7 +92,10 @@ fn configuration(context: &Context, loaded: &Result<Loaded, Error>) -> Check {
     match loaded {
         Err(error) => Check::wrong(name, error),
         Ok(loaded) => match loaded.warnings.first() {
-            None => Check::ok(name, context.config_path().display().to_string()),
+            None if context.config_path().exists() => {
+                Check::ok(name, context.config_path().display().to_string())
+            }
+            None => Check::ok(name, "no file; the defaults are in effect"),
             Some(warning) => {
                 Check::warning(name, warning.to_string(), "`midwatch config check` tells more")
             }

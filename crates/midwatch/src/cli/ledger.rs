@@ -110,7 +110,10 @@ async fn tail(context: &Context, tail: Tail) -> Result<(), Error> {
     let mut asked = LedgerTail { after: tail.cursor, limit: tail.limit, wait_ms: 0 };
     if !tail.follow {
         let answer = ask(context, asked).await?;
-        context.output.show(&answer, |answer| lines(&answer.events));
+        context.output.show(&answer, |answer| match answer.events.is_empty() {
+            true => format!("nothing after event {}", answer.cursor),
+            false => lines(&answer.events),
+        });
         return Ok(());
     }
     loop {
@@ -157,7 +160,7 @@ fn lines(events: &[Event]) -> String {
 
 fn line(event: &Event) -> String {
     let Event { seq, at, kind, actor, id, body, .. } = event;
-    format!("{seq:>7}  {at}  {kind:<18} {id}  {body}  by {actor}")
+    format!("{seq:>7}  {at}  {kind:<18} {actor}  {id}  {body}")
 }
 
 async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {
@@ -178,7 +181,7 @@ async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {
 fn verify_files(dir: &Path, anchors: Anchors, progress: &ProgressSink) -> Result<Report, Error> {
     let files = ExportDir(dir.to_owned());
     verify_export(&files, anchors, &mut |done| progress.show(done, done))
-        .map_err(|error| unreadable("the export", dir, error))
+        .map_err(|error| unreadable("export", dir, error))
 }
 
 /// Beside a daemon that goes on writing, or without one; nothing is changed either way.
@@ -189,8 +192,9 @@ async fn verify_directory(
 ) -> Result<Report, Error> {
     let database = context.directory.database();
     if !database.exists() {
-        let error = io::Error::from(io::ErrorKind::NotFound);
-        return Err(unreadable("the log", &database, error));
+        let what = format!("there is no log in `{}`", context.directory.path().display());
+        let hint = "`midwatch up` starts one; `--data DIR` names another directory";
+        return Err(Error::new(Code::NotFound, what).hint(hint));
     }
     loop {
         let store = match Sqlite::open_read_only(&database) {
@@ -211,12 +215,9 @@ impl Known {
             None => None,
             Some(path) => {
                 let note =
-                    last_note(path).map_err(|error| unreadable("the checkpoint", path, error))?;
-                let missing = || {
-                    let what = format!("there is no checkpoint in `{}`", path.display());
-                    Error::new(Code::NotFound, what)
-                };
-                Some(note.ok_or_else(missing)?)
+                    last_note(path).map_err(|error| unreadable("checkpoint file", path, error))?;
+                let missing = || io::Error::from(io::ErrorKind::NotFound);
+                Some(note.ok_or_else(|| unreadable("checkpoint in", path, missing()))?)
             }
         };
         Ok(Anchors { keys: keys(self.vkey.as_deref())?, checkpoint })
@@ -326,7 +327,7 @@ async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Resul
             runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await;
         done.inspect_err(|_| discard(&aside))?
     };
-    fs::rename(&aside, &database).map_err(|error| unreadable("the new log", &aside, error))?;
+    fs::rename(&aside, &database).map_err(|error| unreadable("new log", &aside, error))?;
     drop((progress, lock));
     let answer = RestoredAnswer {
         restored: Restored {
@@ -356,9 +357,13 @@ fn discard(database: &Path) {
 }
 
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
-    let code = match error.kind() {
-        io::ErrorKind::NotFound => Code::NotFound,
-        _ => Code::Failed,
-    };
-    Error::new(code, format!("{what} `{}` cannot be read: {error}", path.display()))
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Error::new(Code::NotFound, format!("there is no {what} `{path}`"))
+                .hint("check the path")
+        }
+        _ => Error::new(Code::Failed, format!("the {what} `{path}` cannot be read: {error}"))
+            .hint("check what it is, and who may read it"),
+    }
 }

@@ -24,6 +24,7 @@ pub(super) fn pages(dir: Option<&Path>, output: &Output) -> Result<ExitCode, Err
         Some(dir) => {
             fs::create_dir_all(dir).map_err(failed)?;
             clap_mangen::generate_to(definition(), dir).map_err(failed)?;
+            output.remark(&format!("wrote the manual pages to {}", dir.display()));
         }
         None => {
             let mut page = Vec::new();

@@ -97,7 +97,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
         Command::Man { dir } => return manual::pages(dir.as_deref(), &output),
         _ => {}
     }
-    let context = Context::new(cli.data, cli.config, environment::of_process(), output)?;
+    let data = cli.data.or_else(|| environment::path("MIDWATCH_DATA"));
+    let config = cli.config.or_else(|| environment::path("MIDWATCH_CONFIG"));
+    let context = Context::new(data, config, environment::of_process(), output)?;
     let is_daemon = matches!(cli.command, Command::Up);
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {

@@ -35,7 +35,7 @@ fn page(status: &Status) -> String {
         Some(("version", watch.version.clone())),
         Some(("agents", agents.to_string())),
         Some(("log", entries)),
-        Some(("check", log.check.clone())),
+        watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
         Some(("public key", log.key.clone())),
     ];
