@@ -21,8 +21,8 @@ use crate::{daemon, environment, logs};
 
 /// Keeps the watch while AI agents work alone.
 ///
-/// Midwatch wakes agents on time, lets them do only what the standing orders allow, calls a human
-/// when they need one, and writes everything into a log that cannot be changed quietly.
+/// So far that is a registry of agents, and a log of everything that happens, which cannot be changed
+/// quietly. Every command works with and without the daemon.
 #[derive(Debug, Parser)]
 #[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {

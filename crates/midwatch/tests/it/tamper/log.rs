@@ -237,7 +237,7 @@ fn a_file_that_sqlite_cannot_read_is_unreadable() {
 fn verifying_a_missing_log_or_checkpoint_says_what_is_missing() {
     let world = World::new();
     let said = world.refused(&["ledger", "verify"], "not_found", 3);
-    assert!(said.contains("midwatch.db"), "{said}");
+    assert!(said.contains(world.data().to_str().unwrap()), "{said}");
     assert!(!world.data().exists(), "it writes nothing");
     world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
     let missing = ["ledger", "verify", "--expect-checkpoint", "no-such-file"];
