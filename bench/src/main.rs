@@ -6,6 +6,7 @@
 )]
 
 mod machine;
+mod raw;
 mod start;
 mod store;
 mod verify;

@@ -2,9 +2,8 @@
 //!
 //! A change is one entry of the log, one guarded update of a row and, as every surface makes it, the
 //! answer under its key; it is acknowledged when it is on the disk. `--no-keys` leaves the last out.
-//! Each writer waits for its acknowledgement before its next change. The raw loop has the same
-//! settings, schema and rows, in transactions of the same size as ours had on average, and nothing
-//! around it: no kernel, no hashes to compute, nobody to wake.
+//! Each writer waits for its acknowledgement before its next change. What was
+//! written is then written again by a loop with nothing around it, see `raw`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,12 +13,13 @@ use std::time::{Duration, Instant};
 use api::{AgentAdd, AgentEdit, Call, Handle, ask};
 use futures::future::try_join_all;
 use kernel::Actor;
+use ledger::Entry;
 use runtime::{Settings, SystemClock, Watch};
-use rusqlite::Connection;
+use store::{PAGE_ENTRIES_MAX, Store};
 use store_sqlite::Sqlite;
 use tempfile::TempDir;
 
-use crate::{machine, spread};
+use crate::{machine, raw, spread};
 
 pub(crate) fn default_dirs() -> Vec<PathBuf> {
     vec![std::env::temp_dir(), PathBuf::from("/dev/shm")]
@@ -45,8 +45,8 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
     for round in 1..=rounds {
         let place = tempfile::tempdir_in(dir)?;
         let (p50, p99) = machine::flush_ms(place.path())?;
-        let our = through_the_handle(&place, load)?;
-        let raw = raw_sqlite(&place, load, our.batch)?;
+        let (our, rows) = through_the_handle(&place, load)?;
+        let raw = raw::replay(place.path(), &rows, our.batch)?;
         println!("round {round}: flush p50 {p50:.2} ms, p99 {p99:.2} ms");
         println!("  handle {our}\n  raw    {raw}\n  ratio  {:.2}", our.rate / raw.rate);
         ours.push(our.rate);
@@ -62,13 +62,13 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
 
 /// What one side did.
 #[derive(Clone, Copy, Debug)]
-struct Measured {
+pub(crate) struct Measured {
     /// Changes per second.
-    rate: f64,
+    pub(crate) rate: f64,
     /// Changes in one transaction, on average.
-    batch: f64,
+    pub(crate) batch: f64,
     /// Processor time of one change.
-    cpu_us: f64,
+    pub(crate) cpu_us: f64,
 }
 
 impl fmt::Display for Measured {
@@ -78,7 +78,8 @@ impl fmt::Display for Measured {
     }
 }
 
-fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<Measured> {
+/// What it did, and the entries that it wrote.
+fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<(Measured, Vec<Entry>)> {
     let Load { writers, span, has_keys, .. } = load;
     let data = place.path().join("ours");
     std::fs::create_dir(&data)?;
@@ -112,12 +113,23 @@ fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<Measured> {
             })
         });
         let changes = try_join_all(tasks).await?.into_iter().sum::<Result<u64, _>>()? as f64;
-        Ok(Measured {
+        let measured = Measured {
             rate: changes / started.elapsed().as_secs_f64(),
             batch: changes / (store.transactions() - transactions) as f64,
             cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / changes,
-        })
+        };
+        Ok((measured, changes_in(&*store).await?))
     })
+}
+
+async fn changes_in(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
+    let (mut rows, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.entries(after, PAGE_ENTRIES_MAX).await?;
+        let Some(last) = page.last_seq() else { return Ok(rows) };
+        after = last;
+        rows.extend(page.iter().filter(|it| it.kind == "agent.changed").map(|it| it.to_owned()));
+    }
 }
 
 pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
@@ -143,71 +155,4 @@ fn name(writer: usize) -> String {
 /// In the order of time, as the keys of the commands are.
 fn key(change: u64, writer: usize) -> String {
     format!("01a1e0bc-{change:012}-{writer:04}")
-}
-
-/// The same rows in transactions of the same size.
-fn raw_sqlite(place: &TempDir, load: Load, batch: f64) -> anyhow::Result<Measured> {
-    let Load { writers, span, has_keys, .. } = load;
-    let path = place.path().join("raw.db");
-    // The store's own schema and settings, without the store.
-    drop(Sqlite::open(&path)?);
-    let connection = Connection::open(&path)?;
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
-         PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
-    )?;
-    let facts = br#"{"at":1794771785426889,"backend":{"kind":"builtin"},"tier":1}"#;
-    let body = br#"{"backend":{"kind":"builtin"},"changed_at":1794771785426889,"name":"writer-0001","registered_at":1794771785426889,"tier":1}"#;
-    let answer = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
-    let mut begin = connection.prepare("BEGIN IMMEDIATE")?;
-    let mut commit = connection.prepare("COMMIT")?;
-    let mut insert_item = connection.prepare("INSERT INTO item VALUES ('agent', ?1, 1, ?2)")?;
-    let mut insert_entry =
-        connection.prepare("INSERT INTO entry VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?;
-    let mut update_item = connection.prepare(
-        "UPDATE item SET version = ?3, body = ?4 WHERE noun = ?1 AND id = ?2 AND version = ?5",
-    )?;
-    let mut insert_answer = connection.prepare("INSERT INTO answer VALUES (?1, ?2, ?3, ?4)")?;
-    let names: Vec<String> = (0..writers).map(name).collect();
-    for name in &names {
-        insert_item.execute((name, body))?;
-    }
-    let mut versions = vec![1_u64; writers];
-    let (mut changes, mut due) = (0_u64, 0.0);
-    let (started, cpu) = (Instant::now(), machine::cpu_seconds());
-    while started.elapsed() < span {
-        // A batch need not be a whole number: some transactions have one change more.
-        due += batch;
-        begin.execute(())?;
-        while (changes as f64) < due {
-            let writer = changes as usize % writers;
-            let (Some(name), Some(version)) = (names.get(writer), versions.get_mut(writer)) else {
-                anyhow::bail!("no writers");
-            };
-            changes += 1;
-            insert_entry.execute((
-                changes,
-                1_794_771_785_426_889_i64,
-                "agent.changed",
-                1,
-                "uid:0",
-                "maintainer",
-                if has_keys { "key:uid:0/01a1e0bc-000000000001-0001" } else { "" },
-                "agent",
-                name,
-                facts,
-                [changes as u8; 32],
-            ))?;
-            update_item.execute(("agent", name, *version + 1, body, *version))?;
-            *version += 1;
-            if has_keys {
-                let key = format!("uid:0/{}", key(*version, writer));
-                insert_answer.execute((key, [7_u8; 32], answer, 1_794_771_785_426_889_i64))?;
-            }
-        }
-        commit.execute(())?;
-    }
-    let changes = changes as f64;
-    let cpu_us = (machine::cpu_seconds() - cpu) * 1e6 / changes;
-    Ok(Measured { rate: changes / started.elapsed().as_secs_f64(), batch, cpu_us })
 }

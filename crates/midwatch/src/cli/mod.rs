@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use api::{Code, Error};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use tokio::runtime::Builder;
 
 use crate::context::Context;
 use crate::output::{Format, Output};
@@ -103,10 +104,10 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let is_daemon = matches!(cli.command, Command::Up);
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
-        true => tokio::runtime::Builder::new_multi_thread(),
-        false => tokio::runtime::Builder::new_current_thread(),
+        true => Builder::new_multi_thread(),
+        false => Builder::new_current_thread(),
     };
-    let runtime = runtime.enable_all().build();
+    let runtime = runtime.worker_threads(workers()).enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(Code::Failed, error))?;
     runtime.block_on(async {
         match cli.command {
@@ -119,6 +120,11 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
         }
     })
+}
+
+/// The store's writer has a core for itself where there are several.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
 }
 
 /// Help and version are answers; everything else is bad usage.
