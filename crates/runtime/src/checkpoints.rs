@@ -3,21 +3,24 @@
 //! The file beside the database and the copy elsewhere hold one note after the other. A note that was
 //! cut short by a crash is passed over when they are read.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use api::{CheckpointMade, Code, Error};
 use ledger::verify::SignedCheckpoint;
 use ledger::{Chain, Checkpoint, open, sign};
+use store::Store;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use crate::errors;
-use crate::watch::Watch;
+use crate::watch::{Settings, Watch};
 
 const FILE_NAME: &str = "checkpoints.log";
+/// The end of a file in which its last note is looked for; many notes fit into it.
+const TAIL_BYTES: u64 = 64 << 10;
 
 impl Watch {
     /// Signs the log as it is. When that size was signed already, it is not signed again.
@@ -66,9 +69,25 @@ fn append(path: &PathBuf, note: &str) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Before anything is appended: the newest checkpoint must belong to this log and to this key, and
-/// the copy elsewhere must not know a longer one.
-pub(crate) async fn check_at_start(watch: &Watch) -> Result<(), Error> {
+/// Before anything is written: no file of checkpoints may know a longer log than there is. A log
+/// that is known to be damaged is past this; it is only read.
+pub(crate) async fn check_not_rewound(store: &dyn Store, settings: &Settings) -> Result<(), Error> {
+    if store.stopped_writing().is_some() {
+        return Ok(());
+    }
+    let size = store.head().await.map_err(errors::store)?.size();
+    let beside = settings.data.join(FILE_NAME);
+    for path in [Some(&beside), settings.checkpoint_copy.as_ref()].into_iter().flatten() {
+        match last_note(path).map_err(|error| unreadable(path, error))? {
+            Some(note) if size < note.unverified().size => return Err(rewound(path, size, &note)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Before anything is appended: the newest checkpoint must belong to this log and to this key.
+pub(crate) async fn check_newest(watch: &Watch) -> Result<(), Error> {
     let store = watch.store();
     let keys = [watch.key().verifying_key().clone()];
     if let Some(last) = store.last_checkpoint().await.map_err(errors::store)? {
@@ -79,19 +98,16 @@ pub(crate) async fn check_at_start(watch: &Watch) -> Result<(), Error> {
             store.stop_writing(format!("the newest checkpoint does not fit the log: {why}"));
         }
     }
-    let Some(copy) = &watch.settings().checkpoint_copy else { return Ok(()) };
-    let size = store.head().await.map_err(errors::store)?.size();
-    match last_note(copy).map_err(|error| unreadable(copy, error))? {
-        Some(outside) if size < outside.unverified().size => Err(rewound(copy, size, &outside)),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
-/// The copy of the checkpoints cannot be looked at.
-pub(crate) fn unreadable(copy: &Path, error: io::Error) -> Error {
-    let what = format!("the copy of the checkpoints `{}` cannot be read: {error}", copy.display());
-    Error::new(Code::Failed, what)
-        .hint("`checkpoint_copy` under `[ledger]` names a file that this user can write")
+/// A file of checkpoints cannot be looked at.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> Error {
+    let what = format!("the file of checkpoints `{}` cannot be read: {error}", path.display());
+    Error::new(Code::Failed, what).hint(
+        "it must be a file that this user can read; \
+         `checkpoint_copy` under `[ledger]` names the one elsewhere",
+    )
 }
 
 fn rewound(copy: &Path, size: u64, outside: &SignedCheckpoint) -> Error {
@@ -108,12 +124,16 @@ fn rewound(copy: &Path, size: u64, outside: &SignedCheckpoint) -> Error {
 
 /// The last whole note of a checkpoint file; `None` when there is no file or no note in it.
 pub fn last_note(path: &Path) -> io::Result<Option<SignedCheckpoint>> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut file = match File::open(path) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    Ok(last_note_in(&text))
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    Ok(last_note_in(&String::from_utf8_lossy(&tail)))
 }
 
 /// A note begins with its origin and ends with its signature.
@@ -155,5 +175,21 @@ mod tests {
         let cut = &two[..20];
         assert_eq!(size(&format!("{one}{cut}\n{two}")), Some(2));
         assert_eq!(size(cut), None);
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_file_is_read() {
+        let key = SigningKey::from_seed("midwatch/x", [1; 32]).unwrap();
+        let note = |size| {
+            let origin = Checkpoint::origin_of("x");
+            sign(&Checkpoint { origin, size, root: Hash::ZERO }, &[&key])
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("checkpoints.log");
+        assert!(last_note(&path).unwrap().is_none());
+        let notes: String = (1..=2_000).map(note).collect();
+        assert!(TAIL_BYTES < notes.len() as u64);
+        std::fs::write(&path, notes).unwrap();
+        assert_eq!(last_note(&path).unwrap().unwrap().unverified().size, 2_000);
     }
 }

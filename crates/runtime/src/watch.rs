@@ -63,6 +63,7 @@ impl Watch {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Result<Watch, Error> {
+        checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let is_new = is_empty && store.stopped_writing().is_none();
         let (identity, key) = match is_new {
@@ -80,7 +81,7 @@ impl Watch {
             kept_since: OnceLock::new(),
             check: Mutex::new("not run".to_owned()),
         }));
-        checkpoints::check_at_start(&watch).await?;
+        checkpoints::check_newest(&watch).await?;
         Ok(watch)
     }
 

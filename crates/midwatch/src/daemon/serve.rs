@@ -24,6 +24,8 @@ use tracing::{debug, warn};
 use crate::context::VERSION;
 
 const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to greet.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long calls that are under way may take after the daemon was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// After an accept that failed, as it does when there are no descriptors left.
@@ -83,9 +85,10 @@ async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>)
     let mut input = BufReader::new(input);
     let ours = Hello { protocol: PROTOCOL, version: VERSION.to_owned() };
     frames::write(&mut output, &ours).await?;
-    match frames::read::<Hello>(&mut input).await? {
-        Some(theirs) if theirs.protocol == PROTOCOL => {}
-        _ => return Ok(()),
+    match timeout(HELLO_TIMEOUT, frames::read::<Hello>(&mut input)).await {
+        Ok(Ok(Some(theirs))) if theirs.protocol == PROTOCOL => {}
+        Ok(Err(error)) => return Err(error),
+        Ok(Ok(_)) | Err(_) => return Ok(()),
     }
     loop {
         let asked = select! {

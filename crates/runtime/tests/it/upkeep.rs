@@ -143,6 +143,15 @@ async fn a_lost_row_of_the_watch_itself_is_no_reason_not_to_start() {
     assert_eq!(world.kinds().await, ["genesis", "ledger.rebuilt"]);
 }
 
+#[tokio::test]
+async fn a_log_that_is_gone_is_not_begun_again_in_silence() {
+    let mut world = World::new().await;
+    world.ask(LedgerCheckpoint {}).await.unwrap();
+    let refused = world.lose_the_store().await.unwrap_err();
+    assert_eq!(refused.code, api::Code::LogRewound, "{refused:?}");
+    assert_eq!(world.store.head().await.unwrap().size(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_must_not_write_still_reads() {
     let world = World::new().await;

@@ -39,6 +39,12 @@ impl World {
         World { data, store, clock, watch }
     }
 
+    /// Another store in the same place.
+    pub(crate) async fn lose_the_store(&mut self) -> Result<(), Error> {
+        self.store = Arc::new(Memory::new());
+        self.reopen().await
+    }
+
     /// The same data, opened again.
     pub(crate) async fn reopen(&mut self) -> Result<(), Error> {
         self.watch = open(&self.data, &self.store, &self.clock).await?;
