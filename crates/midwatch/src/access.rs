@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::context::{Context, VERSION};
-use crate::directory::{Directory, Lock, OwnerKind};
+use crate::directory::{Directory, Lock};
 
 /// How long to wait for another owner to leave.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl Access {
             if let Some(socket) = connect(&directory.socket()?, VERSION).await? {
                 return Ok(Access::Daemon(socket));
             }
-            if let Some(lock) = directory.try_lock(OwnerKind::Command)? {
+            if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context).await?;
                 let handle = watch.handle(local_user());
                 return Ok(Access::Directory { handle, watch, lock });
@@ -111,9 +111,8 @@ pub fn local_user() -> Actor {
 
 pub fn held(directory: &Directory) -> Error {
     let path = directory.path().display();
-    let by = directory
-        .owner()
-        .map_or("another process".to_owned(), |owner| format!("process {}", owner.pid));
+    let by =
+        directory.owner().map_or("another process".to_owned(), |owner| format!("process {owner}"));
     Error::new(Code::AlreadyRunning, format!("the data directory `{path}` is held by {by}"))
         .hint("`midwatch status` tells more; stop it first, or use another directory with `--data`")
 }

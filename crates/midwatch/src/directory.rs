@@ -10,11 +10,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A socket's path may have this many bytes on every system that we know.
 const SOCKET_PATH_BYTES_MAX: usize = 103;
+/// A process id is shorter than this.
+const OWNER_BYTES_MAX: u64 = 32;
 
 #[derive(Clone, Debug)]
 pub struct Directory {
@@ -25,22 +26,6 @@ pub struct Directory {
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
-}
-
-/// Who owns a directory, in its own words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    pub pid: u32,
-    pub kind: OwnerKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OwnerKind {
-    /// Keeps the watch until it is told to stop.
-    Daemon,
-    /// Does its work and leaves.
-    Command,
 }
 
 impl Directory {
@@ -67,7 +52,7 @@ impl Directory {
     }
 
     /// Takes the directory, or `None` when another process has it.
-    pub fn try_lock(&self, kind: OwnerKind) -> Result<Option<Lock>, Error> {
+    pub fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let failed = |error| self.failed("locked", error);
         let mut file = self.open_lock().map_err(failed)?;
         match file.try_lock() {
@@ -75,17 +60,16 @@ impl Directory {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let owner = Owner { pid: std::process::id(), kind };
         // Who it is helps people; the lock holds without it, also on a full disk.
-        let _ = write_owner(&mut file, &owner);
+        let _ = write_owner(&mut file);
         Ok(Some(Lock { _file: file }))
     }
 
-    /// Who has the directory, as far as they said.
-    pub fn owner(&self) -> Option<Owner> {
+    /// The process that has the directory, as far as it said.
+    pub fn owner(&self) -> Option<u32> {
         let mut text = String::new();
-        File::open(self.lock_path()).ok()?.read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
+        File::open(self.lock_path()).ok()?.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
+        text.trim_end().parse().ok()
     }
 
     fn open_lock(&self) -> io::Result<File> {
@@ -127,10 +111,10 @@ impl Directory {
     }
 }
 
-fn write_owner(file: &mut File, owner: &Owner) -> io::Result<()> {
+fn write_owner(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    file.write_all(&serde_json::to_vec(owner)?)
+    writeln!(file, "{}", std::process::id())
 }
 
 /// A directory that nobody else can put anything into.

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, KeyReplaced};
-use kernel::{Actor, Body, Event, Noun};
+use kernel::{Actor, Body};
 use ledger::export::{LineReader, Month, unzip};
 use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
-use store::{Commit, Page, Store, Write};
+use store::{Page, Store};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
+use crate::key;
 use crate::rebuild::rebuild;
-use crate::watch::{Settings, identity};
-use crate::{key, stored};
+use crate::watch::{Settings, commit_row, identity};
 
 /// Pages read ahead of the store.
 const PAGES_AHEAD_MAX: usize = 4;
@@ -142,30 +142,6 @@ async fn adopt_key(
             Ok(RestoredKey::Replaced)
         }
     }
-}
-
-/// Commits an event of the watch that changes its row.
-pub(crate) async fn commit_row(
-    store: &dyn Store,
-    clock: &dyn Clock,
-    body: Body,
-) -> Result<(), Error> {
-    let id = body.label().noun_id.to_owned();
-    let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
-    let mut row = stored::row(Noun::Watch, loaded)?;
-    let expected = row.version;
-    row.apply(&body);
-    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
-    let write = Write {
-        noun: Noun::Watch.name(),
-        id,
-        expected,
-        version: row.version,
-        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
-    };
-    let drafts = vec![stored::draft(&event)?];
-    let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
-    store.commit(commit).await.map_err(errors::store).map(drop)
 }
 
 fn unreadable(exports: &ExportDir, error: io::Error) -> Error {

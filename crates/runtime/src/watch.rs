@@ -8,14 +8,13 @@ use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Event, Noun, State, Timestamp};
 use ledger::SigningKey;
-use store::{Commit, Outcome, Store};
+use store::{Commit, Outcome, Store, Write};
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
 use crate::handle::Local;
 use crate::keep::CHECKPOINT_ENTRIES;
 use crate::rebuild::rebuild;
-use crate::restore::commit_row;
 use crate::{checkpoints, key, stored};
 
 /// What the watch must be told.
@@ -211,4 +210,28 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
         Some(State::Watch(identity)) => Ok(Some(identity)),
         Some(State::Agent(_)) | None => Ok(None),
     }
+}
+
+/// Commits an event of the watch that changes its row.
+pub(crate) async fn commit_row(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    body: Body,
+) -> Result<(), Error> {
+    let id = body.label().noun_id.to_owned();
+    let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
+    let mut row = stored::row(Noun::Watch, loaded)?;
+    let expected = row.version;
+    row.apply(&body);
+    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
+    let write = Write {
+        noun: Noun::Watch.name(),
+        id,
+        expected,
+        version: row.version,
+        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+    };
+    let drafts = vec![stored::draft(&event)?];
+    let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
+    store.commit(commit).await.map_err(errors::store).map(drop)
 }

@@ -20,7 +20,6 @@ use tokio::time::sleep;
 
 use crate::access::{Access, ask, ask_with_progress, held};
 use crate::context::Context;
-use crate::directory::OwnerKind;
 use crate::output::table;
 
 /// How long one request of a follower waits for news.
@@ -307,7 +306,7 @@ struct RestoredAnswer {
 async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Result<(), Error> {
     let directory = &context.directory;
     directory.create()?;
-    let lock = directory.try_lock(OwnerKind::Command)?.ok_or_else(|| held(directory))?;
+    let lock = directory.try_lock()?.ok_or_else(|| held(directory))?;
     let (database, aside) = (directory.database(), directory.path().join("restoring.db"));
     if database.exists() {
         let what = format!("`{}` holds a log already", directory.path().display());

@@ -58,9 +58,9 @@ pub(super) const SECTIONS: &[Section] = &[
 pub(super) const KEYS: &[Key] = &[
     Key {
         path: "posture",
-        doc: "How much is left to agents: `strict-prod` refuses whatever no rule allows, `staging` \
-              asks a human instead, `debug` is for trying things out. `unattended` and \
-              `supervised` are other words for `strict-prod` and `staging`.",
+        doc: "How strictly agents are held. It is shown, and recorded at each start; nothing else \
+              reads it yet. `unattended` and `supervised` are other words for `strict-prod` and \
+              `staging`.",
         default: Raw::text("staging"),
         kind: Kind::Posture(|config| &mut config.posture),
     },

@@ -16,7 +16,7 @@ use tracing::{error, info};
 
 use crate::access::{held, open_watch};
 use crate::context::{Context, VERSION, shown};
-use crate::directory::{Lock, OwnerKind};
+use crate::directory::Lock;
 use crate::logs;
 
 /// How long to wait for a command that is at work in the directory.
@@ -74,7 +74,7 @@ async fn own(context: &Context) -> Result<Lock, Error> {
     let directory = &context.directory;
     let deadline = Instant::now() + OWNER_WAIT_MAX;
     loop {
-        if let Some(lock) = directory.try_lock(OwnerKind::Daemon)? {
+        if let Some(lock) = directory.try_lock()? {
             return Ok(lock);
         }
         // What the file says may be of an earlier owner; a daemon that is up answers.
