@@ -1,7 +1,7 @@
 //! `ledger verify --export` on files that were altered, away from where they were made.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -75,9 +75,13 @@ const LINES: &str = ".ndjson.gz";
 const MANIFEST: &str = ".manifest";
 
 fn unzipped(path: &Path) -> String {
+    unzip(path).unwrap()
+}
+
+fn unzip(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    text
+    GzDecoder::new(fs::File::open(path)?).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn zip(path: &Path, text: &str, level: Compression) {
@@ -167,7 +171,7 @@ fn a_changed_line_is_found_at_its_entry() {
 }
 
 #[test]
-fn a_file_cut_short_is_unreadable_and_no_changed_byte_passes() {
+fn a_file_cut_short_is_unreadable_and_no_changed_content_passes() {
     let original = Exported::of(&history());
     let length = fs::read(original.file(LINES)).unwrap().len();
     for kept in [0, 5, length / 2, length - 1] {
@@ -181,13 +185,19 @@ fn a_file_cut_short_is_unreadable_and_no_changed_byte_passes() {
     edit(&export.file(LINES), |bytes| bytes.truncate(length / 2));
     export.check("unreadable", None, LINES, "half a file");
 
-    // The first ten bytes are a header that the content does not depend on.
-    for at in (10..length).step_by(length / 40) {
+    // A few bits of a compressed file say nothing of its content, such as those that fill up the last
+    // byte of the stream. Where they are depends on the content.
+    let text = unzipped(&original.file(LINES));
+    for at in (0..length).step_by(length / 40).chain(length - 10..length) {
         let export = original.copy();
         edit(&export.file(LINES), |bytes| bytes[at] ^= 0x10);
         let found = export.report(&[]);
-        assert_ne!(found["verdict"], "ok", "byte {at}: {found}");
-        assert!(found["damage"]["file"].as_str().unwrap().ends_with(LINES), "{found}");
+        if unzip(&export.file(LINES)).is_ok_and(|read| read == text) {
+            assert_eq!(found["verdict"], "ok", "byte {at} changes no content: {found}");
+        } else {
+            assert_ne!(found["verdict"], "ok", "byte {at}: {found}");
+            assert!(found["damage"]["file"].as_str().unwrap().ends_with(LINES), "{found}");
+        }
     }
     let export = original.copy();
     edit(&export.file(LINES), |bytes| bytes.extend(b"more"));
