@@ -20,7 +20,8 @@ const ANSWER: &[u8] = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer
 
 pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<Measured> {
     let path = dir.join("raw.db");
-    drop(Sqlite::open(&path)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async { Sqlite::open(&path).map(drop) })?;
     let connection = Connection::open(&path)?;
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;

@@ -77,13 +77,13 @@ fn draft(number: u64) -> anyhow::Result<Draft> {
     let at = 1_794_771_785_426_889 + number as i64;
     let header = Header {
         ts_us: at,
-        kind: "watch.heartbeat".into(),
+        kind: "watch.heartbeat",
         version: 1,
-        actor: "midwatch".into(),
-        role: "system".into(),
-        cause: format!("key:uid:0/01a1e0bc-16cb-7734-9ad9-{number:012x}"),
-        noun: "watch".into(),
-        noun_id: "cbe7b9d3-5bfb-47c4-a537-f6345986cc30".into(),
+        actor: "midwatch",
+        role: "system",
+        cause: &format!("key:uid:0/01a1e0bc-16cb-7734-9ad9-{number:012x}"),
+        noun: "watch",
+        noun_id: "cbe7b9d3-5bfb-47c4-a537-f6345986cc30",
     };
     Ok(Draft::new(header, b"{}".to_vec(), None)?)
 }

@@ -73,8 +73,9 @@ impl Chain {
     /// Gives the draft the next place. Time never decreases: a draft from a clock that went back
     /// gets the time of the entry before it.
     pub fn seal(&mut self, draft: &Draft) -> Sealed {
-        let place = self.next(draft.header().ts_us.max(self.ts_us));
-        let hash = entry_hash(&place, draft.content());
+        let header = draft.header();
+        let place = self.next(header.ts_us.max(self.ts_us));
+        let hash = entry_hash(&place, &header, draft.body_hash());
         self.advance(place.ts_us, hash);
         Sealed { seq: place.seq, ts_us: place.ts_us, hash }
     }
@@ -92,7 +93,7 @@ impl Chain {
         if fields.ts_us < self.ts_us {
             return fault(FaultKind::TimeWentBack);
         }
-        let hash = entry_hash(&place, &fields.content());
+        let hash = entry_hash(&place, &fields.header(), fields.body_hash());
         if hash != fields.hash {
             return fault(FaultKind::Changed);
         }

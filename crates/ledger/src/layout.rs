@@ -6,7 +6,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Hash, PrivateRef};
+use crate::{Hash, Header, PrivateRef};
 
 const FACTS_TAG: &[u8] = b"midwatch-facts/v1";
 const PRIVATE_TAG: &[u8] = b"midwatch-private/v1";
@@ -20,25 +20,21 @@ pub(crate) struct Place {
     pub(crate) ts_us: i64,
 }
 
-pub(crate) fn entry_hash(place: &Place, content: &[u8]) -> Hash {
-    let (seq, ts_us) = (place.seq.to_be_bytes(), place.ts_us.to_be_bytes());
-    digest(&[ENTRY_TAG, &seq, place.prev.as_bytes(), &ts_us, content])
-}
-
-/// The rest of an entry's bytes: known before the entry has a place.
-///
-/// `texts` are actor, role, cause, noun and noun id.
-pub(crate) fn content(kind: &str, version: u16, texts: [&str; 5], body: Hash) -> Vec<u8> {
-    let texts_bytes: usize = texts.iter().map(|text| 4 + text.len()).sum();
-    let mut bytes = Vec::with_capacity(4 + kind.len() + 2 + texts_bytes + 32);
-
-    push_text(&mut bytes, kind);
-    bytes.extend_from_slice(&version.to_be_bytes());
+/// The header's own time does not count: the place has one.
+pub(crate) fn entry_hash(place: &Place, header: &Header<'_>, body: Hash) -> Hash {
+    let [kind, texts @ ..] = header.texts();
+    let mut hasher = Sha256::new();
+    hasher.update(ENTRY_TAG);
+    hasher.update(place.seq.to_be_bytes());
+    hasher.update(place.prev.as_bytes());
+    hasher.update(place.ts_us.to_be_bytes());
+    add_text(&mut hasher, kind);
+    hasher.update(header.version.to_be_bytes());
     for text in texts {
-        push_text(&mut bytes, text);
+        add_text(&mut hasher, text);
     }
-    bytes.extend_from_slice(body.as_bytes());
-    bytes
+    hasher.update(body.as_bytes());
+    Hash::finish(hasher)
 }
 
 pub(crate) fn body_hash(facts: &[u8], private: PrivateRef<'_>) -> Hash {
@@ -55,9 +51,9 @@ fn private_hash(private: PrivateRef<'_>) -> Hash {
     }
 }
 
-fn push_text(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend_from_slice(&length(text.as_bytes()));
-    bytes.extend_from_slice(text.as_bytes());
+fn add_text(hasher: &mut Sha256, text: &str) {
+    hasher.update(length(text.as_bytes()));
+    hasher.update(text);
 }
 
 /// No part is longer than a `u32` can say: the limits of an entry are far below.

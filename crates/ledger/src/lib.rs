@@ -13,13 +13,13 @@
 //!
 //! let header = Header {
 //!     ts_us: 1_750_000_000_000_000,
-//!     kind: "genesis".into(),
+//!     kind: "genesis",
 //!     version: 1,
-//!     actor: "midwatch".into(),
-//!     role: "system".into(),
-//!     cause: String::new(),
-//!     noun: "instance".into(),
-//!     noun_id: "5f0c".into(),
+//!     actor: "midwatch",
+//!     role: "system",
+//!     cause: "",
+//!     noun: "instance",
+//!     noun_id: "5f0c",
 //! };
 //! let facts = canonical(&serde_json::json!({ "instance": "5f0c", "format": 1 }))?;
 //! let draft = Draft::new(header, facts, None)?;

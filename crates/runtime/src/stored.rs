@@ -15,13 +15,13 @@ pub(crate) fn draft(event: &Event) -> Result<Draft, Error> {
     let label = event.body.label();
     let header = Header {
         ts_us: event.at.as_micros(),
-        kind: label.kind.to_owned(),
+        kind: label.kind,
         version: label.version,
-        actor: event.actor.name.clone(),
-        role: event.actor.role.name().to_owned(),
-        cause: event.cause.clone(),
-        noun: event.body.noun().name().to_owned(),
-        noun_id: label.noun_id.to_owned(),
+        actor: &event.actor.name,
+        role: event.actor.role.name(),
+        cause: &event.cause,
+        noun: event.body.noun().name(),
+        noun_id: label.noun_id,
     };
     let facts = canonical(&event.body).map_err(internal)?;
     Draft::new(header, facts, None).map_err(|too_large| Error::new(Code::InvalidInput, too_large))

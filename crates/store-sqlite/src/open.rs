@@ -14,6 +14,9 @@ use crate::error::meaning;
 use crate::migrate;
 use crate::readers;
 
+/// A connection is used by one thread at a time, as the compiler sees to, so it need not lock itself.
+const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+
 /// How long to wait for another process that reads or recovers the file.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Pages of the write-ahead log after which it is copied back into the file.
@@ -28,8 +31,8 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly,
         _ => Error::Failed(format!("cannot open `{}`: {error}", path.display())),
     })?;
-    let mut connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(meaning)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | ONE_THREAD;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(meaning)?;
     settings(&connection).map_err(meaning)?;
     migrate::migrate(&mut connection)?;
     Ok(connection)
@@ -56,7 +59,7 @@ impl Sharing {
 
 /// A connection that cannot write.
 pub(crate) fn reader(path: &Path, sharing: Sharing) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | ONE_THREAD;
     let connection = match sharing {
         Sharing::Written => Connection::open_with_flags(path, flags),
         Sharing::AtRest => {

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use store::{
     Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store, until_some,
 };
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
@@ -38,18 +39,23 @@ struct Writer {
 
 impl Sqlite {
     /// Opens or creates the database and brings its schema up to date. The caller holds the lock on
-    /// its directory. A log with a fault in its tail is opened, but writes nothing.
+    /// its directory, and is inside the runtime in which the store will be used. A log with a fault in
+    /// its tail is opened, but writes nothing.
     pub fn open(path: &Path) -> Result<Sqlite, Error> {
         let connection = open::writer(path)?;
         let (chain, fault) = open::resume(&connection)?;
         let shared = Arc::new(Shared::new(chain, fault));
+        let runtime = Handle::try_current().map_err(|error| Error::Failed(error.to_string()))?;
         let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
+        let (ended, to_tell) = mpsc::unbounded_channel();
         let thread = {
             let shared = Arc::clone(&shared);
             let writer = thread::Builder::new().name("store-writer".into());
-            let spawned = writer.spawn(move || writer::run(connection, shared, queue));
+            let spawned = writer.spawn(move || writer::run(connection, shared, queue, ended));
             spawned.map_err(|error| Error::Failed(error.to_string()))?
         };
+        // Ends when the writer does.
+        runtime.spawn(writer::tell(Arc::clone(&shared), to_tell));
         Ok(Sqlite {
             readers: Arc::new(Readers::new(path.to_owned(), Sharing::Written)),
             shared,

@@ -1,10 +1,12 @@
 //! The one thread that writes: group commit.
 //!
-//! It waits for a job, takes all that came meanwhile, writes them in one transaction, and answers
-//! after the commit. When several callers are at work it waits a moment for those it has just
-//! answered, a small part of what the disk takes; a lone caller never waits.
+//! It waits for a job, takes all that came meanwhile, and writes them in one transaction. After the
+//! commit it hands the group to [`tell`], a task among the callers, and goes on with the next one.
+//! When several callers are at work it waits a moment for those of the last group, a small part of
+//! what the disk takes; a lone caller never waits.
 //!
-//! Invariant: no answer before the commit; the published chain is what is on the disk.
+//! Invariant: no answer before the commit; the published chain is what is on the disk, and whoever
+//! saw an entry or an answer finds the rows that belong to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,11 +60,22 @@ pub(crate) struct Shared {
     pub(crate) stopped: watch::Sender<Option<Error>>,
 }
 
+/// A group of jobs that is on the disk, or has failed as a whole.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    group: Vec<Job>,
+    answers: Result<Vec<Answer>, Error>,
+    /// The end of the log.
+    chain: Chain,
+}
+
 struct Writer<'c> {
     statements: Statements<'c>,
     chain: Chain,
     shared: Arc<Shared>,
-    /// Callers at work when the last group was answered: those in it and those that waited.
+    /// No longer than the callers are many, since each waits for its answer.
+    ended: mpsc::UnboundedSender<Ended>,
+    /// Callers at work when the last group was written: those in it and those that waited.
     callers: usize,
     /// How long the disk took to keep the last group.
     flush: Duration,
@@ -93,18 +106,21 @@ impl Shared {
 }
 
 /// Runs until nobody can send a job any more, then leaves a tidy file.
-pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::Receiver<Job>) {
+pub(crate) fn run(
+    connection: Connection,
+    shared: Arc<Shared>,
+    mut jobs: mpsc::Receiver<Job>,
+    ended: mpsc::UnboundedSender<Ended>,
+) {
     match Statements::prepare(&connection) {
         Ok(statements) => {
             let chain = shared.chain.borrow().clone();
             let flush = Duration::ZERO;
-            let mut writer = Writer { statements, chain, shared, callers: 1, flush };
-            let mut group = Vec::new();
+            let mut writer = Writer { statements, chain, shared, ended, callers: 1, flush };
             while let Some(job) = jobs.blocking_recv() {
-                group.push(job);
-                writer.gather(&mut group, &mut jobs);
+                let group = writer.gather(job, &mut jobs);
                 let size = group.len();
-                writer.write(&mut group);
+                writer.write(group);
                 writer.callers = size + jobs.len();
             }
         }
@@ -114,9 +130,35 @@ pub(crate) fn run(connection: Connection, shared: Arc<Shared>, mut jobs: mpsc::R
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+/// Tells each caller what became of its job, one group after the other. Waking a caller is cheaper
+/// here than from the writer's thread, and the writer has the least time of all.
+pub(crate) async fn tell(shared: Arc<Shared>, mut ended: mpsc::UnboundedReceiver<Ended>) {
+    while let Some(Ended { group, answers, chain }) = ended.recv().await {
+        if let Ok(answers) = &answers {
+            shared.recent.keep(committed(&group, answers));
+            shared.chain.send_replace(chain);
+        }
+        // An answer that nobody waits for any more is not an error.
+        match answers {
+            Ok(answers) => {
+                for (job, answer) in group.into_iter().zip(answers) {
+                    let _ = job.reply.send((answer, job.task));
+                }
+            }
+            Err(error) => {
+                for job in group {
+                    let _ = job.reply.send((Err(error.clone()), job.task));
+                }
+            }
+        }
+    }
+}
+
 impl Writer<'_> {
     #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other callers")]
-    fn gather(&self, group: &mut Vec<Job>, jobs: &mut mpsc::Receiver<Job>) {
+    fn gather(&self, first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
+        let mut group = Vec::with_capacity(self.callers);
+        group.push(first);
         let patience = match FLUSH_SLOW <= self.flush {
             true => self.flush / PATIENCE_DIVISOR,
             false => Duration::ZERO,
@@ -129,28 +171,17 @@ impl Writer<'_> {
                 group.push(job);
             }
             if self.callers <= group.len() || patience <= started.elapsed() {
-                return;
+                return group;
             }
             thread::yield_now();
         }
     }
 
-    /// Writes a group and answers every one of it, after the commit.
-    fn write(&mut self, group: &mut Vec<Job>) {
-        let answers = self.try_write(group);
-        // An answer that nobody waits for any more is not an error.
-        match answers {
-            Ok(answers) => {
-                for (job, answer) in group.drain(..).zip(answers) {
-                    let _ = job.reply.send((answer, job.task));
-                }
-            }
-            Err(error) => {
-                for job in group.drain(..) {
-                    let _ = job.reply.send((Err(error.clone()), job.task));
-                }
-            }
-        }
+    fn write(&mut self, group: Vec<Job>) {
+        let answers = self.try_write(&group);
+        let chain = self.chain.clone();
+        // Fails only when no caller is left.
+        let _ = self.ended.send(Ended { group, answers, chain });
     }
 
     fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
@@ -160,9 +191,7 @@ impl Writer<'_> {
         let before = self.chain.clone();
         match self.transaction(group) {
             Ok(answers) => {
-                self.shared.recent.keep(committed(group, &answers));
                 self.shared.groups.fetch_add(1, Ordering::Relaxed);
-                self.shared.chain.send_replace(self.chain.clone());
                 Ok(answers)
             }
             Err(error) => {

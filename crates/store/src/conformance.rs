@@ -51,13 +51,13 @@ fn draft(at: i64, text: &str) -> Draft {
 fn draft_with(at: i64, text: &str, private: Option<Private>) -> Draft {
     let header = Header {
         ts_us: at,
-        kind: "test.happened".into(),
+        kind: "test.happened",
         version: 1,
-        actor: "uid:1".into(),
-        role: "operator".into(),
-        cause: "req".into(),
-        noun: "test".into(),
-        noun_id: text.into(),
+        actor: "uid:1",
+        role: "operator",
+        cause: "req",
+        noun: "test",
+        noun_id: text,
     };
     Draft::new(header, canonical(&text).unwrap(), private).unwrap()
 }

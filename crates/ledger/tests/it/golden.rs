@@ -65,13 +65,13 @@ impl Golden {
 fn draft(entry: &Entry) -> Draft {
     let header = Header {
         ts_us: entry.ts_us,
-        kind: entry.kind.clone(),
+        kind: &entry.kind,
         version: entry.version,
-        actor: entry.actor.clone(),
-        role: entry.role.clone(),
-        cause: entry.cause.clone(),
-        noun: entry.noun.clone(),
-        noun_id: entry.noun_id.clone(),
+        actor: &entry.actor,
+        role: &entry.role,
+        cause: &entry.cause,
+        noun: &entry.noun,
+        noun_id: &entry.noun_id,
     };
     let private = match &entry.private {
         EntryPrivate::Present(private) => Some(private.clone()),

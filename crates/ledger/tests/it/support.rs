@@ -34,13 +34,13 @@ pub(crate) fn genesis(instance: &str, key: &SigningKey) -> Draft {
 pub(crate) fn draft(at: u64, kind: &str, facts: Value) -> Draft {
     let header = Header {
         ts_us: START_US + at as i64 * STEP_US,
-        kind: kind.to_owned(),
+        kind,
         version: 1,
-        actor: "user:ana".to_owned(),
-        role: "maintainer".to_owned(),
-        cause: format!("request:{at}"),
-        noun: "schedule".to_owned(),
-        noun_id: format!("nightly-{at}"),
+        actor: "user:ana",
+        role: "maintainer",
+        cause: &format!("request:{at}"),
+        noun: "schedule",
+        noun_id: &format!("nightly-{at}"),
     };
     let private = at.is_multiple_of(3).then(|| Private {
         salt: [at as u8; 16],

@@ -271,18 +271,20 @@ fn rewrite(world: &World, changed: u64) -> Chain {
     let mut hashes = Vec::new();
     while let Some(row) = rows.next().unwrap() {
         let seq: u64 = row.get(0).unwrap();
+        let text = |column| row.get_ref(column).unwrap().as_str().unwrap();
+        let actor = if seq == changed { "uid:4711" } else { text(4) };
         let header = Header {
             ts_us: row.get(1).unwrap(),
-            kind: row.get(2).unwrap(),
+            kind: text(2),
             version: row.get(3).unwrap(),
-            actor: if seq == changed { "uid:4711".into() } else { row.get(4).unwrap() },
-            role: row.get(5).unwrap(),
-            cause: row.get(6).unwrap(),
-            noun: row.get(7).unwrap(),
-            noun_id: row.get(8).unwrap(),
+            actor,
+            role: text(5),
+            cause: text(6),
+            noun: text(7),
+            noun_id: text(8),
         };
         let draft = Draft::new(header, row.get(9).unwrap(), None).unwrap();
-        hashes.push((seq, draft.header().actor.clone(), chain.seal(&draft).hash));
+        hashes.push((seq, actor.to_owned(), chain.seal(&draft).hash));
     }
     for (seq, actor, hash) in hashes {
         let sql = "UPDATE entry SET actor = ?2, hash = ?3 WHERE seq = ?1";
