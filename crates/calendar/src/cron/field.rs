@@ -1,0 +1,241 @@
+//! The seven fields of an expression: their ranges, their names, and the sets that they hold.
+
+use std::fmt;
+
+pub const YEAR_MIN: u16 = 1970;
+pub const YEAR_MAX: u16 = 2199;
+
+const MONTHS: &[&str] =
+    &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+/// Sunday at both ends, for it is 0 and 7.
+const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldName {
+    Second,
+    Minute,
+    Hour,
+    DayOfMonth,
+    Month,
+    DayOfWeek,
+    Year,
+}
+
+impl FieldName {
+    pub(crate) const fn min(self) -> u16 {
+        match self {
+            FieldName::Second | FieldName::Minute | FieldName::Hour | FieldName::DayOfWeek => 0,
+            FieldName::DayOfMonth | FieldName::Month => 1,
+            FieldName::Year => YEAR_MIN,
+        }
+    }
+
+    /// The largest value of `*`; only day-of-week takes one more, the other Sunday.
+    pub(crate) const fn max(self) -> u16 {
+        match self {
+            FieldName::Second | FieldName::Minute => 59,
+            FieldName::Hour => 23,
+            FieldName::DayOfMonth => 31,
+            FieldName::Month => 12,
+            FieldName::DayOfWeek => 6,
+            FieldName::Year => YEAR_MAX,
+        }
+    }
+
+    pub(crate) const fn limit(self) -> u16 {
+        match self {
+            FieldName::DayOfWeek => 7,
+            _ => self.max(),
+        }
+    }
+
+    /// How many values there are, and so the largest step that means anything.
+    pub(crate) const fn len(self) -> u16 {
+        self.max() - self.min() + 1
+    }
+
+    pub(crate) const fn is_day(self) -> bool {
+        matches!(self, FieldName::DayOfMonth | FieldName::DayOfWeek)
+    }
+
+    /// The value of a name in this field, in upper case.
+    pub(crate) fn value_of(self, name: &str) -> Option<u16> {
+        let position = self.names().iter().position(|known| *known == name)?;
+        Some(position as u16 + self.min())
+    }
+
+    /// How a value is written: by its name if the field has names.
+    pub(crate) fn text_of(self, value: u16) -> String {
+        let name = self.names().get(usize::from(value.saturating_sub(self.min())));
+        name.map_or_else(|| value.to_string(), |name| (*name).to_owned())
+    }
+
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            FieldName::Month => MONTHS,
+            FieldName::DayOfWeek => WEEKDAYS,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for FieldName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            FieldName::Second => "seconds",
+            FieldName::Minute => "minute",
+            FieldName::Hour => "hour",
+            FieldName::DayOfMonth => "day-of-month",
+            FieldName::Month => "month",
+            FieldName::DayOfWeek => "day-of-week",
+            FieldName::Year => "year",
+        })
+    }
+}
+
+/// The values of a field. Whether it *starts with* a star is part of its meaning: the rules for
+/// days and for daylight saving ask for that and not for the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) bits: u64,
+    pub(crate) star: bool,
+}
+
+impl Field {
+    pub(crate) fn only(value: u16) -> Field {
+        Field { bits: 1 << value, star: false }
+    }
+
+    pub(crate) fn has(self, value: u32) -> bool {
+        self.bits & (1 << value) != 0
+    }
+
+    pub(crate) fn is_full(self, name: FieldName) -> bool {
+        self.bits == steps(name, 1)
+    }
+
+    /// The smallest value from this one on.
+    pub(crate) fn at_or_after(self, value: u32) -> Option<u32> {
+        let rest = self.bits & u64::MAX.checked_shl(value).unwrap_or(0);
+        (rest != 0).then(|| rest.trailing_zeros())
+    }
+
+    /// The largest value up to this one.
+    pub(crate) fn at_or_before(self, value: u32) -> Option<u32> {
+        let rest = self.bits & (u64::MAX >> (63 - value.min(63)));
+        (rest != 0).then(|| 63 - rest.leading_zeros())
+    }
+
+    pub(crate) fn count(self) -> u64 {
+        u64::from(self.bits.count_ones())
+    }
+
+    pub(crate) fn count_before(self, value: u32) -> u64 {
+        u64::from((self.bits & !u64::MAX.checked_shl(value).unwrap_or(0)).count_ones())
+    }
+
+    pub(crate) fn values(self) -> Vec<u16> {
+        (0..64).filter(|value| self.has(u32::from(*value))).collect()
+    }
+
+    /// The step `n` if the values are those of `*/n` and no others.
+    pub(crate) fn step(self, name: FieldName) -> Option<u16> {
+        (1..=name.len()).find(|step| steps(name, *step) == self.bits)
+    }
+
+    /// One text for one meaning, whatever was typed.
+    pub(crate) fn text(self, name: FieldName) -> String {
+        if !self.star {
+            return list_text(name, self.bits);
+        }
+        let step = (1..=name.len()).find(|step| steps(name, *step) & !self.bits == 0);
+        let step = step.unwrap_or(name.len());
+        let star = if step == 1 { "*".to_owned() } else { format!("*/{step}") };
+        match self.bits & !steps(name, step) {
+            0 => star,
+            rest => format!("{star},{}", list_text(name, rest)),
+        }
+    }
+}
+
+/// The bits of `*/step`.
+fn steps(name: FieldName, step: u16) -> u64 {
+    let values = (name.min()..=name.max()).step_by(usize::from(step.max(1)));
+    values.fold(0, |bits, value| bits | 1 << value)
+}
+
+fn list_text(name: FieldName, bits: u64) -> String {
+    let mut values = Field { bits, star: false }.values();
+    if name == FieldName::DayOfWeek {
+        week_order(&mut values);
+    }
+    values_text(name, &values)
+}
+
+/// Monday first and Sunday last, as 7: then Friday to Sunday is one run.
+pub(crate) fn week_order(values: &mut [u16]) {
+    values.iter_mut().filter(|day| **day == 0).for_each(|day| *day = 7);
+    values.sort_unstable();
+}
+
+pub(crate) fn values_text(name: FieldName, values: &[u16]) -> String {
+    let text = |value| name.text_of(value);
+    if let Some((first, last, step)) = progression(values) {
+        return format!("{}-{}/{step}", text(first), text(last));
+    }
+    let runs = runs(values).into_iter().map(|(first, last)| match first == last {
+        true => text(first),
+        false => format!("{}-{}", text(first), text(last)),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+/// First, last and step of at least four values that are equally far apart, but not adjacent.
+fn progression(values: &[u16]) -> Option<(u16, u16, u16)> {
+    let (first, second) = (*values.first()?, *values.get(1)?);
+    let step = second - first;
+    let even = values.iter().zip((first..).step_by(usize::from(step.max(1)))).all(|(a, b)| *a == b);
+    (even && 1 < step && 4 <= values.len()).then_some((first, *values.last()?, step))
+}
+
+/// Sorted values as first and last of each run; two neighbours alone stay two.
+pub(crate) fn runs(values: &[u16]) -> Vec<(u16, u16)> {
+    let chunks = values.chunk_by(|a, b| a + 1 == *b);
+    let pairs = chunks.flat_map(|run| match run {
+        [a, b] => vec![(*a, *a), (*b, *b)],
+        [first, .., last] => vec![(*first, *last)],
+        [only] => vec![(*only, *only)],
+        [] => vec![],
+    });
+    pairs.collect()
+}
+
+const YEAR_WORDS: usize = 4;
+
+/// The years of an expression, as bits from 1970 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Years([u64; YEAR_WORDS]);
+
+impl Years {
+    pub(crate) fn all() -> Years {
+        let mut years = Years::default();
+        (YEAR_MIN..=YEAR_MAX).for_each(|year| years.insert(year));
+        years
+    }
+
+    pub(crate) fn insert(&mut self, year: u16) {
+        let bit = usize::from(year.saturating_sub(YEAR_MIN));
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    pub(crate) fn has(&self, year: i64) -> bool {
+        let bit = usize::try_from(year - i64::from(YEAR_MIN)).unwrap_or(usize::MAX);
+        self.0.get(bit / 64).is_some_and(|word| word & (1 << (bit % 64)) != 0)
+    }
+
+    pub(crate) fn values(&self) -> Vec<u16> {
+        (YEAR_MIN..=YEAR_MAX).filter(|year| self.has(i64::from(*year))).collect()
+    }
+}

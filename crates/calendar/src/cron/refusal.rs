@@ -1,0 +1,88 @@
+//! Why an expression is refused and what to write instead, and what to know about an accepted one.
+
+use std::fmt;
+
+use super::EXPRESSION_BYTES_MAX;
+use super::field::FieldName;
+
+/// An expression that is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The field at fault, unless it is the expression as a whole.
+    pub field: Option<FieldName>,
+    pub problem: Problem,
+    /// What to write in place of the text at fault.
+    pub fix: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("the expression has {0} bytes, more than the {EXPRESSION_BYTES_MAX} allowed")]
+    TooLong(usize),
+    #[error(
+        "an expression has 5 fields (minute hour day-of-month month day-of-week), 6 with seconds \
+         first or 7 with the year last, not {0}"
+    )]
+    FieldCount(usize),
+    #[error("`@reboot` is not a time of the calendar: use a trigger on an event")]
+    Reboot,
+    #[error("`@every` is not cron: use an interval trigger")]
+    Every,
+    #[error(
+        "there is no alias `{0}`: there are @yearly, @annually, @monthly, @weekly, @daily, \
+         @midnight and @hourly"
+    )]
+    UnknownAlias(String),
+    #[error("an item of the list is empty")]
+    EmptyItem,
+    #[error("`{0}` runs backwards")]
+    Inverted(String),
+    #[error("`{0}` has a step without `*` or a range")]
+    StepWithoutRange(String),
+    #[error("`{0}` has a step of zero")]
+    StepZero(String),
+    #[error("`{item}` has a step above {max}, so it would match one value only")]
+    StepTooLarge { item: String, max: u16 },
+    #[error("`{value}` is out of range: {min} to {max}")]
+    OutOfRange { value: String, min: u16, max: u16 },
+    #[error("`?` stands alone, in day-of-month or day-of-week")]
+    QuestionMark,
+    #[error("`{text}` belongs in the {field} field")]
+    Elsewhere { text: String, field: FieldName },
+    #[error("`L` needs a day in front of it here, as in `FRIL`")]
+    LastOfWhat,
+    #[error("`{0}` is not understood")]
+    NotUnderstood(String),
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = self.field {
+            write!(out, "in the {field} field, ")?;
+        }
+        write!(out, "{}", self.problem)?;
+        match &self.fix {
+            Some(fix) => write!(out, ": write `{fix}`"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An accepted expression that may mean something else than it seems to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    #[error(
+        "`{item}` in the {field} field names fixed times, which run once when the clock goes back; \
+         `{star}` would follow elapsed time"
+    )]
+    LooksLikeStar { field: FieldName, item: String, star: String },
+    #[error(
+        "`{item}` in the {field} field counts as a star, so a day must match both day fields; \
+         other programs run it when either matches"
+    )]
+    SteppedStarAndDay { field: FieldName, item: String },
+    #[error("`{item}` in the {field} field starts again at every {whole}, so its steps are uneven")]
+    UnevenStep { field: FieldName, item: String, whole: &'static str },
+}

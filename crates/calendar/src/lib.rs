@@ -1,0 +1,80 @@
+//! When a trigger fires: from triggers to occurrences.
+//!
+//! Everything here is a function of its arguments: no clock, no file, no randomness, and zone data
+//! that is compiled in. A [`Trigger`] is what is stored; a [`Calendar`] is a trigger in a [`Zone`]
+//! and answers which instants it asks for. An instant is an `i64`, microseconds since 1970 in UTC;
+//! names end in `_us` where one is meant. The calendar knows the years 1970 to 2199.
+//!
+//! The rules for daylight saving are those of the calendar's nouns: see [`Dst`] for what happens
+//! to a wall time that the clock skips or shows twice.
+//!
+//! ```
+//! use calendar::{Calendar, Cron, Dst, Trigger, Zone, format_instant, parse_instant};
+//!
+//! let expression: Cron = "30 9 * * 1-5".parse()?;
+//! assert_eq!(expression.describe(), "at 09:30 on Monday to Friday");
+//!
+//! let zone: Zone = "Europe/Berlin".parse()?;
+//! let calendar = Calendar::new(Trigger::Cron { expression, dst: Dst::default() }, zone)?;
+//! let friday = parse_instant("2026-03-27T12:00:00Z", None)?;
+//! let next = calendar.next_after(friday).map(format_instant);
+//! assert_eq!(next.as_deref(), Some("2026-03-30T07:30:00Z"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calendar;
+mod civil;
+pub mod cron;
+mod daily;
+mod pattern;
+mod slots;
+mod span;
+mod spread;
+mod trigger;
+mod wall;
+mod zone;
+
+pub use calendar::Calendar;
+pub use cron::Cron;
+pub use daily::{InvalidTimes, TIMES_MAX, TimeOfDay, Times, Weekdays};
+pub use span::{InvalidSpan, SPAN_MAX, Span};
+pub use spread::{CATCH_UP_MAX, CATCH_UP_MIN, catch_up_window, jitter_us};
+pub use trigger::{Dst, EVERY_MIN, Fold, Gap, InvalidTrigger, Trigger};
+pub use wall::{InvalidInstant, WallTime, format_instant, parse_instant};
+pub use zone::{UnknownZone, ZONE_BYTES_MAX, Zone, tzdata_version};
+
+use civil::{DAY_S, SECOND_US};
+
+/// The first instant of the calendar.
+pub const START_US: i64 = 0;
+/// The last instant of the calendar.
+pub const END_US: i64 = END_S * SECOND_US - 1;
+
+/// 2200-01-01.
+const END_S: i64 = 84_006 * DAY_S;
+
+/// The beginning of a text that somebody typed, for repeating it in a message.
+fn shorten(text: &str, bytes_max: usize) -> String {
+    match text.len() <= bytes_max {
+        true => text.to_owned(),
+        false => text.chars().take(bytes_max / 2).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calendar_ends_with_2199() {
+        assert_eq!(format_instant(START_US), "1970-01-01T00:00:00Z");
+        assert_eq!(format_instant(END_US), "2199-12-31T23:59:59.999999Z");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_short_ones_are_not() {
+        assert_eq!(shorten("abcd", 4), "abcd");
+        assert_eq!(shorten("abcde", 4), "ab…");
+        assert_eq!(shorten("äöü", 4), "äö…");
+    }
+}

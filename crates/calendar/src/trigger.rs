@@ -1,0 +1,113 @@
+//! What is stored of a timed trigger. Its serde names are a format: events hold triggers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::daily::Daily;
+use crate::{Cron, END_US, START_US, Span, Times, Weekdays, Zone, format_instant};
+
+/// The shortest interval between slots.
+pub const EVERY_MIN: Span = Span::from_seconds(1);
+
+/// When a schedule is due. Each kind is evaluated by [`crate::Calendar`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Trigger {
+    /// One instant.
+    Once { at_us: i64 },
+    /// `anchor_us`, and every so often after it. UTC: daylight saving changes nothing.
+    Interval { every: Span, anchor_us: i64 },
+    /// Times of the day on weekdays, in the zone of the schedule.
+    Daily {
+        times: Times,
+        #[serde(default)]
+        weekdays: Weekdays,
+        #[serde(default, skip_serializing_if = "Dst::is_default")]
+        dst: Dst,
+    },
+    /// A cron expression, in the zone of the schedule.
+    Cron {
+        expression: Cron,
+        #[serde(default, skip_serializing_if = "Dst::is_default")]
+        dst: Dst,
+    },
+}
+
+/// What to do when the clock jumps. Nothing said means: fixed times run once, after a gap or in
+/// the first pass of a fold; expressions with a star in the time follow the clock, so they get
+/// nothing for a gap and run in both passes of a fold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dst {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Gap>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fold: Option<Fold>,
+}
+
+/// For wall times that the clock skips, in a gap of at most three hours. A longer one is a
+/// correction of the zone: nothing is made up for it, whatever is chosen here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// Once, at the first instant after the gap.
+    RunAfter,
+    Skip,
+    /// Each skipped wall time, later by the length of the gap.
+    Shift,
+}
+
+/// For wall times that the clock shows twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fold {
+    First,
+    Second,
+    Both,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTrigger {
+    #[error("an interval of {0} is too short: the shortest is {EVERY_MIN}")]
+    TooOften(Span),
+    #[error("the instant {0} µs is out of range: instants are from 1970 to 2199")]
+    OutOfRange(i64),
+}
+
+impl Trigger {
+    /// In words; instants as clocks in `zone` show them.
+    pub fn describe(&self, zone: &Zone) -> String {
+        match self {
+            Trigger::Once { at_us } => format!("once at {}", zone.wall_time(*at_us)),
+            Trigger::Interval { every, anchor_us: START_US } => {
+                format!("every {}", every.describe())
+            }
+            Trigger::Interval { every, anchor_us } => {
+                format!("every {} from {}", every.describe(), format_instant(*anchor_us))
+            }
+            Trigger::Daily { times, weekdays, .. } => {
+                Daily { times, weekdays: *weekdays }.describe()
+            }
+            Trigger::Cron { expression, .. } => expression.describe(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidTrigger> {
+        let instant = match self {
+            Trigger::Interval { every, .. } if *every < EVERY_MIN => {
+                return Err(InvalidTrigger::TooOften(*every));
+            }
+            Trigger::Interval { anchor_us: at_us, .. } | Trigger::Once { at_us } => *at_us,
+            Trigger::Daily { .. } | Trigger::Cron { .. } => START_US,
+        };
+        match (START_US..=END_US).contains(&instant) {
+            true => Ok(()),
+            false => Err(InvalidTrigger::OutOfRange(instant)),
+        }
+    }
+}
+
+impl Dst {
+    fn is_default(&self) -> bool {
+        *self == Dst::default()
+    }
+}

@@ -1,0 +1,199 @@
+//! What a clock on the wall shows, and the texts of instants.
+//!
+//! Instants are RFC 3339, from 1970 to 2199, to the microsecond. A text without an offset is a
+//! wall time: it needs a zone, and is refused with the candidates when that zone's clock skips it
+//! or shows it twice, because only the writer knows which one was meant.
+
+use std::fmt;
+
+use crate::civil::{DAY_S, Date, SECOND_US};
+use crate::zone::Meaning;
+use crate::{END_US, START_US, Zone, shorten};
+
+const TEXT_BYTES_MAX: usize = 64;
+
+/// Date and time of day in a zone, with the offset in force. The order is that of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WallTime {
+    local_us: i64,
+    offset_s: i64,
+}
+
+impl WallTime {
+    pub(crate) fn new(at_us: i64, offset_s: i64) -> WallTime {
+        WallTime { local_us: at_us.saturating_add(offset_s * SECOND_US), offset_s }
+    }
+
+    /// Microseconds since 1970-01-01 00:00 *on this clock*: for comparing wall times, not instants.
+    pub fn local_us(self) -> i64 {
+        self.local_us
+    }
+}
+
+impl fmt::Display for WallTime {
+    /// RFC 3339 with the offset, which has seconds in a few zones of the past.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_local(out, self.local_us)?;
+        let sign = if self.offset_s < 0 { '-' } else { '+' };
+        let offset = self.offset_s.abs();
+        write!(out, "{sign}{:02}:{:02}", offset / 3600, offset / 60 % 60)?;
+        match offset % 60 {
+            0 => Ok(()),
+            seconds => write!(out, ":{seconds:02}"),
+        }
+    }
+}
+
+fn write_local(out: &mut impl fmt::Write, local_us: i64) -> fmt::Result {
+    let seconds = local_us.div_euclid(SECOND_US);
+    let Date { year, month, day } = Date::of_day(seconds.div_euclid(DAY_S));
+    let of_day = seconds.rem_euclid(DAY_S);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+    match local_us.rem_euclid(SECOND_US) {
+        0 => Ok(()),
+        fraction => write!(out, "{}", format!(".{fraction:06}").trim_end_matches('0')),
+    }
+}
+
+/// An instant in microseconds since 1970, as RFC 3339 in UTC.
+pub fn format_instant(at_us: i64) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_local(&mut text, at_us);
+    text + "Z"
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidInstant {
+    #[error("`{0}` is not an instant: write it as `2026-07-01T09:00:00Z` or with an offset")]
+    Malformed(String),
+    #[error("`{0}` is out of range: instants are from 1970 to 2199")]
+    OutOfRange(String),
+    #[error("`{0}` has no offset: add `Z` or an offset such as `+02:00`, or name a zone")]
+    NoZone(String),
+    #[error("in {zone} the clock skips `{text}`: use {}", listed(candidates_us, zone))]
+    Skipped { text: String, zone: Zone, candidates_us: [i64; 2] },
+    #[error("in {zone} the clock shows `{text}` twice: use {}", listed(candidates_us, zone))]
+    Repeated { text: String, zone: Zone, candidates_us: [i64; 2] },
+}
+
+fn listed(candidates_us: &[i64; 2], zone: &Zone) -> String {
+    let [first, second] = candidates_us
+        .map(|at_us| format!("`{}` ({})", format_instant(at_us), zone.wall_time(at_us)));
+    format!("{first} or {second}")
+}
+
+impl InvalidInstant {
+    /// The instants that may have been meant, in microseconds since 1970.
+    pub fn candidates_us(&self) -> &[i64] {
+        match self {
+            InvalidInstant::Skipped { candidates_us, .. }
+            | InvalidInstant::Repeated { candidates_us, .. } => candidates_us,
+            InvalidInstant::Malformed(_)
+            | InvalidInstant::OutOfRange(_)
+            | InvalidInstant::NoZone(_) => &[],
+        }
+    }
+}
+
+/// The instant of a text, in microseconds since 1970; `zone` gives meaning to a wall time.
+pub fn parse_instant(text: &str, zone: Option<&Zone>) -> Result<i64, InvalidInstant> {
+    let said = || shorten(text, TEXT_BYTES_MAX);
+    let parsed = if text.len() <= TEXT_BYTES_MAX { Parsed::of(text) } else { None };
+    let Parsed { local_us, offset_s } = parsed.ok_or_else(|| InvalidInstant::Malformed(said()))?;
+    let at_us = match (offset_s, zone) {
+        (Some(offset_s), _) => local_us - offset_s * SECOND_US,
+        (None, Some(zone)) => from_wall(local_us, zone, &said())?,
+        (None, None) => return Err(InvalidInstant::NoZone(said())),
+    };
+    match (START_US..=END_US).contains(&at_us) {
+        true => Ok(at_us),
+        false => Err(InvalidInstant::OutOfRange(said())),
+    }
+}
+
+fn from_wall(local_us: i64, zone: &Zone, text: &str) -> Result<i64, InvalidInstant> {
+    let (text, zone, fraction) = (text.to_owned(), zone.clone(), local_us.rem_euclid(SECOND_US));
+    let micros = |seconds: i64| seconds * SECOND_US;
+    match zone.meaning(local_us.div_euclid(SECOND_US)) {
+        Meaning::One(second) => Ok(micros(second) + fraction),
+        Meaning::Gap { after_s, shifted_s } => {
+            let candidates_us = [micros(after_s), micros(shifted_s) + fraction];
+            Err(InvalidInstant::Skipped { text, zone, candidates_us })
+        }
+        Meaning::Fold { first_s, second_s } => {
+            let candidates_us = [first_s, second_s].map(|second| micros(second) + fraction);
+            Err(InvalidInstant::Repeated { text, zone, candidates_us })
+        }
+    }
+}
+
+struct Parsed {
+    local_us: i64,
+    offset_s: Option<i64>,
+}
+
+impl Parsed {
+    fn of(text: &str) -> Option<Parsed> {
+        let text = text.trim();
+        let (date, rest) = text.split_once(['T', 't', ' '])?;
+        let offset_at = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
+        let (time, offset) = rest.split_at_checked(offset_at)?;
+        let local_us = day_of(date)? * DAY_S * SECOND_US + time_of(time)?;
+        Some(Parsed { local_us, offset_s: offset_of(offset)? })
+    }
+}
+
+fn day_of(text: &str) -> Option<i64> {
+    let mut parts = text.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let date = Date {
+        year: digits(year, 4)?,
+        month: digits(month, 2)? as u32,
+        day: digits(day, 2)? as u32,
+    };
+    (parts.next().is_none() && date.is_real()).then(|| date.day_number())
+}
+
+/// `HH:MM`, `HH:MM:SS` or with a fraction, as microseconds of the day.
+fn time_of(text: &str) -> Option<i64> {
+    let (time, fraction) = match text.split_once('.') {
+        Some((time, fraction)) => (time, fraction_of(fraction)?),
+        None => (text, 0),
+    };
+    // A fraction belongs to seconds.
+    let seconds = seconds_of_day(time).filter(|_| time.len() == text.len() || time.len() == 8)?;
+    Some(i64::from(seconds) * SECOND_US + fraction)
+}
+
+/// `HH:MM` or `HH:MM:SS`.
+pub(crate) fn seconds_of_day(text: &str) -> Option<u32> {
+    let mut parts = text.split(':');
+    let (hour, minute) = (digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+    let second = parts.next().map_or(Some(0), |second| digits(second, 2))?;
+    let real = hour < 24 && minute < 60 && second < 60 && parts.next().is_none();
+    real.then_some((hour * 3600 + minute * 60 + second) as u32)
+}
+
+fn fraction_of(text: &str) -> Option<i64> {
+    let scale = 6_usize.checked_sub(text.len())?;
+    Some(digits(text, text.len())? * 10_i64.pow(scale as u32))
+}
+
+/// `None` inside is no offset at all; `None` outside is not an offset.
+fn offset_of(text: &str) -> Option<Option<i64>> {
+    let (sign, rest) = match text.split_at_checked(1) {
+        None => return Some(None),
+        Some(("Z" | "z", "")) => return Some(Some(0)),
+        Some(("+", rest)) => (1, rest),
+        Some(("-", rest)) => (-1, rest),
+        Some(_) => return None,
+    };
+    Some(Some(sign * i64::from(seconds_of_day(rest)?)))
+}
+
+fn digits(text: &str, count: usize) -> Option<i64> {
+    let plain = !text.is_empty() && text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}

@@ -1,0 +1,35 @@
+//! What the tests share: short ways to make a calendar and to read its slots.
+
+use calendar::{Calendar, Dst, Trigger, Zone, format_instant, parse_instant};
+
+pub(crate) fn zone(name: &str) -> Zone {
+    name.parse().unwrap()
+}
+
+pub(crate) fn at(text: &str) -> i64 {
+    parse_instant(text, None).unwrap()
+}
+
+pub(crate) fn cron_with(expression: &str, zone_name: &str, dst: Dst) -> Calendar {
+    let expression = expression.parse().unwrap_or_else(|error| panic!("{expression}: {error}"));
+    Calendar::new(Trigger::Cron { expression, dst }, zone(zone_name)).unwrap()
+}
+
+pub(crate) fn cron(expression: &str, zone_name: &str) -> Calendar {
+    cron_with(expression, zone_name, Dst::default())
+}
+
+pub(crate) fn next(calendar: &Calendar, after_us: i64, count: usize) -> Vec<i64> {
+    let slots = std::iter::successors(calendar.next_after(after_us), |at| calendar.next_after(*at));
+    slots.take(count).collect()
+}
+
+/// The next slots as texts in UTC, as many as are expected and one row per expression.
+pub(crate) fn check(calendar: &Calendar, from: &str, expected: &[&str]) {
+    let slots = next(calendar, at(from), expected.len());
+    let texts: Vec<String> = slots.iter().copied().map(format_instant).collect();
+    assert_eq!(texts, expected, "{:?} from {from}", calendar.trigger());
+    for pair in slots.windows(2) {
+        assert_eq!(calendar.last_until(pair[1] - 1), Some(pair[0]), "{:?}", calendar.trigger());
+    }
+}
