@@ -7,6 +7,8 @@ use super::field::{Field, FieldName, Years, runs, week_order};
 
 /// Times of the day up to which all of them are listed.
 const TIMES_LISTED_MAX: usize = 6;
+/// Minutes or hours at equal distances up to which all of them are listed.
+const VALUES_LISTED_MAX: u16 = 4;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -67,21 +69,24 @@ fn clock(cron: &Cron) -> String {
         (false, _) => &[(seconds, second), (minutes, minute), (hours, hour)],
     };
     let mut text = String::new();
+    // After named seconds or minutes it must be said of what.
     let mut is_open = false;
     for (position, (field, name)) in fields.iter().enumerate() {
-        let step = even_step(*field, *name);
         let unit = unit(*name);
-        let phrase = match (position, step) {
-            (0, Some(1)) => format!("every {unit}"),
-            (0, Some(step)) => format!("every {step} {unit}s"),
-            (0, None) => format!("at {}", numbered(*field, unit)),
-            (_, Some(1)) if is_open => format!(" of every {unit}"),
-            (_, Some(1)) => String::new(),
-            (_, Some(step)) => format!(" of every {} {unit}, counted from 0", ordinal(step)),
-            (_, None) => format!(" of {}", numbered(*field, unit)),
+        let step = even_step(*field, *name);
+        let long = step.filter(|step| step * VALUES_LISTED_MAX < name.len());
+        let phrase = match (position, step, long) {
+            (0, Some(1), _) => format!("every {unit}"),
+            (0, Some(step), _) => format!("every {step} {unit}s"),
+            (0, None, _) => format!("at {}", numbered(*field, unit)),
+            (_, Some(1), _) if is_open => format!(" of every {unit}"),
+            (_, Some(1), _) => String::new(),
+            (_, _, Some(step)) => {
+                format!(" of every {} {unit} (0, {step}, {} …)", ordinal(step), 2 * step)
+            }
+            (_, _, None) => format!(" of {}", numbered(*field, unit)),
         };
-        // After named seconds or minutes it must be said of what.
-        is_open = step.is_none();
+        is_open = step.is_none() || (0 < position && step != Some(1));
         text.push_str(&phrase);
     }
     text
@@ -129,8 +134,8 @@ fn month_days(days: &MonthDays) -> String {
     });
     let last = bits(days.from_last).map(|back| match back {
         0 => "the last day".to_owned(),
-        1 => "1 day before the last day".to_owned(),
-        back => format!("{back} days before the last day"),
+        1 => "the day before the last day".to_owned(),
+        back => format!("the day {back} days before the last day"),
     });
     let nearest = bits(days.nearest).map(|day| format!("the weekday nearest to day {day}"));
     let last_weekday = days.last_weekday.then(|| "the last weekday".to_owned());
@@ -165,7 +170,6 @@ fn months(months: Field) -> String {
 
 fn years(years: Years) -> String {
     match years == Years::all() {
-        // The end of the calendar is a limit of this program, not of the expression.
         true => String::new(),
         false => format!("in {}", ranges(&years.values(), |year| year.to_string())),
     }

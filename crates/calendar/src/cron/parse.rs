@@ -2,7 +2,7 @@
 //! text to write instead.
 
 use super::days::{MonthDays, WeekDays};
-use super::field::{Field, FieldName, Years, values_text};
+use super::field::{Field, FieldName, YEAR_MAX, YEAR_MIN, Years};
 use super::refusal::{Problem, Refusal, Warning};
 use super::{Cron, EXPRESSION_BYTES_MAX, Parsed};
 use crate::shorten;
@@ -36,6 +36,9 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Refusal> {
     let fields: Vec<&str> = upper.split_ascii_whitespace().collect();
     match *fields {
         [mi, h, d, mo, w] => build(["0", mi, h, d, mo, w, "*"]),
+        [_, _, _, _, _, y] if is_year(y) => {
+            Err(whole(Problem::YearWithoutSeconds, Some(format!("0 {}", fields.join(" ")))))
+        }
         [s, mi, h, d, mo, w] => build([s, mi, h, d, mo, w, "*"]),
         [s, mi, h, d, mo, w, y] => build([s, mi, h, d, mo, w, y]),
         // One short is mostly a forgotten last star.
@@ -184,7 +187,19 @@ fn items(name: FieldName, text: &str) -> Result<Vec<Item>, Refusal> {
         let fix = Some(rest.join(",")).filter(|fix| !fix.is_empty());
         return Err(at.refuse(Problem::EmptyItem, fix.map(|fix| shorten(&fix, SAID_BYTES_MAX))));
     }
-    text.split(',').map(|item| at.item(item)).collect()
+    text.split(',').map(|item| at.item(item).map_err(|refusal| refusal.about(item))).collect()
+}
+
+impl Refusal {
+    /// A part alone may be empty or say little.
+    fn about(self, item: &str) -> Refusal {
+        match self.problem {
+            Problem::NotUnderstood(_) => {
+                Refusal { problem: Problem::NotUnderstood(said(item)), ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 /// The parser of one field.
@@ -274,14 +289,14 @@ impl At {
         };
         let by_name = body.starts_with(|c: char| c.is_ascii_alphabetic());
         let step = match step {
-            Some(_) if form == Form::Value => {
-                let end = self.written(self.name.max(), by_name);
-                let fix = text.replacen('/', &format!("-{end}/"), 1);
-                return Err(self.refuse(Problem::StepWithoutRange(said(text)), Some(said(&fix))));
-            }
             Some(step) => self.step(text, body, step)?,
             None => 1,
         };
+        if form == Form::Value && body != text {
+            let end = self.written(self.name.max(), by_name);
+            let fix = format!("{body}-{end}/{step}");
+            return Err(self.refuse(Problem::StepWithoutRange(said(text)), Some(fix)));
+        }
         if last < first {
             let fix = self.unwound(first, last, step, by_name);
             return Err(self.refuse(Problem::Inverted(said(text)), Some(fix)));
@@ -291,7 +306,11 @@ impl At {
 
     /// Sunday ends a week as 7 and begins it as 0.
     fn ends(self, first: &str, last: &str) -> Result<(u16, u16), Refusal> {
-        let (from, to) = (self.value(first)?, self.value(last)?);
+        let max = || self.name.max().to_string();
+        let to = self
+            .value(last)
+            .map_err(|refusal| Refusal { fix: refusal.fix.map(|_| max()), ..refusal });
+        let (from, to) = (self.value(first)?, to?);
         let ends_on_sunday = self.name == FieldName::DayOfWeek && last == "SUN" && first != "SUN";
         Ok((from, if ends_on_sunday { 7 } else { to }))
     }
@@ -334,7 +353,7 @@ impl At {
             Ok(value) if (min..=max).contains(&value) => Ok(value),
             parsed => {
                 // The hour 24 and the minute 60 are the first of what follows.
-                let wraps = min == 0 && parsed == Ok(max + 1);
+                let wraps = min == 0 && self.name != FieldName::DayOfWeek && parsed == Ok(max + 1);
                 let fix = wraps.then(|| "0".to_owned());
                 Err(self.refuse(Problem::OutOfRange { value: said(text), min, max }, fix))
             }
@@ -365,8 +384,12 @@ impl At {
     }
 
     fn written(self, value: u16, by_name: bool) -> String {
-        if by_name { values_text(self.name, &[value]) } else { value.to_string() }
+        if by_name { self.name.text_of(value) } else { value.to_string() }
     }
+}
+
+fn is_year(text: &str) -> bool {
+    is_number(text) && text.parse().is_ok_and(|year| (YEAR_MIN..=YEAR_MAX).contains(&year))
 }
 
 fn is_number(text: &str) -> bool {

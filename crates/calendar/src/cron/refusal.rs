@@ -24,9 +24,11 @@ pub enum Problem {
          first or 7 with the year last, not {0}"
     )]
     FieldCount(usize),
+    #[error("a year needs 7 fields, with seconds first")]
+    YearWithoutSeconds,
     #[error("`@reboot` is not a time of the calendar: use a trigger on an event")]
     Reboot,
-    #[error("`@every` is not cron: use an interval trigger")]
+    #[error("`@every` is an interval trigger and not cron")]
     Every,
     #[error(
         "there is no alias `{0}`: there are @yearly, @annually, @monthly, @weekly, @daily, \
@@ -41,9 +43,12 @@ pub enum Problem {
     StepWithoutRange(String),
     #[error("`{0}` has a step of zero")]
     StepZero(String),
-    #[error("`{item}` has a step above {max}, so it would match one value only")]
+    #[error(
+        "`{item}` has a step above {max}, so it would match one value only; an interval trigger \
+         has no such limit"
+    )]
     StepTooLarge { item: String, max: u16 },
-    #[error("`{value}` is out of range: {min} to {max}")]
+    #[error("`{value}` is not within {min} to {max}")]
     OutOfRange { value: String, min: u16, max: u16 },
     #[error("`?` stands alone, in day-of-month or day-of-week")]
     QuestionMark,

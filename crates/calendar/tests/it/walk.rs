@@ -251,3 +251,25 @@ proptest! {
         prop_assert_eq!(again.is_fixed_time(), expression.is_fixed_time());
     }
 }
+
+/// The rules look at one change at a time. That is enough as long as no second one is so near that
+/// both touch the same wall times.
+#[test]
+fn changes_are_far_apart_in_every_zone() {
+    let end = at("2045-01-01T00:00:00Z") / SECOND_US;
+    for name in Zone::names() {
+        let zone = TimeZone::get(name).unwrap();
+        let mut last = (i64::MIN / 2, zone.to_offset(Timestamp::UNIX_EPOCH));
+        for change in zone.following(Timestamp::UNIX_EPOCH) {
+            let second = change.timestamp().as_second();
+            if end < second {
+                break;
+            }
+            if change.offset() != last.1 {
+                let jump = i64::from((change.offset().seconds() - last.1.seconds()).abs());
+                assert!(2 * jump < second - last.0, "{name} {}", change.timestamp());
+                last = (second, change.offset());
+            }
+        }
+    }
+}
