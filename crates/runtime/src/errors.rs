@@ -18,6 +18,9 @@ pub fn store(error: store::Error) -> Error {
             "nothing was lost by this command; `midwatch ledger verify` shows where the damage is, \
              and `midwatch ledger rebuild --from-export` recreates the directory from exports",
         ),
+        Store::Tables(_) => Error::new(Code::TablesDamaged, error).hint(
+            "the log is not concerned; `midwatch ledger rebuild` makes the tables anew from it",
+        ),
         Store::Stopped(_) => Error::new(Code::DiskFailed, error)
             .hint("check the disk, then start again: what was acknowledged is looked for then"),
         Store::Newer { .. } => Error::new(Code::DataNewer, error)

@@ -18,7 +18,7 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// Goes on to the end of the log, or to `end` if that comes first.
+    /// Goes on to an entry that is in the log. If it is not, the log was damaged while it was open.
     pub(crate) async fn advance(
         &mut self,
         store: &dyn Store,
@@ -29,7 +29,9 @@ impl Fold {
             let limit = usize::try_from(end - self.through).unwrap_or(PAGE_ENTRIES_MAX);
             let page = store.entries(self.through, limit).await.map_err(errors::store)?;
             if page.is_empty() {
-                return Ok(());
+                let missing = format!("entry {} is missing", self.through + 1);
+                store.stop_writing(missing.clone());
+                return Err(errors::store(store::Error::Damaged(missing)));
             }
             let mut tables = std::mem::take(&mut self.tables);
             let folded = spawn_blocking(move || -> Result<_, Error> {

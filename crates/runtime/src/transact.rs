@@ -78,10 +78,11 @@ impl Watch {
             let loaded = stored::row(change.noun, loaded.map_err(errors::store)?)?;
             let (commit, answer) = match plan(&change, loaded, self.now(), &decide, &answer)? {
                 Plan::Commit(commit, answer) => (commit, answer),
-                // The first call with this key may be what leaves nothing to do for the second.
-                Plan::Nothing(answer) => {
+                Plan::Nothing(answer) => return Ok(*answer),
+                // The first call with this key may be what the second is refused for.
+                Plan::Refuse(refusal) => {
                     let earlier = self.answered(change.key.as_ref()).await?;
-                    return earlier.map_or(*answer, Ok);
+                    return earlier.ok_or(*refusal);
                 }
             };
             match self.commit(*commit).await? {
@@ -104,8 +105,9 @@ impl Watch {
 /// What a decision leads to. Boxed, because it is held while the store is waited for.
 enum Plan {
     Commit(Box<Commit>, Box<Answer>),
-    /// Nothing is written, and this is why: it is so already, or it is refused.
-    Nothing(Box<Result<Answer, Error>>),
+    /// It is so already, and there is no key under which to keep the answer.
+    Nothing(Box<Answer>),
+    Refuse(Box<Error>),
 }
 
 /// Decides on a row as it was loaded.
@@ -118,8 +120,17 @@ fn plan(
 ) -> Result<Plan, Error> {
     let body = match decide(&before, now) {
         Ok(Some(body)) => body,
-        Ok(None) => return Ok(Plan::Nothing(Box::new(answer(&before, &before)))),
-        Err(refusal) => return Ok(Plan::Nothing(Box::new(Err(refusal)))),
+        Ok(None) => {
+            let answer = Box::new(answer(&before, &before)?);
+            return Ok(match kept(change.key.as_ref(), &answer, now)? {
+                Some(kept) => {
+                    let commit = Commit { answer: Some(kept), ..Commit::default() };
+                    Plan::Commit(Box::new(commit), answer)
+                }
+                None => Plan::Nothing(answer),
+            });
+        }
+        Err(refusal) => return Ok(Plan::Refuse(Box::new(refusal))),
     };
     let mut after = before.clone();
     after.apply(&body);
@@ -149,22 +160,24 @@ fn commit_of(
         version: row.version,
         body: row.state.as_ref().map(stored::state_bytes).transpose()?,
     };
-    let kept = match &change.key {
-        None => None,
-        Some(key) => Some(store::Answer {
-            key: key.name.clone(),
-            request_hash: key.request_hash,
-            body: serde_json::to_vec(answer).map_err(internal)?,
-            at_us: at.as_micros(),
-        }),
-    };
     Ok(Commit {
         drafts: vec![stored::draft(&event)?],
         writes: vec![write],
         deltas: deltas.into_iter().collect(),
-        answer: kept,
+        answer: kept(change.key.as_ref(), answer, at)?,
         replace: None,
     })
+}
+
+/// The answer as it is kept for another call with the same key.
+fn kept(key: Option<&Key>, answer: &Answer, at: Timestamp) -> Result<Option<store::Answer>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    Ok(Some(store::Answer {
+        key: key.name.clone(),
+        request_hash: key.request_hash,
+        body: serde_json::to_vec(answer).map_err(internal)?,
+        at_us: at.as_micros(),
+    }))
 }
 
 fn stored_answer(body: &[u8]) -> Result<Answer, Error> {

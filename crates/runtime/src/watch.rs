@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
-use kernel::{Actor, Body, Event, Noun, State, Timestamp};
+use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
 use ledger::SigningKey;
 use store::{Commit, Outcome, Store, Write};
 
@@ -174,16 +174,16 @@ async fn begin(
 }
 
 /// The identity of an existing log, and the key that belongs to it. When the tables do not know it,
-/// they are made anew.
+/// or cannot be read, they are made anew.
 async fn recognise(
     store: &dyn Store,
     clock: &dyn Clock,
     settings: &Settings,
 ) -> Result<(Identity, SigningKey), Error> {
-    let identity = match identity(store).await {
-        Ok(Some(identity)) => identity,
-        Ok(None) | Err(_) => {
-            let reason = "the tables did not say whose log this is";
+    let identity = match (identity(store).await, store.counter(Counter::Agents.name()).await) {
+        (Ok(Some(identity)), Ok(_)) => identity,
+        _ => {
+            let reason = "the tables did not say whose log this is, or could not be read";
             rebuild(store, &Actor::system(), clock.now(), reason, &ProgressSink::default()).await?;
             let missing = || internal("the log does not say whose it is");
             identity(store).await?.ok_or_else(missing)?

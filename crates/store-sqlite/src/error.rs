@@ -20,3 +20,11 @@ pub(crate) fn meaning(error: rusqlite::Error) -> Error {
         _ => Error::Failed(text),
     }
 }
+
+/// The same for a statement that concerns the derived tables alone.
+pub(crate) fn of_tables(error: rusqlite::Error) -> Error {
+    match meaning(error) {
+        Error::Damaged(what) => Error::Tables(what),
+        other => other,
+    }
+}

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ledger::Chain;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags};
 use store::{Error, PAGE_ENTRIES_MAX};
 
 use crate::error::meaning;
@@ -19,9 +19,6 @@ const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
 /// How long to wait for another process that reads or recovers the file.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// Pages of the write-ahead log after which it is copied back into the file.
-const WAL_PAGES_MAX: u32 = 4_000;
-
 /// The writer's connection, on a file that exists and has the newest schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     // Created here, so that it never exists with wider permissions; SQLite's side files copy them.
@@ -93,7 +90,7 @@ fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch(&format!(
         "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
          PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         PRAGMA wal_autocheckpoint = {WAL_PAGES_MAX};
+         PRAGMA wal_autocheckpoint = 0;
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
     ))
 }
@@ -101,13 +98,10 @@ fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
 /// The end of the log: the chain kept at the newest checkpoint, and every entry after it checked
 /// link by link. With the first fault comes the chain up to it, so that reading can go on.
 pub(crate) fn resume(connection: &Connection) -> Result<(Chain, Option<Error>), Error> {
-    let kept = connection
-        .query_row("SELECT chain FROM resume", (), |row| row.get::<_, Vec<u8>>(0))
-        .optional()
-        .map_err(meaning)?;
     // What cannot be read is left aside: then all entries are checked.
-    let kept = kept.and_then(|bytes| Chain::decode(&bytes).ok()).filter(|kept| 0 < kept.size());
-    let Some(kept) = kept else { return check_from(connection, Chain::empty()) };
+    let Some(kept) = readers::resume(connection).filter(|kept| 0 < kept.size()) else {
+        return check_from(connection, Chain::empty());
+    };
     let page = readers::entries(connection, kept.size() - 1, 1);
     let found = page.ok().and_then(|page| page.iter().next().map(|fields| fields.hash));
     if found == Some(kept.head()) {

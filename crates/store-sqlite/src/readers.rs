@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 use store::{Answer, Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
 
-use crate::error::meaning;
+use crate::error::{meaning, of_tables};
 use crate::open::{self, Sharing};
 
 /// Connections kept for the next reader; more are opened when more read at once.
@@ -52,8 +52,8 @@ impl Readers {
 pub(crate) fn load(connection: &Connection, noun: &str, id: &str) -> Result<Row, Error> {
     let sql = "SELECT version, body FROM item WHERE noun = ?1 AND id = ?2";
     let row = |row: &SqlRow<'_>| Ok(Row { version: row.get(0)?, body: row.get(1)? });
-    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
-    let found = statement.query_row((noun, id), row).optional().map_err(meaning)?;
+    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
+    let found = statement.query_row((noun, id), row).optional().map_err(of_tables)?;
     Ok(found.unwrap_or_default())
 }
 
@@ -65,15 +65,15 @@ pub(crate) fn list(
 ) -> Result<Vec<Item>, Error> {
     let sql = "SELECT noun, id, version, body FROM item
                WHERE noun = ?1 AND ?2 < id AND body IS NOT NULL ORDER BY id LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
-    let items = statement.query_map((noun, after, limit), item).map_err(meaning)?;
-    items.collect::<Result<_, _>>().map_err(meaning)
+    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
+    let items = statement.query_map((noun, after, limit), item).map_err(of_tables)?;
+    items.collect::<Result<_, _>>().map_err(of_tables)
 }
 
 pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error> {
     let sql = "SELECT value FROM counter WHERE name = ?1";
     let found = connection.query_row(sql, [name], |row| row.get(0)).optional();
-    Ok(found.map_err(meaning)?.unwrap_or_default())
+    Ok(found.map_err(of_tables)?.unwrap_or_default())
 }
 
 pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<Answer>, Error> {
@@ -160,11 +160,16 @@ fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
 
 /// The chain at the newest checkpoint is kept apart from the notes; both are written together.
 pub(crate) fn last_checkpoint(connection: &Connection) -> Result<Option<Checkpoint>, Error> {
-    let sql = "SELECT chain, note FROM resume, checkpoint ORDER BY size DESC LIMIT 1";
-    let found = connection.query_row(sql, (), |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)));
-    let Some((chain, note)) = found.optional().map_err(meaning)? else { return Ok(None) };
+    let sql = "SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1";
+    let note = connection.query_row(sql, (), |row| row.get(0)).optional().map_err(meaning)?;
     // Without the place there is nothing to resume from, and the next checkpoint brings a new one.
-    Ok(Chain::decode(&chain).ok().map(|chain| Checkpoint { chain, note }))
+    Ok(note.zip(resume(connection)).map(|(note, chain)| Checkpoint { chain, note }))
+}
+
+/// Where a start may begin to read, if that can be read itself.
+pub(crate) fn resume(connection: &Connection) -> Option<Chain> {
+    let kept = connection.query_row("SELECT chain FROM resume", (), |row| row.get::<_, Vec<u8>>(0));
+    Chain::decode(&kept.ok()?).ok()
 }
 
 pub(crate) fn checkpoint_notes(
@@ -183,17 +188,17 @@ pub(crate) fn derived(connection: &Connection) -> Result<Derived, Error> {
     let through = moment.query_row("SELECT coalesce(max(seq), 0) FROM entry", (), |row| row.get(0));
     let mut statement = moment
         .prepare("SELECT noun, id, version, body FROM item ORDER BY noun, id")
-        .map_err(meaning)?;
-    let items = statement.query_map((), item).map_err(meaning)?.collect::<Result<_, _>>();
+        .map_err(of_tables)?;
+    let items = statement.query_map((), item).map_err(of_tables)?.collect::<Result<_, _>>();
     let mut statement = moment
         .prepare("SELECT name, value FROM counter WHERE value <> 0 ORDER BY name")
-        .map_err(meaning)?;
+        .map_err(of_tables)?;
     let counters =
-        statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).map_err(meaning)?;
+        statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).map_err(of_tables)?;
     Ok(Derived {
         through: through.map_err(meaning)?,
-        items: items.map_err(meaning)?,
-        counters: counters.collect::<Result<_, _>>().map_err(meaning)?,
+        items: items.map_err(of_tables)?,
+        counters: counters.collect::<Result<_, _>>().map_err(of_tables)?,
     })
 }
 

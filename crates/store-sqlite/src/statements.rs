@@ -6,8 +6,10 @@
 //! or a savepoint for each commit, would cost every commit what only a rare one needs.
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
-use rusqlite::{Connection, Error, OptionalExtension, Row, Statement};
-use store::{Answer, Checkpoint, Commit, Delta, Derived, Outcome, Receipt, Write};
+use rusqlite::{Connection, OptionalExtension, Row, Statement};
+use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Outcome, Receipt, Write};
+
+use crate::error::{meaning, of_tables};
 
 pub(crate) struct Statements<'c> {
     connection: &'c Connection,
@@ -44,7 +46,7 @@ pub(crate) enum Written {
 
 impl<'c> Statements<'c> {
     pub(crate) fn prepare(connection: &'c Connection) -> Result<Statements<'c>, Error> {
-        let sql = |text| connection.prepare(text);
+        let sql = |text| connection.prepare(text).map_err(meaning);
         Ok(Statements {
             connection,
             begin: sql("BEGIN IMMEDIATE")?,
@@ -69,11 +71,11 @@ impl<'c> Statements<'c> {
     }
 
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        self.begin.execute(()).map(drop)
+        self.begin.execute(()).map(drop).map_err(meaning)
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
-        self.commit.execute(()).map(drop)
+        self.commit.execute(()).map(drop).map_err(meaning)
     }
 
     /// Ends a transaction, unless SQLite has ended it by itself.
@@ -117,7 +119,7 @@ impl<'c> Statements<'c> {
         }
         for write in &commit.writes {
             let found = self.find_version.query_row((write.noun, &write.id), |row| row.get(0));
-            if found.optional()?.unwrap_or(0_u64) != write.expected {
+            if found.optional().map_err(of_tables)?.unwrap_or(0_u64) != write.expected {
                 return Ok(Some(conflict(write)));
             }
         }
@@ -128,7 +130,7 @@ impl<'c> Statements<'c> {
                 Some((_, value)) => *value,
                 None => {
                     let found = self.find_counter.query_row([delta.counter], |row| row.get(0));
-                    found.optional()?.unwrap_or_default()
+                    found.optional().map_err(of_tables)?.unwrap_or_default()
                 }
             };
             if !(0..=delta.max).contains(&(value + delta.add)) {
@@ -176,7 +178,7 @@ impl<'c> Statements<'c> {
     fn keep_answer(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
         let hash = answer.request_hash.as_bytes();
         let values = (&answer.key, hash, &answer.body, answer.at_us);
-        match self.insert_answer.execute(values)? {
+        match self.insert_answer.execute(values).map_err(meaning)? {
             1 => Ok(None),
             _ => self.earlier(answer),
         }
@@ -186,21 +188,23 @@ impl<'c> Statements<'c> {
         let Write { noun, id, expected, version, body } = write;
         let body = body.as_deref();
         let changed = match expected {
-            0 => self.insert_item.execute((noun, id, version, body))?,
-            _ => self.update_item.execute((noun, id, version, body, expected))?,
+            0 => self.insert_item.execute((noun, id, version, body)),
+            _ => self.update_item.execute((noun, id, version, body, expected)),
         };
-        Ok(changed == 1)
+        Ok(changed.map_err(of_tables)? == 1)
     }
 
     fn add(&mut self, delta: &Delta) -> Result<bool, Error> {
         let values = (delta.counter, delta.add, delta.max);
-        Ok(self.add_to_counter.execute(values)? == 1 || self.start_counter.execute(values)? == 1)
+        let added = self.add_to_counter.execute(values).map_err(of_tables)? == 1;
+        Ok(added || self.start_counter.execute(values).map_err(of_tables)? == 1)
     }
 
     /// What a key was answered before.
     fn earlier(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
         let earlier = |row: &Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
-        let found = self.find_answer.query_row([&answer.key], earlier).optional()?;
+        let found = self.find_answer.query_row([&answer.key], earlier);
+        let found = found.optional().map_err(meaning)?;
         Ok(found.map(|(request, body)| match &request == answer.request_hash.as_bytes() {
             true => Outcome::Answered(body),
             false => Outcome::KeyTaken,
@@ -213,7 +217,7 @@ impl<'c> Statements<'c> {
     }
 
     pub(crate) fn insert(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
-        self.insert_entry.execute((
+        let written = self.insert_entry.execute((
             fields.seq,
             fields.ts_us,
             fields.kind,
@@ -225,45 +229,66 @@ impl<'c> Statements<'c> {
             fields.noun_id,
             fields.facts,
             fields.hash.as_bytes(),
-        ))?;
-        match fields.private {
-            PrivateRef::None => {}
+        ));
+        written.map_err(meaning)?;
+        let nothing = None::<&[u8]>;
+        let written = match fields.private {
+            PrivateRef::None => return Ok(()),
             PrivateRef::Present { salt, bytes } => {
-                let nothing = None::<&[u8]>;
-                self.insert_private.execute((fields.seq, salt, bytes, nothing))?;
+                self.insert_private.execute((fields.seq, salt, bytes, nothing))
             }
             PrivateRef::Redacted { hash } => {
-                let nothing = None::<&[u8]>;
-                self.insert_private.execute((fields.seq, nothing, nothing, hash.as_bytes()))?;
+                self.insert_private.execute((fields.seq, nothing, nothing, hash.as_bytes()))
             }
+        };
+        written.map(drop).map_err(meaning)
+    }
+
+    fn replace(&mut self, derived: &Derived) -> Result<(), Error> {
+        for table in ["item", "counter"] {
+            self.empty(table).map_err(meaning)?;
+        }
+        for item in &derived.items {
+            let row = (&item.noun, &item.id, item.version, item.body.as_deref());
+            self.insert_item.execute(row).map_err(of_tables)?;
+        }
+        for (name, value) in &derived.counters {
+            self.start_counter.execute((name, value, i64::MAX)).map_err(of_tables)?;
         }
         Ok(())
     }
 
-    fn replace(&mut self, derived: &Derived) -> Result<(), Error> {
-        self.connection.execute_batch("DELETE FROM item; DELETE FROM counter")?;
-        for item in &derived.items {
-            self.insert_item.execute((&item.noun, &item.id, item.version, item.body.as_deref()))?;
+    /// Clearing a table walks all its pages, and a damaged one may lead into pages of the log. So a
+    /// damaged table is not cleared but forgotten, and a new one takes its name; the pages are lost.
+    fn empty(&mut self, table: &str) -> Result<(), rusqlite::Error> {
+        let check = format!("PRAGMA quick_check({table})");
+        let found = self.connection.query_row(&check, (), |row| row.get::<_, String>(0));
+        if found.is_ok_and(|found| found == "ok") {
+            return self.connection.execute_batch(&format!("DELETE FROM {table}"));
         }
-        for (name, value) in &derived.counters {
-            self.start_counter.execute((name, value, i64::MAX))?;
-        }
-        Ok(())
+        let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
+        let create: String = self.connection.query_row(sql, [table], |row| row.get(0))?;
+        self.connection.execute_batch(&format!(
+            "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE tbl_name = '{table}';
+             PRAGMA writable_schema = RESET; {create};"
+        ))
     }
 
     /// A second checkpoint for a size is not kept; neither is its chain.
     pub(crate) fn keep_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let sql = "INSERT INTO checkpoint VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         let values = (checkpoint.chain.size(), &checkpoint.note);
-        if self.connection.prepare_cached(sql)?.execute(values)? == 1 {
-            let sql = "INSERT OR REPLACE INTO resume VALUES (1, ?1)";
-            self.connection.prepare_cached(sql)?.execute([checkpoint.chain.encode()])?;
+        if self.connection.execute(sql, values).map_err(meaning)? == 1 {
+            self.empty("resume").map_err(meaning)?;
+            let sql = "INSERT INTO resume VALUES (1, ?1)";
+            self.connection.execute(sql, [checkpoint.chain.encode()]).map_err(meaning)?;
         }
         Ok(())
     }
 
     pub(crate) fn forget_answers(&mut self, before_us: i64) -> Result<(), Error> {
-        self.connection.execute("DELETE FROM answer WHERE at_us < ?1", [before_us]).map(drop)
+        let sql = "DELETE FROM answer WHERE at_us < ?1";
+        self.connection.execute(sql, [before_us]).map(drop).map_err(meaning)
     }
 }
 

@@ -9,12 +9,13 @@
 //! saw an entry or an answer finds the rows that belong to it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger::Chain;
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
 use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -29,6 +30,9 @@ const GROUP_COMMITS_MAX: usize = 4_096;
 const FLUSH_SLOW: Duration = Duration::from_millis(1);
 /// How long to wait for callers that are on their way, as a part of the last flush's time.
 const PATIENCE_DIVISOR: u32 = 4;
+
+/// Pages of the write-ahead log after which it is copied back into the file.
+const WAL_PAGES_MAX: i32 = 4_000;
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
@@ -107,13 +111,18 @@ impl Shared {
 
 /// Runs until nobody can send a job any more, then leaves a tidy file.
 pub(crate) fn run(
-    connection: Connection,
+    mut connection: Connection,
     shared: Arc<Shared>,
     mut jobs: mpsc::Receiver<Job>,
     ended: mpsc::UnboundedSender<Ended>,
 ) {
+    let wal_pages = match count_wal_pages(&mut connection) {
+        Ok(pages) => pages,
+        Err(error) => return shared.stop(meaning(error)),
+    };
     match Statements::prepare(&connection) {
         Ok(statements) => {
+            let shared = Arc::clone(&shared);
             let chain = shared.chain.borrow().clone();
             let flush = Duration::ZERO;
             let mut writer = Writer { statements, chain, shared, ended, callers: 1, flush };
@@ -122,12 +131,29 @@ pub(crate) fn run(
                 let size = group.len();
                 writer.write(group);
                 writer.callers = size + jobs.len();
+                if WAL_PAGES_MAX <= wal_pages.load(Ordering::Relaxed) {
+                    writer.copy_back(&connection);
+                }
             }
         }
-        Err(error) => shared.stop(meaning(error)),
+        Err(error) => shared.stop(error),
+    }
+    if shared.stopped().is_some() {
+        return;
     }
     // Best effort: what stays in the write-ahead log is found again at the next opening.
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+/// Counts the pages in the write-ahead log, after each commit.
+fn count_wal_pages(connection: &mut Connection) -> Result<Arc<AtomicI32>, rusqlite::Error> {
+    let pages = Arc::new(AtomicI32::new(0));
+    let counted = Arc::clone(&pages);
+    connection.wal_hook(Some(move |_: &mut Wal, count| {
+        counted.store(count, Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok(pages)
 }
 
 /// Tells each caller what became of its job, one group after the other. Waking a caller is cheaper
@@ -184,6 +210,15 @@ impl Writer<'_> {
         let _ = self.ended.send(Ended { group, answers, chain });
     }
 
+    /// Copies the write-ahead log into the file, as far as readers let it. SQLite could do so by
+    /// itself, but would not tell of a flush that failed.
+    fn copy_back(&self, connection: &Connection) {
+        let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+        if let Err(error @ (Error::Stopped(_) | Error::Damaged(_))) = copied.map_err(meaning) {
+            self.shared.stop(error);
+        }
+    }
+
     fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
         if let Some(reason) = self.shared.stopped() {
             return Err(reason);
@@ -197,7 +232,6 @@ impl Writer<'_> {
             Err(error) => {
                 self.statements.rollback();
                 self.chain = before;
-                let error = meaning(error);
                 if matches!(error, Error::Stopped(_) | Error::Damaged(_)) {
                     self.shared.stop(error.clone());
                 }
@@ -208,7 +242,7 @@ impl Writer<'_> {
 
     /// The answers hold only once this has returned.
     #[expect(clippy::disallowed_methods, reason = "measures how long the disk takes")]
-    fn transaction(&mut self, group: &[Job]) -> Result<Vec<Answer>, rusqlite::Error> {
+    fn transaction(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
         let before = self.chain.clone();
         self.statements.begin()?;
         let answers = match self.tasks(group, Manner::Bold)? {
@@ -218,7 +252,8 @@ impl Writer<'_> {
                 self.chain = before;
                 self.statements.begin()?;
                 // Care never has to undo, so there are answers now.
-                self.tasks(group, Manner::Careful)?.ok_or(rusqlite::Error::InvalidQuery)?
+                self.tasks(group, Manner::Careful)?
+                    .ok_or_else(|| Error::Failed("a careful commit was undone".into()))?
             }
         };
         let started = Instant::now();
@@ -228,11 +263,7 @@ impl Writer<'_> {
     }
 
     /// All tasks in the open transaction; `None` when it must be undone.
-    fn tasks(
-        &mut self,
-        group: &[Job],
-        manner: Manner,
-    ) -> Result<Option<Vec<Answer>>, rusqlite::Error> {
+    fn tasks(&mut self, group: &[Job], manner: Manner) -> Result<Option<Vec<Answer>>, Error> {
         let mut answers = Vec::with_capacity(group.len());
         for job in group {
             match self.task(&job.task, manner)? {
@@ -243,7 +274,7 @@ impl Writer<'_> {
         Ok(Some(answers))
     }
 
-    fn task(&mut self, task: &Task, manner: Manner) -> Result<Option<Answer>, rusqlite::Error> {
+    fn task(&mut self, task: &Task, manner: Manner) -> Result<Option<Answer>, Error> {
         let first = self.chain.size() + 1;
         match task {
             Task::Commit(commit) => {

@@ -36,6 +36,9 @@ pub enum Error {
     /// Nothing is written any more; what is readable stays readable.
     #[error("the log is damaged: {0}")]
     Damaged(String),
+    /// The derived tables cannot be read. The log is not concerned, and they can be replaced.
+    #[error("the tables are damaged: {0}")]
+    Tables(String),
     /// It is not known what reached the disk. The process must end; a restart finds out.
     #[error("the disk failed to keep what was written: {0}")]
     Stopped(String),

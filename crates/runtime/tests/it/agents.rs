@@ -30,6 +30,18 @@ async fn a_key_does_a_thing_once_and_answers_the_same_again() {
     assert_eq!(causes, ["", "key:somebody/k1", "key:somebody/k2"]);
 }
 
+/// Also a call that had nothing to do keeps its answer: what happens later does not change it.
+#[tokio::test]
+async fn a_key_answers_the_same_again_when_there_was_nothing_to_do() {
+    let world = World::new().await;
+    world.ask_with_key("k1", builtin("ada")).await.unwrap();
+    let there = world.ask_with_key("k2", builtin("ada")).await.unwrap();
+    assert!(!there.created);
+    world.ask_with_key("k3", AgentRemove { name: "ada".into() }).await.unwrap();
+    assert_eq!(world.ask_with_key("k2", builtin("ada")).await.unwrap(), there);
+    assert_eq!(world.kinds().await, ["genesis", "agent.registered", "agent.removed"]);
+}
+
 #[tokio::test]
 async fn keys_have_a_form() {
     let world = World::new().await;

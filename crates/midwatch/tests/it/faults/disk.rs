@@ -148,3 +148,25 @@ fn a_disk_that_fails_a_lone_command_is_told() {
     let found = world.agents();
     assert!(kept.iter().all(|name| found.contains(name)), "{kept:?} {found:?}");
 }
+
+/// The write-ahead log is copied into the file after an answer, and a failure there is final too.
+#[test]
+fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
+    let world = begun();
+    let file = world.data().join("midwatch.db");
+    let mut failing = injected(&world, "fsync,fdatasync", "error=EIO", &[&file]);
+    // A write-ahead log that is long enough to be copied at the next change.
+    let database = world.database();
+    database.execute_batch("PRAGMA wal_autocheckpoint = 0").unwrap();
+    let long = "INSERT INTO answer VALUES ('long', x'00', zeroblob(20000000), 0)";
+    database.execute_batch(long).unwrap();
+    let mut daemon = Daemon::start(failing.arg("up"));
+    let (code, said) = daemon.wait();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("[disk_failed]"), "{said}");
+    drop(database);
+    let daemon = world.up();
+    assert_eq!(world.agents(), ["first"]);
+    drop(daemon);
+    world.verified();
+}

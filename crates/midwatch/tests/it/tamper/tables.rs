@@ -1,6 +1,9 @@
 //! Derived tables that were altered: noticed, and made anew from the log.
 
-use super::{LAST, altered, history};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+
+use super::{LAST, alter, altered, history};
 use crate::world::World;
 
 /// Alterations of the derived tables, and in how many rows they differ then.
@@ -98,4 +101,80 @@ fn a_rebuild_by_hand_mends_with_and_without_a_daemon() {
     assert_eq!(agents(&world), expected);
     drop(daemon);
     world.verified();
+}
+
+/// Overwrites the page that a table begins with.
+fn spoil(world: &World, table: &str) {
+    spoil_page(world, &format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
+}
+
+fn spoil_page(world: &World, number: &str) {
+    let database = world.database();
+    let page: u64 = database.query_row(number, (), |row| row.get(0)).unwrap();
+    let size: u64 = database.query_row("PRAGMA page_size", (), |row| row.get(0)).unwrap();
+    drop(database);
+    assert!(!world.data().join("midwatch.db-wal").exists(), "all is in the file");
+    let file = OpenOptions::new().write(true).open(world.data().join("midwatch.db")).unwrap();
+    file.write_all_at(&[0xa5; 200], (page - 1) * size).unwrap();
+}
+
+/// Not a wrong row but a page that SQLite cannot make sense of.
+#[test]
+fn a_table_that_cannot_be_read_is_made_anew() {
+    let history = history();
+    let expected = agents(&history);
+    for table in ["item", "counter"] {
+        let world = history.copy();
+        spoil(&world, table);
+        let daemon = world.up();
+        let found = world.checked();
+        assert!(found.contains("anew") || found.starts_with("sound"), "{table}: {found}");
+        assert_eq!(agents(&world), expected, "{table}");
+        assert_eq!(rebuilt(&world).len(), 1, "{table}");
+        world.ok(&["agent", "add", "new", "--backend", "builtin"]);
+        drop(daemon);
+        world.verified();
+        assert_eq!(world.json(&["ledger", "rebuild"])["differences"], 0, "{table}");
+
+        let world = history.copy();
+        spoil(&world, table);
+        world.ok(&["ledger", "rebuild"]);
+        assert_eq!(agents(&world), expected, "{table}");
+    }
+}
+
+/// A page that is not needed at the start: whoever needs it is told that it is not the log.
+#[test]
+fn a_part_of_a_table_that_cannot_be_read_is_told_apart_from_the_log() {
+    let world = history();
+    let expected = agents(&world);
+    let leaf = "SELECT pageno FROM dbstat WHERE name = 'item' AND pagetype = 'leaf' ORDER BY path";
+    spoil_page(&world, leaf);
+    let said = world.refused(&["agent", "list"], "tables_damaged", 4);
+    assert!(said.contains("midwatch ledger rebuild"), "{said}");
+    world.ok(&["ledger", "rebuild"]);
+    assert_eq!(agents(&world), expected);
+    world.verified();
+}
+
+/// Where a start begins to read is not needed, only useful.
+#[test]
+fn a_place_to_begin_that_cannot_be_read_is_left_aside() {
+    let world = history();
+    spoil(&world, "resume");
+    let daemon = world.up();
+    assert!(world.checked().starts_with("sound"), "{}", world.checked());
+    drop(daemon);
+    world.verified();
+}
+
+#[test]
+fn a_rebuild_of_a_log_that_lost_its_end_says_so() {
+    let world = history();
+    let daemon = world.up();
+    assert!(world.checked().starts_with("sound"));
+    alter(&world, "DELETE FROM entry WHERE seq = (SELECT max(seq) FROM entry)");
+    let said = world.refused(&["ledger", "rebuild"], "log_damaged", 4);
+    assert!(said.contains("is missing"), "{said}");
+    drop(daemon);
 }
