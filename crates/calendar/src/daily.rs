@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::civil::Month;
 use crate::cron::{Refusal, listed, parse_weekdays, weekday_list, weekday_text, weekly};
 use crate::pattern::Pattern;
-use crate::shorten;
+use crate::text::shorten;
 use crate::wall::seconds_of_day;
 
 pub const TIMES_MAX: usize = 100;
@@ -113,20 +113,6 @@ impl fmt::Display for TimeOfDay {
     }
 }
 
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> String {
-        time.to_string()
-    }
-}
-
-impl TryFrom<String> for TimeOfDay {
-    type Error = InvalidTimes;
-
-    fn try_from(text: String) -> Result<TimeOfDay, InvalidTimes> {
-        text.parse()
-    }
-}
-
 impl FromStr for Times {
     type Err = InvalidTimes;
 
@@ -171,19 +157,5 @@ impl FromStr for Weekdays {
 impl fmt::Display for Weekdays {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&weekday_text(self.0))
-    }
-}
-
-impl From<Weekdays> for String {
-    fn from(weekdays: Weekdays) -> String {
-        weekdays.to_string()
-    }
-}
-
-impl TryFrom<String> for Weekdays {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Weekdays, Refusal> {
-        text.parse()
     }
 }

@@ -30,6 +30,7 @@ mod pattern;
 mod slots;
 mod span;
 mod spread;
+mod text;
 mod trigger;
 mod wall;
 mod zone;
@@ -53,14 +54,6 @@ pub const END_US: i64 = END_S * SECOND_US - 1;
 /// 2200-01-01.
 const END_S: i64 = 84_006 * DAY_S;
 
-/// The beginning of a text that somebody typed, for repeating it in a message.
-fn shorten(text: &str, bytes_max: usize) -> String {
-    match text.len() <= bytes_max {
-        true => text.to_owned(),
-        false => text.chars().take(bytes_max / 2).chain(['…']).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,12 +62,5 @@ mod tests {
     fn the_calendar_ends_with_2199() {
         assert_eq!(format_instant(START_US), "1970-01-01T00:00:00Z");
         assert_eq!(format_instant(END_US), "2199-12-31T23:59:59.999999Z");
-    }
-
-    #[test]
-    fn long_texts_are_cut_and_short_ones_are_not() {
-        assert_eq!(shorten("abcd", 4), "abcd");
-        assert_eq!(shorten("abcde", 4), "ab…");
-        assert_eq!(shorten("äöü", 4), "äö…");
     }
 }

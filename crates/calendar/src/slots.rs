@@ -102,8 +102,8 @@ impl Slots<'_> {
     fn first_made_up(&self, stretch: &Stretch, from_s: i64, ahead: &mut Ahead<'_>) -> Option<i64> {
         let mut skipped = self.rules.skipped(stretch);
         if self.rules.gap == Gap::RunAfter {
-            let in_time = from_s <= stretch.start_s;
-            return ahead.first_in(skipped).map(|_| stretch.start_s).filter(|_| in_time);
+            let skipped = if from_s <= stretch.start_s { skipped } else { 0..0 };
+            return ahead.first_in(skipped).map(|_| stretch.start_s);
         }
         skipped.start = skipped.start.max(from_s + stretch.offset_before_s);
         skipped.end = skipped.end.min(stretch.end_s + stretch.offset_before_s);

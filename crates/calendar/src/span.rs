@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::shorten;
+use crate::text::shorten;
 
 /// Ten years.
 pub const SPAN_MAX: Span = Span(3660 * DAY_MS);
@@ -117,20 +117,6 @@ fn split_while(text: &str, is_part: impl Fn(char) -> bool) -> (&str, &str) {
 impl fmt::Display for Span {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts().into_iter().try_for_each(|(count, unit)| write!(out, "{count}{unit}"))
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> String {
-        span.to_string()
-    }
-}
-
-impl TryFrom<String> for Span {
-    type Error = InvalidSpan;
-
-    fn try_from(text: String) -> Result<Span, InvalidSpan> {
-        text.parse()
     }
 }
 

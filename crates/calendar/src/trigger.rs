@@ -78,11 +78,15 @@ impl Trigger {
     pub fn describe(&self, zone: &Zone) -> String {
         match self {
             Trigger::Once { at_us } => format!("once at {}", zone.wall_time(*at_us)),
-            Trigger::Interval { every, anchor_us: START_US } => {
-                format!("every {}", every.describe())
-            }
             Trigger::Interval { every, anchor_us } => {
-                format!("every {} from {}", every.describe(), format_instant(*anchor_us))
+                let every = every.describe();
+                // `every hour`, but `every 1 hour and 30 minutes`.
+                let every =
+                    every.strip_prefix("1 ").filter(|unit| !unit.contains(' ')).unwrap_or(&every);
+                match *anchor_us {
+                    START_US => format!("every {every}"),
+                    anchor_us => format!("every {every} from {}", format_instant(anchor_us)),
+                }
             }
             Trigger::Daily { times, weekdays, .. } => {
                 Daily { times, weekdays: *weekdays }.describe()

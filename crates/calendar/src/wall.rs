@@ -7,8 +7,9 @@
 use std::fmt;
 
 use crate::civil::{DAY_S, Date, SECOND_US};
+use crate::text::shorten;
 use crate::zone::Meaning;
-use crate::{END_US, START_US, Zone, shorten};
+use crate::{END_US, START_US, Zone};
 
 const TEXT_BYTES_MAX: usize = 64;
 

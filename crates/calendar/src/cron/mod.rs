@@ -9,6 +9,7 @@ mod describe;
 mod field;
 mod parse;
 mod refusal;
+mod warning;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +21,8 @@ use crate::pattern::{Pattern, first_from};
 pub use field::FieldName;
 use field::{Field, Years, values_text};
 pub use field::{YEAR_MAX, YEAR_MIN};
-pub use refusal::{Problem, Refusal, Warning};
+pub use refusal::{Problem, Refusal};
+pub use warning::Warning;
 
 use days::{MonthDays, WeekDays};
 pub(crate) use days::{weekday_text, weekly};
@@ -172,19 +174,5 @@ impl FromStr for Cron {
 
     fn from_str(text: &str) -> Result<Cron, Refusal> {
         Cron::parse(text).map(|parsed| parsed.cron)
-    }
-}
-
-impl From<Cron> for String {
-    fn from(cron: Cron) -> String {
-        cron.to_string()
-    }
-}
-
-impl TryFrom<String> for Cron {
-    type Error = Refusal;
-
-    fn try_from(text: String) -> Result<Cron, Refusal> {
-        text.parse()
     }
 }

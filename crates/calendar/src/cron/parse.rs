@@ -3,9 +3,9 @@
 
 use super::days::{MonthDays, WeekDays};
 use super::field::{Field, FieldName, YEAR_MAX, YEAR_MIN, Years};
-use super::refusal::{Problem, Refusal, Warning};
-use super::{Cron, EXPRESSION_BYTES_MAX, Parsed};
-use crate::shorten;
+use super::refusal::{Problem, Refusal};
+use super::{Cron, EXPRESSION_BYTES_MAX, Parsed, warning};
+use crate::text::shorten;
 
 const SAID_BYTES_MAX: usize = 40;
 
@@ -76,12 +76,10 @@ fn alias(text: &str) -> Result<&'static str, Refusal> {
         "@REBOOT" => Err(whole(Problem::Reboot, None)),
         _ if text.starts_with("@EVERY") => {
             let span = text.trim_start_matches("@EVERY").trim().to_ascii_lowercase();
-            Err(whole(Problem::Every, Some(format!("every {span}")).filter(|_| !span.is_empty())))
+            let fix = (!span.is_empty()).then(|| format!("every {}", said(&span)));
+            Err(whole(Problem::Every, fix))
         }
-        _ => {
-            let said = shorten(&text.to_ascii_lowercase(), SAID_BYTES_MAX);
-            Err(whole(Problem::UnknownAlias(said), None))
-        }
+        _ => Err(whole(Problem::UnknownAlias(said(&text.to_ascii_lowercase())), None)),
     }
 }
 
@@ -115,8 +113,9 @@ fn build([second, minute, hour, day, month, weekday, year]: [&str; 7]) -> Result
         (FieldName::Minute, minutes, minute),
         (FieldName::Hour, hours, hour),
     ];
-    let mut warnings = time_warnings(&cron, &times);
-    warnings.extend(day_warning(&cron, day, weekday));
+    let times =
+        times.iter().flat_map(|(name, items, text)| warning::of_time(&cron, *name, items, text));
+    let warnings = times.chain(warning::of_days(&cron, day, weekday)).collect();
     Ok(Parsed { cron, warnings })
 }
 
@@ -141,38 +140,6 @@ impl Item {
     }
 }
 
-fn time_warnings(cron: &Cron, times: &[(FieldName, Vec<Item>, &str)]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for (name, items, text) in times {
-        for (item, said) in items.iter().zip(text.split(',')) {
-            let Item::Range { first, last, step, form } = *item else { continue };
-            let (field, item) = (*name, said.to_owned());
-            let covers = first == name.min() && last == name.max();
-            if form == Form::Range && covers && cron.is_fixed_time() {
-                let star = if step == 1 { "*".to_owned() } else { format!("*/{step}") };
-                warnings.push(Warning::LooksLikeStar { field, item, star });
-            } else if form == Form::Star && !name.len().is_multiple_of(step) {
-                let whole = if *name == FieldName::Hour { "day" } else { "hour" };
-                let whole = if *name == FieldName::Second { "minute" } else { whole };
-                warnings.push(Warning::UnevenStep { field, item, whole });
-            }
-        }
-    }
-    warnings
-}
-
-fn day_warning(cron: &Cron, day: &str, weekday: &str) -> Option<Warning> {
-    let (days, weekdays) = (cron.days.plain, cron.weekdays.plain);
-    let stepped = |field: Field, name| field.star && !field.is_full(name);
-    let (field, item) = match (days.star, weekdays.star) {
-        _ if cron.both => return None,
-        (true, false) if stepped(days, FieldName::DayOfMonth) => (FieldName::DayOfMonth, day),
-        (false, true) if stepped(weekdays, FieldName::DayOfWeek) => (FieldName::DayOfWeek, weekday),
-        _ => return None,
-    };
-    Some(Warning::SteppedStarAndDay { field, item: item.to_owned() })
-}
-
 fn items(name: FieldName, text: &str) -> Result<Vec<Item>, Refusal> {
     let at = At::new(name);
     if text == "?" && name.is_day() {
@@ -184,8 +151,8 @@ fn items(name: FieldName, text: &str) -> Result<Vec<Item>, Refusal> {
     }
     if text.split(',').any(str::is_empty) {
         let rest: Vec<&str> = text.split(',').filter(|item| !item.is_empty()).collect();
-        let fix = Some(rest.join(",")).filter(|fix| !fix.is_empty());
-        return Err(at.refuse(Problem::EmptyItem, fix.map(|fix| shorten(&fix, SAID_BYTES_MAX))));
+        let fix = Some(rest.join(",")).filter(|fix| (1..=SAID_BYTES_MAX).contains(&fix.len()));
+        return Err(at.refuse(Problem::EmptyItem, fix));
     }
     text.split(',').map(|item| at.item(item).map_err(|refusal| refusal.about(item))).collect()
 }
@@ -396,6 +363,6 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn said(text: &str) -> String {
+pub(super) fn said(text: &str) -> String {
     shorten(text, SAID_BYTES_MAX)
 }

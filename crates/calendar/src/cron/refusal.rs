@@ -1,4 +1,4 @@
-//! Why an expression is refused and what to write instead, and what to know about an accepted one.
+//! Why an expression is refused, and what to write instead.
 
 use std::fmt;
 
@@ -73,21 +73,4 @@ impl fmt::Display for Refusal {
             None => Ok(()),
         }
     }
-}
-
-/// An accepted expression that may mean something else than it seems to.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Warning {
-    #[error(
-        "`{item}` in the {field} field names fixed times, which run once when the clock goes back; \
-         `{star}` would follow elapsed time"
-    )]
-    LooksLikeStar { field: FieldName, item: String, star: String },
-    #[error(
-        "`{item}` in the {field} field counts as a star, so a day must match both day fields; \
-         other programs run it when either matches"
-    )]
-    SteppedStarAndDay { field: FieldName, item: String },
-    #[error("`{item}` in the {field} field starts again at every {whole}, so its steps are uneven")]
-    UnevenStep { field: FieldName, item: String, whole: &'static str },
 }

@@ -68,6 +68,7 @@ fn other_triggers() {
     let anchor_us = at("2026-07-01T09:00:00Z");
     check(Trigger::Once { at_us: anchor_us }, "once at 2026-07-01T11:00:00+02:00");
     check(Trigger::Interval { every, anchor_us: 0 }, "every 1 minute and 30 seconds");
+    check(Trigger::Interval { every: "1h".parse().unwrap(), anchor_us: 0 }, "every hour");
     check(
         Trigger::Interval { every, anchor_us },
         "every 1 minute and 30 seconds from 2026-07-01T09:00:00Z",
@@ -84,11 +85,11 @@ fn other_triggers() {
 /// All combinations of some fields: if two have the same words, they have the same slots.
 #[test]
 fn the_same_words_mean_the_same_slots() {
-    let seconds = ["0", "*", "*/30", "0,30", "7"];
+    let seconds = ["0", "*", "0,30", "7"];
     let minutes = ["*", "0", "*/15", "0,15,30,45", "*/2", "1-59/2", "*/7", "5", "10-20"];
     let hours = ["*", "*/2", "1-23/2", "*/6", "0", "9-17", "3,5"];
-    let days = ["*", "1", "*/2", "1-31", "L", "L-1", "15W", "LW"];
-    let weekdays = ["*", "1", "1-5", "0-6", "+1-5", "1#2", "1L", "+*/2"];
+    let days = ["*", "1", "*/2", "1-31", "L,15W"];
+    let weekdays = ["*", "1-5", "0-6", "+1-5", "1#2,1L", "*/2"];
     let mut seen: HashMap<String, (Vec<Option<i64>>, String)> = HashMap::new();
     let starts = ["2026-01-01T00:00:00Z", "2026-02-11T07:31:00Z", "2027-05-29T23:59:30Z"].map(at);
     for second in seconds {
@@ -109,5 +110,5 @@ fn the_same_words_mean_the_same_slots() {
             }
         }
     }
-    assert!(5000 < seen.len(), "{}", seen.len());
+    assert!(2000 < seen.len(), "{}", seen.len());
 }
