@@ -49,6 +49,11 @@ impl Calendar {
         }
     }
 
+    /// All slots after an instant, in order.
+    pub fn slots_after(&self, after_us: i64) -> impl Iterator<Item = i64> {
+        std::iter::successors(self.next_after(after_us), |slot_us| self.next_after(*slot_us))
+    }
+
     /// The last slot at or before an instant.
     pub fn last_until(&self, until_us: i64) -> Option<i64> {
         match self.source() {

@@ -20,8 +20,7 @@ pub(crate) fn cron(expression: &str, zone_name: &str) -> Calendar {
 }
 
 pub(crate) fn next(calendar: &Calendar, after_us: i64, count: usize) -> Vec<i64> {
-    let slots = std::iter::successors(calendar.next_after(after_us), |at| calendar.next_after(*at));
-    slots.take(count).collect()
+    calendar.slots_after(after_us).take(count).collect()
 }
 
 /// The next slots as texts in UTC, as many as are expected and one row per expression.
