@@ -74,6 +74,22 @@ fn a_schedule_may_say_what_a_gap_means() {
     check("45 */2 * * *", gap(Gap::Shift), &["2026-03-08T05:45:00Z", "2026-03-08T07:45:00Z"]);
 }
 
+/// In a gap of half an hour, shifted times lie between those that the clock shows.
+#[test]
+fn shifted_times_come_in_order() {
+    let zone = "Australia/Lord_Howe"; // 02:00 becomes 02:30 on 4 October 2026, at 15:30 UTC.
+    let check = |expression: &str, expected: &[&str]| {
+        check(&cron_with(expression, zone, gap(Gap::Shift)), "2026-10-03T15:00:00Z", expected);
+    };
+    let [five, ten] = ["2026-10-03T15:35:00Z", "2026-10-03T15:40:00Z"];
+    check("10,35 2 * * *", &[five, ten, "2026-10-04T15:10:00Z"]);
+    check("5,40 2 * * *", &[five, ten, "2026-10-04T15:05:00Z"]);
+    check("5,35 2 * * *", &[five, "2026-10-04T15:05:00Z"]);
+    let both = cron_with("10,35 2 * * *", zone, gap(Gap::Shift));
+    assert_eq!(both.last_until(at(ten)), Some(at(ten)));
+    assert_eq!(both.count(at("2026-10-03T15:00:00Z"), at(ten)), 2);
+}
+
 /// New York shows 01:00 to 02:00 twice on 1 November 2026: at 05:00 and at 06:00 UTC.
 #[test]
 fn a_schedule_may_say_what_a_fold_means() {

@@ -23,8 +23,11 @@ pub(crate) fn next(calendar: &Calendar, after_us: i64, count: usize) -> Vec<i64>
     calendar.slots_after(after_us).take(count).collect()
 }
 
-/// The next slots as texts in UTC, as many as are expected and one row per expression.
+/// The next slots as texts in UTC, as many as are expected; none means that there is none.
 pub(crate) fn check(calendar: &Calendar, from: &str, expected: &[&str]) {
+    if expected.is_empty() {
+        assert_eq!(calendar.next_after(at(from)), None, "{:?} from {from}", calendar.trigger());
+    }
     let slots = next(calendar, at(from), expected.len());
     let texts: Vec<String> = slots.iter().copied().map(format_instant).collect();
     assert_eq!(texts, expected, "{:?} from {from}", calendar.trigger());
