@@ -20,6 +20,8 @@ fn phrases() {
         ("15 */6 * * *", "at 00:15, 06:15, 12:15 and 18:15 every day"),
         ("*/10 */6 * * *", "every 10 minutes of hours 0, 6, 12 and 18"),
         ("5,35 * * * *", "at minutes 5 and 35 of every hour"),
+        ("0 1-6 * * *", "at 01:00, 02:00, 03:00, 04:00, 05:00 and 06:00 every day"),
+        ("0 1-7 * * *", "at minute 0 of hours 1 to 7"),
         ("0 9-17 * * *", "at minute 0 of hours 9 to 17"),
         ("*/5 9-17 * * MON-FRI", "every 5 minutes of hours 9 to 17 on Monday to Friday"),
         ("* * * * * *", "every second"),

@@ -55,18 +55,19 @@ fn catch_up_is_three_slots_within_limits() {
 }
 
 /// Far above what it takes even unoptimised, and far below a walk: a search by minutes over the
-/// years to 2199 would take seconds.
+/// years to 2199 would take seconds. The best of some tries, because a machine may be busy.
 #[test]
 fn rare_and_impossible_dates_are_found_soon() {
     for expression in
         ["0 0 29 2 *", "0 0 31 2 *", "0 0 29 2 +MON", "0 0 1-7 * +MON#3", "59 59 23 31 12 * 2199"]
     {
         let calendar = cron(expression, "America/New_York");
-        #[expect(clippy::disallowed_methods, reason = "the test measures a span")]
-        let start = Instant::now();
-        for _ in 0..10 {
+        let tries = (0..20).map(|_| {
+            #[expect(clippy::disallowed_methods, reason = "the test measures a span")]
+            let start = Instant::now();
             let _ = (calendar.next_after(0), calendar.last_until(i64::MAX));
-        }
-        assert!(start.elapsed() < Duration::from_millis(500), "{expression}");
+            start.elapsed()
+        });
+        assert!(tries.min() < Some(Duration::from_millis(20)), "{expression}");
     }
 }

@@ -59,6 +59,7 @@ fn minutes_and_hours() {
         "0 _ * * *",
         &[
             ("22-2", "`22-2` runs backwards", Some("22-23,0-2")),
+            ("5-4", "`5-4` runs backwards", Some("5-23,0-4")),
             ("22-0", "`22-0` runs backwards", Some("22-23,0")),
             ("23-1", "`23-1` runs backwards", Some("23,0-1")),
             ("22-4/2", "`22-4/2` runs backwards", Some("22,0,2,4")),

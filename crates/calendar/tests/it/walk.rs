@@ -173,7 +173,7 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn minutes_around_a_change(
@@ -207,7 +207,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(600))]
 
     /// The rules of the day fields, day by day over three years.
     #[test]
