@@ -52,6 +52,7 @@ pub const LAYERS: &[Layer] = &[
     edge("runtime", &["api", "kernel", "ledger", "store"]),
     edge("client", &["api"]),
     edge("midwatch", &["api", "client", "kernel", "ledger", "runtime", "store", "store-sqlite"]),
+    edge("cluster", &[]),
     Layer { krate: "sim", side: Side::Edge, inside: Inside::Any },
     Layer { krate: "bench", side: Side::Edge, inside: Inside::Any },
     edge("xtask", &[]),

@@ -12,6 +12,8 @@ use crate::process;
 #[derive(Debug)]
 struct Tool {
     command: &'static str,
+    /// A command line that ends well when the tool is there.
+    proof: &'static [&'static str],
     /// The Debian package that holds the command.
     package: &'static str,
     /// Completes "without it fail …".
@@ -21,15 +23,27 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool {
         command: "strace",
+        proof: &["strace", "--version"],
         package: "strace",
         needed_by: "the tests that watch system calls or make them fail",
     },
     Tool {
         command: "python3",
+        proof: &["python3", "--version"],
         package: "python3",
         needed_by: "the tests that verify a ledger with an independent second program",
     },
+    Tool {
+        command: "postgres",
+        proof: &["sh", "-c", POSTGRES],
+        package: "postgresql",
+        needed_by: "the tests that start a PostgreSQL of their own",
+    },
 ];
+
+/// Debian keeps the server outside of `PATH`. The `cluster` crate looks in the same places.
+const POSTGRES: &str = "for it in /usr/lib/postgresql/*/bin/postgres postgres; do \
+                        \"$it\" --version && exit 0; done; exit 1";
 
 /// Makes sure that every tool works, or says which package is missing and what would fail.
 pub(crate) fn ensure(root: &Path) -> Result<()> {
@@ -48,7 +62,11 @@ pub(crate) fn ensure(root: &Path) -> Result<()> {
 }
 
 fn missing(root: &Path) -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !process::works(root, tool.command, &["--version"])).collect()
+    TOOLS.iter().filter(|tool| !works(root, tool.proof)).collect()
+}
+
+fn works(root: &Path, proof: &[&str]) -> bool {
+    proof.split_first().is_some_and(|(program, args)| process::works(root, program, args))
 }
 
 fn may_install(root: &Path) -> bool {
@@ -89,6 +107,6 @@ mod tests {
         for tool in TOOLS {
             assert!(text.contains(&format!("`{}` is missing", tool.command)), "{text}");
         }
-        assert!(text.contains("`apt-get install strace python3` as root"), "{text}");
+        assert!(text.contains("`apt-get install strace python3 postgresql` as root"), "{text}");
     }
 }

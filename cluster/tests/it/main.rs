@@ -1,0 +1,4 @@
+//! A cluster from outside.
+
+#[cfg(test)]
+mod life;
