@@ -12,7 +12,9 @@
 
 mod binaries;
 mod process;
+mod standby;
 mod supervisor;
+mod tls;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,7 @@ const TCP_PORT: u16 = 25_432;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     tcp: bool,
+    tls: bool,
     settings: Vec<(String, String)>,
 }
 
@@ -51,6 +54,13 @@ impl Options {
     pub fn tcp(mut self) -> Options {
         self.tcp = true;
         self
+    }
+
+    /// Listens as with [`Options::tcp`], and speaks TLS there to whoever asks for it; see
+    /// [`Cluster::authority`].
+    pub fn tls(mut self) -> Options {
+        self.tls = true;
+        self.tcp()
     }
 
     /// One more line of `postgresql.conf`; the last one of a name counts.
@@ -109,6 +119,11 @@ impl Cluster {
         Ok(format!("postgres://{USER}@{}:{TCP_PORT}/{database}", self.address()))
     }
 
+    /// The certificate by which a client knows the server, in a cluster with [`Options::tls`].
+    pub fn authority(&self) -> PathBuf {
+        self.directory().join(tls::AUTHORITY)
+    }
+
     /// What `psql` prints for SQL: lines of columns with `|` between them.
     pub fn query(&self, url: &str, sql: &str) -> Result<String> {
         let fixed = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only"];
@@ -152,7 +167,7 @@ impl Cluster {
         let server = self.supervisor.server().context("the server was not started")?;
         let mut answers = false;
         process::comes_true(|| {
-            answers = self.client("pg_isready", &["--timeout=1"]).is_ok();
+            answers = self.client("pg_isready", &["--dbname=postgres", "--timeout=1"]).is_ok();
             answers || process::state(server) == State::Gone
         });
         ensure!(answers, "the server does not accept connections; its log:\n{}", self.log());
@@ -161,7 +176,11 @@ impl Cluster {
 
     fn prepare(binaries: Binaries, options: Options) -> Result<Cluster> {
         let supervisor = Supervisor::start()?;
-        Ok(Cluster { binaries, options, supervisor, databases: AtomicU32::new(1) })
+        let cluster = Cluster { binaries, options, supervisor, databases: AtomicU32::new(1) };
+        if cluster.options.tls {
+            tls::make_certificates(&cluster.supervisor, cluster.address())?;
+        }
+        Ok(cluster)
     }
 
     fn data(&self) -> PathBuf {
@@ -201,6 +220,9 @@ impl Cluster {
             ("listen_addresses", addresses),
             ("port", self.port().to_string()),
             ("unix_socket_directories", self.directory().to_string_lossy().into_owned()),
+            ("ssl", if self.options.tls { "on" } else { "off" }.to_owned()),
+            ("ssl_cert_file", format!("../{}", tls::CERTIFICATE)),
+            ("ssl_key_file", format!("../{}", tls::KEY)),
         ];
         let mut line =
             format!("{} -D {}", quoted(self.binaries.path("postgres")), quoted(self.data()));

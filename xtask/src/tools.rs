@@ -39,6 +39,12 @@ const TOOLS: &[Tool] = &[
         package: "postgresql",
         needed_by: "the tests that start a PostgreSQL of their own",
     },
+    Tool {
+        command: "openssl",
+        proof: &["openssl", "version"],
+        package: "openssl",
+        needed_by: "the tests that make certificates for that PostgreSQL",
+    },
 ];
 
 /// Debian keeps the server outside of `PATH`. The `cluster` crate looks in the same places.
@@ -107,6 +113,7 @@ mod tests {
         for tool in TOOLS {
             assert!(text.contains(&format!("`{}` is missing", tool.command)), "{text}");
         }
-        assert!(text.contains("`apt-get install strace python3 postgresql` as root"), "{text}");
+        let install = "`apt-get install strace python3 postgresql openssl` as root";
+        assert!(text.contains(install), "{text}");
     }
 }

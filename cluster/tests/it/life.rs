@@ -108,26 +108,57 @@ fn a_killed_cluster_is_dropped_without_a_trace() {
     assert!(!segments().lines().any(is_ours));
 }
 
-/// The program of this crate, and the directory of its cluster.
-fn another_process() -> (Child, PathBuf) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cluster"))
+/// The program of this crate, which prints the URL of its database when it has one.
+fn another_process() -> Child {
+    Command::new(env!("CARGO_BIN_EXE_cluster"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap();
-    let mut url = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-    let host = url.split_once('@').unwrap().1.rsplit_once('/').unwrap().0;
-    (child, host.replace("%2F", "/").into())
+        .unwrap()
 }
 
 #[test]
 fn a_cluster_goes_with_the_process_that_is_killed() {
-    let (mut child, directory) = another_process();
+    let mut process = another_process();
+    let mut url = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let host = url.split_once('@').unwrap().1.rsplit_once('/').unwrap().0;
+    let directory = PathBuf::from(host.replace("%2F", "/"));
     let pid = server(&directory);
     assert!(runs(pid));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
     wait_for("the end of the server", || !runs(pid));
+    wait_for("the end of the directory", || !directory.exists());
+}
+
+/// The directory that `initdb` fills for a grandparent.
+fn being_made_for(grandparent: u32) -> Option<PathBuf> {
+    let parent = |pid: u32| -> Option<u32> {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        line.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut ours = pids.filter(|&pid| parent(pid).and_then(parent) == Some(grandparent));
+    ours.find_map(|pid| {
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let data = words.split('\0').find_map(|word| word.strip_prefix("--pgdata="))?;
+        Path::new(data).parent().map(Path::to_owned)
+    })
+}
+
+#[test]
+fn half_a_cluster_goes_with_the_process_that_is_killed() {
+    let mut process = another_process();
+    let mut directory = None;
+    wait_for("the start of `initdb`", || {
+        directory = being_made_for(process.id());
+        directory.is_some()
+    });
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let directory = directory.unwrap();
+    assert!(directory.exists());
     wait_for("the end of the directory", || !directory.exists());
 }

@@ -2,3 +2,7 @@
 
 #[cfg(test)]
 mod life;
+#[cfg(test)]
+mod standby;
+#[cfg(test)]
+mod tls;
