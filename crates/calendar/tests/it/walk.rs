@@ -173,7 +173,7 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(cases(1000))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn minutes_around_a_change(
