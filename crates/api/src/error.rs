@@ -70,6 +70,7 @@ codes! {
     ReadOnly "read_only" 1 "The data directory cannot be written; nothing was changed.";
     DiskFailed "disk_failed" 1 "The disk failed to keep a write; the watch has stopped.";
     LogDamaged "log_damaged" 4 "The log is damaged; nothing new is written until it is looked at.";
+    DatabaseAway "database_away" 1 "The database that the store is on does not answer.";
     TablesDamaged "tables_damaged" 4 "A table cannot be read; the log can, and the table can be made anew from it.";
     LogRewound "log_rewound" 4 "The log is shorter than a checkpoint kept elsewhere, or another one.";
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";

@@ -21,6 +21,14 @@ pub fn store(error: store::Error) -> Error {
         Store::Tables(_) => Error::new(Code::TablesDamaged, error).hint(
             "the log is not concerned; `midwatch ledger rebuild` makes the tables anew from it",
         ),
+        Store::Rewound(_) => Error::new(Code::LogRewound, error).hint(
+            "a failover or a restored copy has lost what was acknowledged; \
+             compare `midwatch ledger verify` with a checkpoint that you kept, then start again",
+        ),
+        Store::Unreachable(_) => Error::new(Code::DatabaseAway, error)
+            .hint("nothing was changed; check the database and `store.url`, then try again"),
+        Store::InDoubt(_) => Error::new(Code::DatabaseAway, error)
+            .hint("ask again with the same idempotency key, or look before you repeat it"),
         Store::Stopped(_) => Error::new(Code::DiskFailed, error)
             .hint("check the disk, then start again: what was acknowledged is looked for then"),
         Store::Newer { .. } => Error::new(Code::DataNewer, error)

@@ -78,11 +78,24 @@ pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error>
 
 pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<Answer>, Error> {
     let sql = "SELECT key, request_hash, body, at_us FROM answer WHERE key = ?1";
-    let answer = |row: &SqlRow<'_>| {
-        let request_hash = hash(row, 1)?;
-        Ok(Answer { key: row.get(0)?, request_hash, body: row.get(2)?, at_us: row.get(3)? })
-    };
-    connection.query_row(sql, [key], answer).optional().map_err(meaning)
+    connection.query_row(sql, [key], answer_in).optional().map_err(meaning)
+}
+
+pub(crate) fn answers(
+    connection: &Connection,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<Answer>, Error> {
+    let sql =
+        "SELECT key, request_hash, body, at_us FROM answer WHERE ?1 < key ORDER BY key LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    let answers = statement.query_map((after, limit), answer_in).map_err(meaning)?;
+    answers.collect::<Result<_, _>>().map_err(meaning)
+}
+
+fn answer_in(row: &SqlRow<'_>) -> Result<Answer, rusqlite::Error> {
+    let request_hash = hash(row, 1)?;
+    Ok(Answer { key: row.get(0)?, request_hash, body: row.get(2)?, at_us: row.get(3)? })
 }
 
 /// One page of the log, seen at one moment. Most entries have no private part, and then the table of

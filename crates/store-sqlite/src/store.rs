@@ -157,6 +157,14 @@ impl Store for Sqlite {
         self.read(|connection| readers::answer(connection, key))
     }
 
+    fn answers<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>> {
+        self.read(|connection| readers::answers(connection, after, limit))
+    }
+
     fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
         self.write(Task::ForgetAnswers { before_us }).map(|done| done.map(drop)).boxed()
     }

@@ -200,6 +200,16 @@ impl Store for Memory {
         done(self.lock().answers.get(key).cloned())
     }
 
+    fn answers<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>> {
+        let inner = self.lock();
+        let later = inner.answers.values().filter(|answer| after < answer.key.as_str());
+        done(later.take(limit).cloned().collect())
+    }
+
     fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
         self.lock().answers.retain(|_, answer| before_us <= answer.at_us);
         done(())

@@ -39,6 +39,16 @@ pub enum Error {
     /// The derived tables cannot be read. The log is not concerned, and they can be replaced.
     #[error("the tables are damaged: {0}")]
     Tables(String),
+    /// The log is not a continuation of what it was before: a failover or a restored copy has lost
+    /// entries that were acknowledged. Nothing is written any more.
+    #[error("the log was rewound: {0}")]
+    Rewound(String),
+    /// The database does not answer. Nothing was changed.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The database went away during a commit and did not come back in time to be asked about it.
+    #[error("it is not known whether the change was made, the database went away: {0}")]
+    InDoubt(String),
     /// It is not known what reached the disk. The process must end; a restart finds out.
     #[error("the disk failed to keep what was written: {0}")]
     Stopped(String),
@@ -68,6 +78,13 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The answer kept under a key.
     fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>>;
+
+    /// The answers with a key above `after`, by key.
+    fn answers<'a>(
+        &'a self,
+        after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>>;
 
     /// Drops answers given before an instant.
     fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;
@@ -111,6 +128,12 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Returns when commits are refused, with the reason.
     fn until_stopped(&self) -> BoxFuture<'_, Error>;
+
+    /// The time that counts, if it is not this machine's: processes on several machines go by the
+    /// clock of the store they share. Microseconds since 1970.
+    fn time_us(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// Waits for a reason to be set; for ever, if nobody is left to set one.

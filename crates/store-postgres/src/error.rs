@@ -1,0 +1,48 @@
+//! What the database's errors mean for the store.
+
+use std::error::Error as _;
+
+use deadpool_postgres::PoolError;
+use store::Error;
+use tokio_postgres::error::SqlState;
+
+pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
+    let Some(refused) = error.as_db_error() else {
+        let text =
+            error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        return match error.is_closed() || is_io(&error) {
+            true => Error::Unreachable(text),
+            false => Error::Failed(text),
+        };
+    };
+    let text = refused.message().to_owned();
+    match refused.code() {
+        &SqlState::DISK_FULL => Error::Full,
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Damaged(text),
+        &SqlState::ADMIN_SHUTDOWN
+        | &SqlState::CRASH_SHUTDOWN
+        | &SqlState::CANNOT_CONNECT_NOW
+        | &SqlState::TOO_MANY_CONNECTIONS
+        | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Unreachable(text),
+        _ => Error::Failed(text),
+    }
+}
+
+pub(crate) fn of_pool(error: PoolError) -> Error {
+    match error {
+        PoolError::Backend(error) => meaning(error),
+        other => Error::Unreachable(other.to_string()),
+    }
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<std::io::Error>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}

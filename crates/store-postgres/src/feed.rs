@@ -1,0 +1,106 @@
+//! Tells this process that the log has grown, whoever made it grow.
+//!
+//! The log is asked, again and again while somebody waits. A notification by another process only
+//! makes the next question come sooner, and is sent outside of any transaction: inside it would hold
+//! up every commit of the database.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::Error;
+use tokio::select;
+use tokio::sync::Notify;
+use tokio::time::{interval, sleep};
+use tokio_postgres::{AsyncMessage, Client};
+use tracing::debug;
+
+use crate::error::meaning;
+use crate::session::{chain, hash_of};
+use crate::store::Shared;
+use crate::target::Target;
+
+/// How far this process may be behind another one.
+const POLL: Duration = Duration::from_millis(50);
+/// Notifications are not sent more often than this.
+const HINT_PAUSE: Duration = Duration::from_millis(50);
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// How often the database's time is asked for when nothing is written.
+const QUIET_POLLS_MAX: u32 = 200;
+
+const CHANNEL: &str = "midwatch";
+
+/// Runs until it is dropped; a lost connection is made again.
+pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
+    loop {
+        match follow(&target, &shared).await {
+            Err(error @ Error::Rewound(_)) => return shared.stop(error),
+            Err(error) => debug!(%error, "the feed lost its connection"),
+            Ok(()) => {}
+        }
+        sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+async fn follow(target: &Target, shared: &Shared) -> Result<(), Error> {
+    let connected = target.config().connect(target.tls().clone()).await;
+    let (client, mut connection) = connected.map_err(meaning)?;
+    let hinted = Notify::new();
+    let driven = async {
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(_) = message.map_err(meaning)? {
+                hinted.notify_one();
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    select! {
+        ended = driven => ended,
+        ended = ask(&client, shared, &hinted) => ended,
+    }
+}
+
+async fn ask(client: &Client, shared: &Shared, hinted: &Notify) -> Result<(), Error> {
+    if let Some((size, head)) = shared.seen()
+        && hash_of(client, size).await? != Some(head)
+    {
+        return Err(Error::Rewound(format!(
+            "entry {size} was acknowledged, and the database does not have it any more"
+        )));
+    }
+    // Behind a pooler this may have no effect; then the polls alone must do.
+    client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(meaning)?;
+    let (mut polls, mut hints) = (interval(POLL), interval(HINT_PAUSE));
+    let mut quiet = 0;
+    loop {
+        select! {
+            () = hinted.notified() => {}
+            _ = polls.tick() => {
+                quiet += 1;
+                if !shared.is_awaited() && quiet < QUIET_POLLS_MAX {
+                    continue;
+                }
+            }
+            () = shared.until_grown_here() => {
+                hints.tick().await;
+                client.batch_execute(&format!("NOTIFY {CHANNEL}")).await.map_err(meaning)?;
+                continue;
+            }
+        }
+        quiet = 0;
+        look(client, shared).await?;
+    }
+}
+
+async fn look(client: &Client, shared: &Shared) -> Result<(), Error> {
+    let sql = "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head";
+    let row = client.query_one(sql, &[]).await.map_err(meaning)?;
+    shared.told_time(row.get(1), now());
+    shared.saw(&chain(row.get(0))?);
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures how long ago the database told its time")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}

@@ -1,0 +1,135 @@
+//! What a group of commits comes to, decided on the rows as they were loaded and locked.
+//!
+//! Commits are looked at one after the other, each on what those before it leave; one that is refused
+//! leaves nothing. What remains to be written is then one row for each row that changes, however often
+//! it changes within the group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ledger::{Chain, Draft, Hash, Sealed};
+use store::{Answer, Commit, Outcome, Receipt, Write};
+
+/// The rows that a group asks about, as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// By noun and id; 0 for a row that is not there.
+    pub(crate) versions: BTreeMap<&'static str, BTreeMap<String, u64>>,
+    pub(crate) counters: BTreeMap<&'static str, i64>,
+    pub(crate) answers: BTreeMap<String, (Hash, Vec<u8>)>,
+}
+
+/// What the accepted commits of a group leave to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Plan<'a> {
+    /// New rows and changed ones, by their final version and body.
+    pub(crate) inserts: Rows<'a>,
+    pub(crate) updates: Rows<'a>,
+    pub(crate) counters: BTreeMap<&'static str, i64>,
+    pub(crate) answers: Vec<&'a Answer>,
+    /// One for each commit.
+    verdicts: Vec<Verdict<'a>>,
+}
+
+pub(crate) type Rows<'a> = BTreeMap<(&'static str, &'a str), (u64, Option<&'a Arc<[u8]>>)>;
+
+#[derive(Debug)]
+enum Verdict<'a> {
+    Accepted(&'a [Draft]),
+    Refused(Outcome),
+}
+
+/// The entries of a group in their places, and what each commit is told.
+#[derive(Debug)]
+pub(crate) struct Appended<'a> {
+    pub(crate) entries: Vec<(&'a Draft, Sealed)>,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a> {
+    let before = loaded.versions.clone();
+    let is_there =
+        |noun, id| before.get(noun).and_then(|ids| ids.get(id)).is_some_and(|it| 0 < *it);
+    let mut plan = Plan::default();
+    for commit in commits {
+        if let Some(refusal) = loaded.refusal(commit) {
+            plan.verdicts.push(Verdict::Refused(refusal));
+            continue;
+        }
+        for write in &commit.writes {
+            let rows = match is_there(write.noun, write.id.as_str()) {
+                true => &mut plan.updates,
+                false => &mut plan.inserts,
+            };
+            rows.insert((write.noun, &write.id), (write.version, write.body.as_ref()));
+            let versions = loaded.versions.entry(write.noun).or_default();
+            versions.insert(write.id.clone(), write.version);
+        }
+        for delta in &commit.deltas {
+            let value = loaded.counters.entry(delta.counter).or_default();
+            *value += delta.add;
+            plan.counters.insert(delta.counter, *value);
+        }
+        if let Some(answer) = &commit.answer {
+            loaded.answers.insert(answer.key.clone(), (answer.request_hash, answer.body.clone()));
+            plan.answers.push(answer);
+        }
+        plan.verdicts.push(Verdict::Accepted(&commit.drafts));
+    }
+    plan.answers.sort_by(|a, b| a.key.cmp(&b.key));
+    plan
+}
+
+impl Loaded {
+    /// The first reason why a commit cannot be. A key that was answered comes first: its request may
+    /// have been overtaken by what it did itself.
+    fn refusal(&self, commit: &Commit) -> Option<Outcome> {
+        if let Some(answer) = &commit.answer
+            && let Some((request_hash, body)) = self.answers.get(&answer.key)
+        {
+            return Some(match *request_hash == answer.request_hash {
+                true => Outcome::Answered(body.clone()),
+                false => Outcome::KeyTaken,
+            });
+        }
+        for Write { noun, id, expected, .. } in &commit.writes {
+            let version = self.versions.get(noun).and_then(|ids| ids.get(id));
+            if version.copied().unwrap_or_default() != *expected {
+                return Some(Outcome::Conflict { noun, id: id.clone() });
+            }
+        }
+        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+        for delta in &commit.deltas {
+            let known = self.counters.get(delta.counter).copied().unwrap_or_default();
+            let sum = sums.entry(delta.counter).or_insert(known);
+            *sum += delta.add;
+            if !(0..=delta.max).contains(sum) {
+                return Some(Outcome::OverLimit { counter: delta.counter });
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn writes_nothing(&self) -> bool {
+        !self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Accepted(_)))
+    }
+
+    /// Gives every accepted draft its place.
+    pub(crate) fn append(self, chain: &mut Chain) -> Appended<'a> {
+        let mut entries = Vec::new();
+        let mut outcomes = Vec::with_capacity(self.verdicts.len());
+        for verdict in self.verdicts {
+            outcomes.push(match verdict {
+                Verdict::Refused(refusal) => refusal,
+                Verdict::Accepted(drafts) => {
+                    let first = chain.size() + 1;
+                    entries.extend(drafts.iter().map(|draft| (draft, chain.seal(draft))));
+                    Outcome::Committed(Receipt { first, last: chain.size() })
+                }
+            });
+        }
+        Appended { entries, outcomes }
+    }
+}

@@ -1,0 +1,86 @@
+//! Brings a database to the newest schema, step by step, once, whoever comes first. A step that was
+//! applied is remembered with the hash of its text.
+
+use store::Error;
+use tokio_postgres::{Client, GenericClient};
+
+use crate::error::meaning;
+
+struct Step {
+    sql: &'static str,
+    sha256: &'static str,
+}
+
+/// Append only. A released step is never edited: its hash is pinned here.
+const STEPS: &[Step] = &[Step {
+    sql: include_str!("../migrations/0001_keel.sql"),
+    sha256: "2b07b71a19871dfa57e0fe5afa621d845281337f8fcb1e496a4e94cb08cb0a7d",
+}];
+
+/// Of the lock that is held while steps are applied: "MWch".
+const LOCK: i64 = 0x4d57_6368;
+
+/// Applies what is missing, in one transaction.
+pub(crate) async fn migrate(client: &mut Client) -> Result<(), Error> {
+    let transaction = client.transaction().await.map_err(meaning)?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(meaning)?;
+    let table =
+        "CREATE TABLE IF NOT EXISTS migration (step integer PRIMARY KEY, sha256 text NOT NULL)";
+    transaction.batch_execute(table).await.map_err(meaning)?;
+    let applied = applied(&transaction).await?;
+    for (index, step) in STEPS.iter().enumerate().skip(applied) {
+        transaction.batch_execute(step.sql).await.map_err(meaning)?;
+        let number = i32::try_from(index + 1).unwrap_or(i32::MAX);
+        let insert = "INSERT INTO migration VALUES ($1, $2)";
+        transaction.execute(insert, &[&number, &step.sha256]).await.map_err(meaning)?;
+    }
+    transaction.commit().await.map_err(meaning)
+}
+
+/// Refuses a database that this program cannot read as it is.
+pub(crate) async fn check(client: &impl GenericClient) -> Result<(), Error> {
+    let sql = "SELECT to_regclass('migration') IS NOT NULL";
+    let exists: bool = client.query_one(sql, &[]).await.map_err(meaning)?.get(0);
+    match exists && applied(client).await? == STEPS.len() {
+        true => Ok(()),
+        false => Err(Error::Failed(
+            "the database is empty or has an older format; `midwatch up` brings it up to date"
+                .into(),
+        )),
+    }
+}
+
+/// How many steps were applied, after checking that they are the ones known here.
+async fn applied(client: &impl GenericClient) -> Result<usize, Error> {
+    let rows = client.query("SELECT sha256 FROM migration ORDER BY step", &[]).await;
+    let rows = rows.map_err(meaning)?;
+    for (index, (row, step)) in rows.iter().zip(STEPS).enumerate() {
+        if row.get::<_, String>(0) != step.sha256 {
+            let number = index + 1;
+            return Err(Error::Failed(format!(
+                "step {number} of the schema is not the one known here"
+            )));
+        }
+    }
+    let number = |steps| u32::try_from(steps).unwrap_or(u32::MAX);
+    match rows.len() <= STEPS.len() {
+        true => Ok(rows.len()),
+        false => Err(Error::Newer { found: number(rows.len()), known: number(STEPS.len()) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn released_steps_are_as_they_were() {
+        for (index, step) in STEPS.iter().enumerate() {
+            let digest = Sha256::digest(step.sql);
+            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, step.sha256, "step {}: add a new step instead", index + 1);
+        }
+    }
+}

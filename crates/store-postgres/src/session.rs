@@ -1,0 +1,417 @@
+//! The writer's connection: its statements, and the parts of a transaction in their order.
+//!
+//! Rows are locked in one order by everybody, each kind sorted: rows that exist, counters, new rows,
+//! answers, and at last the end of the log. So two processes may wait for each other, but never in a
+//! circle.
+
+use std::time::Instant;
+
+use futures::future::{join4, join5, try_join4};
+use ledger::{Chain, Draft, Hash, PrivateRef, Sealed};
+use store::{Checkpoint, Commit, Derived, Error, Page};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Statement};
+use tracing::{debug, warn};
+
+use crate::error::meaning;
+use crate::group::{Loaded, Plan, Rows};
+use crate::target::Target;
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: Client,
+    lock_items: Statement,
+    lock_counters: Statement,
+    find_answers: Statement,
+    insert_items: Statement,
+    update_items: Statement,
+    set_counters: Statement,
+    insert_answers: Statement,
+    lock_head: Statement,
+    insert_entries: Statement,
+    insert_private: Statement,
+    set_head: Statement,
+}
+
+/// The end of the log while its row is held, and what the database's clock says.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) chain: Chain,
+    pub(crate) time_us: i64,
+    pub(crate) at: Instant,
+}
+
+/// Why a transaction did not come to an end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Nothing was committed.
+    Before(Error),
+    /// The connection was lost when the commit was on its way.
+    InDoubt(Error),
+}
+
+const INSERT_ITEMS: &str = "INSERT INTO item
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) ON CONFLICT DO NOTHING";
+
+/// Connects, and drives the connection in a task that ends with it.
+pub(crate) async fn connect(target: &Target) -> Result<Client, Error> {
+    let connected = target.config().connect(target.tls().clone()).await;
+    let (client, connection) = connected.map_err(meaning)?;
+    tokio::task::spawn(async move {
+        if let Err(error) = connection.await {
+            debug!(%error, "a connection to the database has ended");
+        }
+    });
+    Ok(client)
+}
+
+impl Session {
+    pub(crate) async fn open(target: &Target) -> Result<Session, Error> {
+        let client = connect(target).await?;
+        // An answer means that the change is on the disk; stricter settings stay as they are.
+        let settings = "SELECT set_config('synchronous_commit', 'on', false)
+                        WHERE current_setting('synchronous_commit') = 'off'";
+        client.batch_execute(settings).await.map_err(meaning)?;
+        let fsync = client.query_one("SELECT current_setting('fsync')", &[]).await;
+        if fsync.map_err(meaning)?.get::<_, &str>(0) == "off" {
+            warn!("the database runs with `fsync = off`: a crash of its machine may lose changes");
+        }
+        let sql = async |text| client.prepare(text).await.map_err(meaning);
+        Ok(Session {
+            lock_items: sql("SELECT noun, id, version FROM item
+                 JOIN unnest($1::text[], $2::text[]) AS asked (noun, id) USING (noun, id)
+                 ORDER BY noun, id FOR UPDATE OF item")
+            .await?,
+            lock_counters: sql("SELECT name, value FROM counter WHERE name = ANY($1::text[])
+                 ORDER BY name FOR UPDATE")
+            .await?,
+            find_answers: sql(
+                "SELECT key, request_hash, body FROM answer WHERE key = ANY($1::text[])",
+            )
+            .await?,
+            insert_items: sql(INSERT_ITEMS).await?,
+            update_items: sql("UPDATE item SET version = new.version, body = new.body
+                 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
+                      AS new (noun, id, version, body)
+                 WHERE item.noun = new.noun AND item.id = new.id")
+            .await?,
+            set_counters: sql("INSERT INTO counter SELECT * FROM unnest($1::text[], $2::bigint[])
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+            .await?,
+            insert_answers: sql("INSERT INTO answer
+                 SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bigint[])
+                 ON CONFLICT DO NOTHING")
+            .await?,
+            lock_head: sql(
+                "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                 FROM head FOR UPDATE",
+            )
+            .await?,
+            insert_entries: sql(
+                "INSERT INTO entry SELECT * FROM unnest($1::bigint[], $2::bigint[],
+                 $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[],
+                 $9::text[], $10::bytea[], $11::bytea[])",
+            )
+            .await?,
+            insert_private: sql("INSERT INTO entry_private
+                 SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[])")
+            .await?,
+            set_head: sql("UPDATE head SET size = $1, chain = $2").await?,
+            client,
+        })
+    }
+
+    /// Whether this entry is in the log, once nobody is about to append to it.
+    pub(crate) async fn has_entry(&self, seq: u64, hash: Hash) -> Result<bool, Error> {
+        self.begin().await?;
+        self.lock_head().await?;
+        let found = hash_of(&self.client, seq).await;
+        self.rollback().await;
+        Ok(found? == Some(hash))
+    }
+
+    pub(crate) async fn begin(&self) -> Result<(), Error> {
+        self.client.batch_execute("BEGIN").await.map_err(meaning)
+    }
+
+    /// Nothing can be done about a failure: a connection that is lost has rolled back.
+    pub(crate) async fn rollback(&self) {
+        let _ = self.client.batch_execute("ROLLBACK").await;
+    }
+
+    /// Begins, locks the rows that these commits write, and finds the answers to their keys.
+    pub(crate) async fn load(&self, commits: &[&Commit]) -> Result<Loaded, Error> {
+        let (mut loaded, mut nouns, mut ids, mut names, mut keys) =
+            (Loaded::default(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for commit in commits {
+            for write in &commit.writes {
+                loaded.versions.entry(write.noun).or_default().insert(write.id.clone(), 0);
+            }
+            for delta in &commit.deltas {
+                loaded.counters.insert(delta.counter, 0);
+            }
+            keys.extend(commit.answer.as_ref().map(|answer| answer.key.as_str()));
+        }
+        for (noun, of_noun) in &loaded.versions {
+            nouns.extend(of_noun.keys().map(|_| *noun));
+            ids.extend(of_noun.keys().map(String::as_str));
+        }
+        names.extend(loaded.counters.keys().copied());
+        let ((), items, counters, answers) = try_join4(
+            async { self.client.batch_execute("BEGIN").await },
+            self.rows(&self.lock_items, nouns.len(), &[&nouns, &ids]),
+            self.rows(&self.lock_counters, names.len(), &[&names]),
+            self.rows(&self.find_answers, keys.len(), &[&keys]),
+        )
+        .await
+        .map_err(meaning)?;
+        for row in items {
+            let (noun, id): (&str, &str) = (row.get(0), row.get(1));
+            if let Some(version) = loaded.versions.get_mut(noun).and_then(|ids| ids.get_mut(id)) {
+                *version = unsigned(row.get(2));
+            }
+        }
+        for row in counters {
+            if let Some(value) = loaded.counters.get_mut(row.get::<_, &str>(0)) {
+                *value = row.get(1);
+            }
+        }
+        for row in answers {
+            loaded.answers.insert(row.get(0), (hash(row.get(1))?, row.get(2)));
+        }
+        Ok(loaded)
+    }
+
+    /// Writes the rows of a plan, then holds the end of the log. `None` when another process was
+    /// faster with a row or a key: then all must be decided again.
+    pub(crate) async fn write(&self, plan: &Plan<'_>) -> Result<Option<Head>, Error> {
+        let (counters, values): (Vec<&str>, Vec<i64>) =
+            plan.counters.iter().map(|(name, value)| (*name, *value)).unzip();
+        let answers = &plan.answers;
+        let keys: Vec<&str> = answers.iter().map(|answer| answer.key.as_str()).collect();
+        let hashes: Vec<&[u8]> =
+            answers.iter().map(|answer| answer.request_hash.as_bytes().as_slice()).collect();
+        let bodies: Vec<&[u8]> = answers.iter().map(|answer| answer.body.as_slice()).collect();
+        let times: Vec<i64> = answers.iter().map(|answer| answer.at_us).collect();
+        let (inserted, updated, counted, answered, head) = join5(
+            self.put(&self.insert_items, &plan.inserts),
+            self.put(&self.update_items, &plan.updates),
+            self.executed(&self.set_counters, counters.len(), &[&counters, &values]),
+            self.executed(&self.insert_answers, keys.len(), &[&keys, &hashes, &bodies, &times]),
+            self.lock_head(),
+        )
+        .await;
+        let is_whole = inserted.map_err(meaning)? == plan.inserts.len()
+            && updated.map_err(meaning)? == plan.updates.len()
+            && counted.map_err(meaning)? == counters.len()
+            && answered.map_err(meaning)? == keys.len();
+        let head = head?;
+        Ok(is_whole.then_some(head))
+    }
+
+    pub(crate) async fn lock_head(&self) -> Result<Head, Error> {
+        let row = self.client.query_one(&self.lock_head, &[]).await.map_err(meaning)?;
+        Ok(Head { chain: chain(row.get(0))?, time_us: row.get(1), at: now() })
+    }
+
+    /// Appends the entries and commits.
+    pub(crate) async fn commit(
+        &self,
+        entries: &[(&Draft, Sealed)],
+        chain: &Chain,
+    ) -> Result<(), Failure> {
+        let mut page = Page::default();
+        for (draft, sealed) in entries {
+            page.push(&draft.fields(*sealed));
+        }
+        self.commit_page(&page, chain).await
+    }
+
+    pub(crate) async fn commit_page(&self, page: &Page, chain: &Chain) -> Result<(), Failure> {
+        let fields: Vec<_> = page.iter().collect();
+        let seqs: Vec<i64> = fields.iter().map(|it| signed(it.seq)).collect();
+        let times: Vec<i64> = fields.iter().map(|it| it.ts_us).collect();
+        let kinds: Vec<&str> = fields.iter().map(|it| it.kind).collect();
+        let versions: Vec<i32> = fields.iter().map(|it| i32::from(it.version)).collect();
+        let actors: Vec<&str> = fields.iter().map(|it| it.actor).collect();
+        let roles: Vec<&str> = fields.iter().map(|it| it.role).collect();
+        let causes: Vec<&str> = fields.iter().map(|it| it.cause).collect();
+        let nouns: Vec<&str> = fields.iter().map(|it| it.noun).collect();
+        let ids: Vec<&str> = fields.iter().map(|it| it.noun_id).collect();
+        let facts: Vec<&[u8]> = fields.iter().map(|it| it.facts).collect();
+        let hashes: Vec<&[u8]> = fields.iter().map(|it| it.hash.as_bytes().as_slice()).collect();
+        let (mut private, mut salts, mut bodies, mut removed) = (vec![], vec![], vec![], vec![]);
+        for it in &fields {
+            let (salt, body, hash) = match it.private {
+                PrivateRef::None => continue,
+                PrivateRef::Present { salt, bytes } => (Some(salt.to_vec()), Some(bytes), None),
+                PrivateRef::Redacted { hash } => (None, None, Some(hash.as_bytes().to_vec())),
+            };
+            private.push(signed(it.seq));
+            salts.push(salt);
+            bodies.push(body);
+            removed.push(hash);
+        }
+        let (size, encoded) = (signed(chain.size()), chain.encode());
+        let entries: [&(dyn ToSql + Sync); 11] = [
+            &seqs, &times, &kinds, &versions, &actors, &roles, &causes, &nouns, &ids, &facts,
+            &hashes,
+        ];
+        let (entries, parts, head, commit) = join4(
+            self.executed(&self.insert_entries, seqs.len(), &entries),
+            self.executed(
+                &self.insert_private,
+                private.len(),
+                &[&private, &salts, &bodies, &removed],
+            ),
+            async {
+                match page.is_empty() {
+                    true => Ok(0),
+                    false => self.client.execute(&self.set_head, &[&size, &encoded]).await,
+                }
+            },
+            self.client.batch_execute("COMMIT"),
+        )
+        .await;
+        // After a statement that failed, `COMMIT` rolls back; so these are looked at first.
+        entries.map_err(in_doubt)?;
+        parts.map_err(in_doubt)?;
+        head.map_err(in_doubt)?;
+        commit.map_err(in_doubt)
+    }
+
+    /// Puts these in the place of all derived tables. Nobody else writes them meanwhile.
+    pub(crate) async fn replace(&self, derived: &Derived) -> Result<(), Error> {
+        self.client.batch_execute("TRUNCATE item, counter").await.map_err(meaning)?;
+        let rows: Vec<_> = derived
+            .items
+            .iter()
+            .map(|item| (item.noun.as_str(), item.id.as_str(), item.version, item.body.as_ref()))
+            .collect();
+        for part in rows.chunks(4_096) {
+            let nouns: Vec<&str> = part.iter().map(|row| row.0).collect();
+            let ids: Vec<&str> = part.iter().map(|row| row.1).collect();
+            let versions: Vec<i64> = part.iter().map(|row| signed(row.2)).collect();
+            let bodies: Vec<Option<&[u8]>> = part.iter().map(|row| row.3.map(|it| &**it)).collect();
+            let values: [&(dyn ToSql + Sync); 4] = [&nouns, &ids, &versions, &bodies];
+            self.client.execute(&self.insert_items, &values).await.map_err(meaning)?;
+        }
+        let (names, values): (Vec<&str>, Vec<i64>) =
+            derived.counters.iter().map(|(name, value)| (name.as_str(), *value)).unzip();
+        let counted = self.executed(&self.set_counters, names.len(), &[&names, &values]).await;
+        counted.map(drop).map_err(meaning)
+    }
+
+    /// Keeps everybody else from changing the derived tables until the transaction ends.
+    pub(crate) async fn lock_tables(&self) -> Result<(), Error> {
+        self.begin().await?;
+        let sql = "LOCK TABLE item, counter IN ACCESS EXCLUSIVE MODE";
+        self.client.batch_execute(sql).await.map_err(meaning)
+    }
+
+    pub(crate) async fn keep_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        self.begin().await?;
+        let kept = self.insert_checkpoint(checkpoint).await;
+        if kept.is_err() {
+            self.rollback().await;
+        }
+        kept
+    }
+
+    async fn insert_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let sql = "INSERT INTO checkpoint VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        let size = signed(checkpoint.chain.size());
+        if self.client.execute(sql, &[&size, &checkpoint.note]).await.map_err(meaning)? == 1 {
+            let sql = "INSERT INTO resume VALUES (1, $1)
+                       ON CONFLICT (only_row) DO UPDATE SET chain = excluded.chain";
+            self.client.execute(sql, &[&checkpoint.chain.encode()]).await.map_err(meaning)?;
+        }
+        self.client.batch_execute("COMMIT").await.map_err(meaning)
+    }
+
+    pub(crate) async fn forget_answers(&self, before_us: i64) -> Result<(), Error> {
+        let sql = "DELETE FROM answer WHERE at_us < $1";
+        self.client.execute(sql, &[&before_us]).await.map(drop).map_err(meaning)
+    }
+
+    async fn put(
+        &self,
+        statement: &Statement,
+        rows: &Rows<'_>,
+    ) -> Result<usize, tokio_postgres::Error> {
+        let (nouns, ids): (Vec<&str>, Vec<&str>) = rows.keys().copied().unzip();
+        let versions: Vec<i64> = rows.values().map(|(version, _)| signed(*version)).collect();
+        let bodies: Vec<Option<&[u8]>> =
+            rows.values().map(|(_, body)| body.map(|body| &**body)).collect();
+        self.executed(statement, rows.len(), &[&nouns, &ids, &versions, &bodies]).await
+    }
+
+    /// Not at all, if there is nothing to be done.
+    async fn executed(
+        &self,
+        statement: &Statement,
+        count: usize,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<usize, tokio_postgres::Error> {
+        match count {
+            0 => Ok(0),
+            _ => {
+                let rows = self.client.execute(statement, values).await?;
+                Ok(usize::try_from(rows).unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    async fn rows(
+        &self,
+        statement: &Statement,
+        count: usize,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, tokio_postgres::Error> {
+        match count {
+            0 => Ok(Vec::new()),
+            _ => self.client.query(statement, values).await,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+fn in_doubt(error: tokio_postgres::Error) -> Failure {
+    match meaning(error) {
+        lost @ Error::Unreachable(_) => Failure::InDoubt(lost),
+        refused => Failure::Before(refused),
+    }
+}
+
+/// The hash of an entry, if it is there.
+pub(crate) async fn hash_of(client: &Client, seq: u64) -> Result<Option<Hash>, Error> {
+    let sql = "SELECT hash FROM entry WHERE seq = $1";
+    let row = client.query_opt(sql, &[&signed(seq)]).await.map_err(meaning)?;
+    row.map(|row| hash(row.get(0))).transpose()
+}
+
+pub(crate) fn chain(bytes: &[u8]) -> Result<Chain, Error> {
+    Chain::decode(bytes).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+pub(crate) fn hash(bytes: &[u8]) -> Result<Hash, Error> {
+    let wrong = |_| Error::Damaged("a stored hash does not have 32 bytes".into());
+    Hash::try_from(bytes).map_err(wrong)
+}
+
+/// The database has no unsigned numbers; ours stay far below the limit.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures how long ago the database told its time")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,296 @@
+//! The one task of a process that writes: group commit, and what to do when the database goes away.
+//!
+//! A group that failed before its commit is written again on a new connection. One whose commit was on
+//! its way is looked for in the log first. Only when the database stays away are callers told so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::Chain;
+use store::{Checkpoint, Commit, Derived, Error, Outcome, Page, Receipt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+use crate::group::{Appended, decide};
+use crate::session::{Failure, Session, hash_of};
+use crate::store::Shared;
+use crate::target::Target;
+
+/// Commits in one transaction.
+const GROUP_COMMITS_MAX: usize = 1_024;
+/// How long a group is tried again before its callers are told that the database is away.
+const AWAY_MAX: Duration = Duration::from_secs(15);
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Something to write, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+pub(crate) type Answer = Result<Outcome, Error>;
+
+#[derive(Debug)]
+pub(crate) enum Task {
+    Commit(Commit),
+    AppendSealed(Page),
+    KeepCheckpoint(Checkpoint),
+    ForgetAnswers { before_us: i64 },
+}
+
+struct Writer {
+    target: Target,
+    shared: Arc<Shared>,
+    session: Option<Session>,
+}
+
+/// What a transaction came to.
+enum Attempt {
+    /// One outcome for each commit.
+    Done(Vec<Outcome>),
+    /// Another process was faster with a row: decide again.
+    Again,
+    Refused(Error),
+}
+
+/// What is to be looked for when a commit is in doubt.
+struct Doubt {
+    chain: Chain,
+    outcomes: Vec<Outcome>,
+}
+
+pub(crate) async fn run(target: Target, shared: Arc<Shared>, mut jobs: mpsc::Receiver<Job>) {
+    let mut writer = Writer { target, shared, session: None };
+    let mut waiting: Vec<Job> = Vec::new();
+    loop {
+        if waiting.is_empty() && jobs.recv_many(&mut waiting, GROUP_COMMITS_MAX).await == 0 {
+            return;
+        }
+        let alone =
+            waiting.iter().position(|job| !job.task.joins_a_group()).unwrap_or(waiting.len());
+        let rest = waiting.split_off(alone.max(1));
+        let group = std::mem::replace(&mut waiting, rest);
+        writer.write(group).await;
+    }
+}
+
+impl Task {
+    /// Whether it can share a transaction with others.
+    fn joins_a_group(&self) -> bool {
+        matches!(self, Task::Commit(commit) if commit.replace.is_none())
+    }
+}
+
+impl Writer {
+    /// Answers every job of a group. Nobody may wait any more for an answer; that is not an error.
+    async fn write(&mut self, group: Vec<Job>) {
+        let answers = self.persist(&group).await;
+        match answers {
+            Ok(outcomes) => {
+                for (job, outcome) in group.into_iter().zip(outcomes) {
+                    let _ = job.reply.send(Ok(outcome));
+                }
+            }
+            Err(error) => {
+                for job in group {
+                    let _ = job.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn persist(&mut self, group: &[Job]) -> Result<Vec<Outcome>, Error> {
+        let deadline = now() + AWAY_MAX;
+        let mut pause = RETRY_PAUSE_MIN;
+        let mut doubt: Option<Doubt> = None;
+        loop {
+            if let Some(reason) = self.shared.stopped() {
+                return Err(reason);
+            }
+            let error = match self.attempt(group, &mut doubt).await {
+                Ok(Attempt::Done(outcomes)) => return Ok(outcomes),
+                Ok(Attempt::Again) => continue,
+                Ok(Attempt::Refused(error)) => return Err(error),
+                Err(error) => error,
+            };
+            match &error {
+                Error::Unreachable(_) => self.session = None,
+                Error::Damaged(_) | Error::Rewound(_) => {
+                    self.shared.stop(error.clone());
+                    return Err(error);
+                }
+                _ => return Err(error),
+            }
+            if deadline <= now() {
+                return Err(match doubt {
+                    None => error,
+                    Some(_) => Error::InDoubt(error.to_string()),
+                });
+            }
+            warn!(%error, "the database went away; trying again");
+            sleep(pause).await;
+            pause = (pause * 2).min(RETRY_PAUSE_MAX);
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        group: &[Job],
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Attempt, Error> {
+        self.connect().await?;
+        // It was put there just now.
+        let Some(session) = &self.session else { return Ok(Attempt::Again) };
+        if let Some(Doubt { chain, outcomes }) = doubt {
+            if session.has_entry(chain.size(), chain.head()).await? {
+                self.shared.saw(chain);
+                return Ok(Attempt::Done(std::mem::take(outcomes)));
+            }
+            *doubt = None;
+        }
+        let done = match group {
+            [Job { task: Task::AppendSealed(page), .. }] => self.append_sealed(session, page).await,
+            [Job { task: Task::KeepCheckpoint(checkpoint), .. }] => session
+                .keep_checkpoint(checkpoint)
+                .await
+                .map(|()| nothing())
+                .map_err(Failure::Before),
+            [Job { task: Task::ForgetAnswers { before_us }, .. }] => session
+                .forget_answers(*before_us)
+                .await
+                .map(|()| nothing())
+                .map_err(Failure::Before),
+            [Job { task: Task::Commit(commit @ Commit { replace: Some(derived), .. }), .. }] => {
+                self.replace(session, commit, derived, doubt).await
+            }
+            group => {
+                let commits: Vec<&Commit> = group.iter().filter_map(commit).collect();
+                self.commit(session, &commits, doubt).await
+            }
+        };
+        match done {
+            Ok(attempt) => {
+                *doubt = None;
+                Ok(attempt)
+            }
+            Err(Failure::Before(error)) => {
+                *doubt = None;
+                session.rollback().await;
+                Err(error)
+            }
+            Err(Failure::InDoubt(error)) => Err(error),
+        }
+    }
+
+    /// A connection on which the log is at least what it was when it was last seen.
+    async fn connect(&mut self) -> Result<(), Error> {
+        if self.session.is_some() {
+            return Ok(());
+        }
+        let session = Session::open(&self.target).await?;
+        if let Some((size, head)) = self.shared.seen()
+            && hash_of(session.client(), size).await? != Some(head)
+        {
+            return Err(Error::Rewound(format!(
+                "entry {size} was acknowledged, and the database does not have it any more"
+            )));
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// One transaction for all of them.
+    async fn commit(
+        &self,
+        session: &Session,
+        commits: &[&Commit],
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Attempt, Failure> {
+        let loaded = session.load(commits).await.map_err(Failure::Before)?;
+        let plan = decide(commits, loaded);
+        if plan.writes_nothing() {
+            session.rollback().await;
+            let Appended { outcomes, .. } = plan.append(&mut Chain::empty());
+            return Ok(Attempt::Done(outcomes));
+        }
+        let Some(head) = session.write(&plan).await.map_err(Failure::Before)? else {
+            session.rollback().await;
+            return Ok(Attempt::Again);
+        };
+        self.shared.told_time(head.time_us, head.at);
+        let mut chain = head.chain;
+        let Appended { entries, outcomes } = plan.append(&mut chain);
+        if !entries.is_empty() {
+            *doubt = Some(Doubt { chain: chain.clone(), outcomes: outcomes.clone() });
+        }
+        session.commit(&entries, &chain).await?;
+        self.shared.grew(&chain);
+        Ok(Attempt::Done(outcomes))
+    }
+
+    async fn replace(
+        &self,
+        session: &Session,
+        commit: &Commit,
+        derived: &Derived,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Attempt, Failure> {
+        session.lock_tables().await.map_err(Failure::Before)?;
+        let mut chain = session.lock_head().await.map_err(Failure::Before)?.chain;
+        if chain.size() != derived.through {
+            session.rollback().await;
+            return Ok(Attempt::Done(vec![Outcome::Moved { head: chain.size() }]));
+        }
+        session.replace(derived).await.map_err(Failure::Before)?;
+        let first = chain.size() + 1;
+        let entries: Vec<_> =
+            commit.drafts.iter().map(|draft| (draft, chain.seal(draft))).collect();
+        let outcomes = vec![Outcome::Committed(Receipt { first, last: chain.size() })];
+        if !entries.is_empty() {
+            *doubt = Some(Doubt { chain: chain.clone(), outcomes: outcomes.clone() });
+        }
+        session.commit(&entries, &chain).await?;
+        self.shared.grew(&chain);
+        Ok(Attempt::Done(outcomes))
+    }
+
+    async fn append_sealed(&self, session: &Session, page: &Page) -> Result<Attempt, Failure> {
+        session.begin().await.map_err(Failure::Before)?;
+        let mut chain = session.lock_head().await.map_err(Failure::Before)?.chain;
+        let last = page.last_seq().unwrap_or_default();
+        if chain.size() == last {
+            // An earlier attempt was committed after all.
+            session.rollback().await;
+            return Ok(nothing());
+        }
+        for fields in page.iter() {
+            if let Err(fault) = chain.check(&fields) {
+                session.rollback().await;
+                return Ok(Attempt::Refused(Error::Damaged(fault.to_string())));
+            }
+        }
+        session.commit_page(page, &chain).await?;
+        self.shared.grew(&chain);
+        Ok(nothing())
+    }
+}
+
+fn commit(job: &Job) -> Option<&Commit> {
+    match &job.task {
+        Task::Commit(commit) => Some(commit),
+        _ => None,
+    }
+}
+
+/// The outcome of what no entry is made of.
+fn nothing() -> Attempt {
+    Attempt::Done(vec![Outcome::Committed(Receipt { first: 1, last: 0 })])
+}
+
+#[expect(clippy::disallowed_methods, reason = "bounds how long the database is waited for")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,6 @@
+//! The store on a real PostgreSQL.
+
+#[cfg(test)]
+mod conform;
+#[cfg(test)]
+mod places;
