@@ -34,7 +34,7 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Writer {
     jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Sqlite {
@@ -86,6 +86,15 @@ impl Sqlite {
         self.shared.groups.load(Ordering::Relaxed)
     }
 
+    /// Closes the store, and fails unless all that was written is in the file itself. Without this a
+    /// drop closes it as well as it can.
+    pub fn close(self) -> Result<(), Error> {
+        let Sqlite { readers, writer, .. } = self;
+        // A reader would keep the writer from tidying up.
+        drop(readers);
+        writer.map_or(Ok(()), |mut writer| writer.join())
+    }
+
     async fn write(&self, task: Task) -> Result<Outcome, Error> {
         let gone = || self.shared.stopped().unwrap_or(Error::Failed("the writer is gone".into()));
         let jobs = self.writer.as_ref().and_then(|writer| writer.jobs.as_ref()).ok_or_else(gone)?;
@@ -117,14 +126,20 @@ impl Sqlite {
     }
 }
 
-/// Waits for the writer, so that nothing of this store touches the file afterwards.
+impl Writer {
+    /// Waits for the writer, so that nothing of this store touches the file afterwards.
+    fn join(&mut self) -> Result<(), Error> {
+        drop(self.jobs.take());
+        // The thread never panics by its own code; if it did, its jobs were answered as gone.
+        let gone = |_| Err(Error::Failed("the writer is gone".into()));
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(gone))
+    }
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
-            // The thread never panics by its own code; if it did, its jobs were answered as gone.
-            let _ = thread.join();
-        }
+        // Best effort: what stays in the write-ahead log is found again at the next opening.
+        let _ = self.join();
     }
 }
 

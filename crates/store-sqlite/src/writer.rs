@@ -115,11 +115,9 @@ pub(crate) fn run(
     shared: Arc<Shared>,
     mut jobs: mpsc::Receiver<Job>,
     ended: mpsc::UnboundedSender<Ended>,
-) {
-    let wal_pages = match count_wal_pages(&mut connection) {
-        Ok(pages) => pages,
-        Err(error) => return shared.stop(meaning(error)),
-    };
+) -> Result<(), Error> {
+    let counted = count_wal_pages(&mut connection).map_err(meaning);
+    let wal_pages = counted.inspect_err(|error| shared.stop(error.clone()))?;
     match Statements::prepare(&connection) {
         Ok(statements) => {
             let shared = Arc::clone(&shared);
@@ -138,11 +136,14 @@ pub(crate) fn run(
         }
         Err(error) => shared.stop(error),
     }
-    if shared.stopped().is_some() {
-        return;
+    if let Some(reason) = shared.stopped() {
+        return Err(reason);
     }
-    // Best effort: what stays in the write-ahead log is found again at the next opening.
-    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    let tidied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0));
+    match tidied.map_err(meaning)? {
+        0 => Ok(()),
+        _ => Err(Error::Failed("somebody reads the database".into())),
+    }
 }
 
 /// Counts the pages in the write-ahead log, after each commit.

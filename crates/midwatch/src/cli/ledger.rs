@@ -1,6 +1,5 @@
 //! `midwatch ledger …`
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use store_sqlite::Sqlite;
 use tokio::time::sleep;
 
+use super::restoring::Restoring;
 use crate::access::{Access, ask, ask_with_progress, held};
 use crate::context::Context;
 use crate::output::table;
@@ -302,31 +302,20 @@ struct RestoredAnswer {
     restored: Restored,
 }
 
-/// Written beside the place of the database and put there when it is whole.
 async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Result<(), Error> {
     let directory = &context.directory;
     directory.create()?;
     let lock = directory.try_lock()?.ok_or_else(|| held(directory))?;
-    let (database, aside) = (directory.database(), directory.path().join("restoring.db"));
-    if database.exists() {
-        let what = format!("`{}` holds a log already", directory.path().display());
-        return Err(
-            Error::new(Code::Exists, what).hint("name an empty directory with `--data DIR`")
-        );
-    }
+    let restoring = Restoring::begin(directory)?;
     let keys = keys(vkey.as_deref())?;
-    discard(&aside);
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?);
-    let (report, key) = {
-        let store = Sqlite::open(&aside).map_err(runtime::store_error)?;
-        let anchors = Anchors { keys, checkpoint: None };
-        let (clock, sink) = (SystemClock, progress.sink());
-        let done =
-            runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await;
-        done.inspect_err(|_| discard(&aside))?
-    };
-    fs::rename(&aside, &database).map_err(|error| unreadable("new log", &aside, error))?;
+    let store = restoring.open()?;
+    let anchors = Anchors { keys, checkpoint: None };
+    let (clock, sink) = (SystemClock, progress.sink());
+    let (report, key) =
+        runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await?;
+    restoring.finish(store).await?;
     drop((progress, lock));
     let answer = RestoredAnswer {
         restored: Restored {
@@ -344,15 +333,6 @@ async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Resul
         format!("recreated {} entries; {key}", restored.entries)
     });
     Ok(())
-}
-
-/// What an attempt that was cut short has left.
-fn discard(database: &Path) {
-    for suffix in ["", "-wal", "-shm"] {
-        let mut path = database.as_os_str().to_owned();
-        path.push(suffix);
-        let _ = fs::remove_file(path);
-    }
 }
 
 fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {

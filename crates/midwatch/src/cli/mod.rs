@@ -5,6 +5,7 @@ mod config;
 mod doctor;
 mod ledger;
 mod manual;
+mod restoring;
 mod status;
 
 use std::ffi::OsString;

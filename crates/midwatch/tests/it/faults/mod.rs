@@ -5,6 +5,7 @@ mod disk;
 mod key;
 mod owner;
 mod read_only;
+mod restore;
 mod socket;
 mod verify;
 mod version;

@@ -150,3 +150,34 @@ fn a_damaged_export_or_a_wrong_key_leaves_nothing_behind() {
     assert_eq!(restore(&world, &dir)["entries"], LAST);
     assert_eq!(agents(&world), agents(&history));
 }
+
+/// What SQLite left beside a database that was moved away would be taken for a part of the new one.
+#[test]
+fn what_is_left_of_a_database_that_was_moved_away_is_not_mixed_in() {
+    let (world, dir) = exported();
+    let daemon = world.up();
+    world.ok(&["agent", "add", "newest", "--backend", "builtin"]);
+    daemon.kill();
+    let place = |name: &str| world.data().join(name);
+    fs::rename(place("midwatch.db"), place("midwatch.db.bad")).unwrap();
+    let before = files(&world);
+
+    let from = ["ledger", "rebuild", "--from-export", dir.to_str().unwrap()];
+    let said = world.refused(&from, "exists", 4);
+    assert!(said.contains("midwatch.db-wal") && said.contains("midwatch.db-shm"), "{said}");
+    assert_eq!(files(&world), before);
+
+    for side in ["-wal", "-shm"] {
+        let (from, to) = (format!("midwatch.db{side}"), format!("midwatch.db.bad{side}"));
+        fs::rename(place(&from), place(&to)).unwrap();
+    }
+    assert_eq!(restore(&world, &dir)["entries"], LAST);
+    world.verified();
+    // What was in them is still there.
+    fs::rename(place("midwatch.db"), place("midwatch.db.new")).unwrap();
+    for side in ["", "-wal", "-shm"] {
+        let (from, to) = (format!("midwatch.db.bad{side}"), format!("midwatch.db{side}"));
+        fs::rename(place(&from), place(&to)).unwrap();
+    }
+    assert!(world.agents().contains(&"newest".to_owned()));
+}
