@@ -1,12 +1,12 @@
-//! The log as files, one pair for each month, written aside and put in place when they are whole.
+//! The log as files, one pair for each month.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error, Export, Exported, LedgerExport, ProgressSink};
 use kernel::watch::{self, Event as WatchEvent};
-use ledger::export::{End, LineReader, Manifest, Month, MonthWriter, WriteError, Written, unzip};
+use ledger::export::{End, Manifest, Month, MonthWriter, WriteError, Written};
 use ledger::{Chain, Hash};
 use sha2::{Digest, Sha256};
 use store::{PAGE_ENTRIES_MAX, Page};
@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::errors::{self, internal};
+use crate::pair::Pair;
 use crate::watch::Watch;
 
 const DIRECTORY: &str = "exports";
@@ -112,32 +113,51 @@ impl Job {
         before: Chain,
         previous: Option<Hash>,
     ) -> Result<(Chain, Hash, bool), Error> {
+        let pair = Pair::of(&self.dir, month);
+        pair.settle().map_err(|error| self.failed(&self.dir, error))?;
         let mut after = before.clone();
         self.for_each(month, before.size(), |fields| Ok(after.check(fields)?))?;
-        if let Some((manifest, hash)) = self.existing(month)
+        if let Some((manifest, hash)) = self.existing(&pair)
             && manifest.before == End::from(&before)
             && manifest.after == End::from(&after)
             && manifest.previous == previous
         {
             return Ok((after, hash, false));
         }
-        let hash = self.write(month, before, previous)?;
+        let hash = self.write(month, before, previous, &pair)?;
         Ok((after, hash, true))
     }
 
-    fn existing(&self, month: Month) -> Option<(Manifest, Hash)> {
-        let note = fs::read_to_string(self.dir.join(month.manifest_name())).ok()?;
+    fn existing(&self, pair: &Pair) -> Option<(Manifest, Hash)> {
+        let note = pair.note()?;
         let manifest = Manifest::open(&note, &[self.watch.key().verifying_key().clone()]).ok()?;
-        let lines = self.dir.join(month.lines_name());
-        lines.exists().then(|| (manifest, sha256(note.as_bytes())))
+        pair.has_lines().then(|| (manifest, sha256(note.as_bytes())))
     }
 
-    /// Writes both files aside, reads the lines back, and puts both in place.
-    fn write(&self, month: Month, before: Chain, previous: Option<Hash>) -> Result<Hash, Error> {
-        let lines = self.dir.join(month.lines_name());
-        let aside = self.dir.join(format!(".{}.new", month.lines_name()));
-        let failed = |error| self.failed(&aside, error);
-        let output = BufWriter::new(File::create(&aside).map_err(failed)?);
+    fn write(
+        &self,
+        month: Month,
+        before: Chain,
+        previous: Option<Hash>,
+        pair: &Pair,
+    ) -> Result<Hash, Error> {
+        let written = self.write_lines(month, before, previous, pair);
+        let manifest = written.inspect_err(|_| pair.discard_new())?;
+        let note = manifest.sign(&[self.watch.key()]).map_err(internal)?;
+        pair.put(&note).map_err(|error| self.failed(&self.dir, error))?;
+        Ok(sha256(note.as_bytes()))
+    }
+
+    /// Writes the lines beside those that are there, and reads them back.
+    fn write_lines(
+        &self,
+        month: Month,
+        before: Chain,
+        previous: Option<Hash>,
+        pair: &Pair,
+    ) -> Result<Manifest, Error> {
+        let failed = |error| self.failed(pair.new_lines(), error);
+        let output = BufWriter::new(File::create(pair.new_lines()).map_err(failed)?);
         let instance = self.watch.instance().to_owned();
         let start = before.size();
         let mut writer = MonthWriter::new(output, instance, month, before, previous);
@@ -146,34 +166,13 @@ impl Job {
             writer.finish().map_err(|error| self.unwritten(error))?;
         let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
-        self.read_back(&aside, &manifest)?;
-        fs::rename(&aside, &lines).map_err(failed)?;
-
-        let note = manifest.sign(&[self.watch.key()]).map_err(internal)?;
-        self.put(&month.manifest_name(), note.as_bytes())?;
-        Ok(sha256(note.as_bytes()))
-    }
-
-    fn read_back(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
-        let failed = |error| self.failed(path, error);
-        let file = BufReader::new(File::open(path).map_err(failed)?);
-        let content = LineReader::new(unzip(file)).finish().map_err(failed)?;
-        match content == manifest.content() {
-            true => Ok(()),
-            false => Err(internal(format!("`{}` reads back other than written", path.display()))),
+        match pair.has_new_lines(&manifest).map_err(failed)? {
+            true => Ok(manifest),
+            false => {
+                let path = pair.new_lines().display();
+                Err(internal(format!("`{path}` reads back other than written")))
+            }
         }
-    }
-
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let (path, aside) = (self.dir.join(name), self.dir.join(format!(".{name}.new")));
-        let write = || -> io::Result<()> {
-            let mut file = File::create(&aside)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&aside, &path)?;
-            File::open(&self.dir)?.sync_all()
-        };
-        write().map_err(|error| self.failed(&path, error))
     }
 
     fn month_after(&self, seq: u64) -> Result<Option<Month>, Error> {

@@ -14,6 +14,7 @@ mod handle;
 mod keep;
 mod key;
 mod log;
+mod pair;
 mod rebuild;
 mod restore;
 mod stored;

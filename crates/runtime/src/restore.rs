@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, KeyReplaced};
 use kernel::{Actor, Body};
-use ledger::export::{LineReader, Month, unzip};
-use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
+use ledger::export::{LineReader, unzip};
+use ledger::verify::{Anchors, ExportFiles, Report, Verdict, lines_files, verify_export};
 use store::{Page, Store};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -96,11 +96,7 @@ async fn copy(
 
 fn read_pages(exports: &ExportDir, pages: &mpsc::Sender<Page>) -> Result<(), Error> {
     let failed = |error| unreadable(exports, error);
-    let mut names = exports.names().map_err(failed)?;
-    names.retain(|name| Month::of_lines_file(name).is_some());
-    // The names sort as the months do.
-    names.sort();
-    for name in names {
+    for name in lines_files(exports).map_err(failed)? {
         let mut lines = LineReader::new(unzip(exports.open(&name).map_err(failed)?));
         let mut page = Page::default();
         while let Some(line) = lines.next().map_err(internal)? {

@@ -3,9 +3,11 @@
 //! Each manifest names the hash of the one before it, and begins where that one ended, so a month
 //! that was taken away leaves a gap that its neighbours show.
 
+use std::io::{self, Read};
+
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Month};
+use super::{Content, LineReader, Month, unzip};
 use crate::note::{self, NoteError};
 use crate::{Chain, Hash, NotCanonical, SigningKey, VerifyingKey, canonical};
 
@@ -60,12 +62,19 @@ impl Manifest {
     }
 
     /// The manifest in a note, whoever signed it.
-    pub(crate) fn peek(note: &str) -> Result<Manifest, NoteError> {
+    pub fn peek(note: &str) -> Result<Manifest, NoteError> {
         Manifest::parse(note::peek(note)?)
     }
 
     pub fn content(&self) -> Content {
         Content { sha256: self.sha256, bytes: self.bytes }
+    }
+
+    /// Whether a compressed file holds exactly the lines that this speaks of. No more of it is read
+    /// than one byte beyond them.
+    pub fn describes(&self, file: impl Read) -> io::Result<bool> {
+        let lines = unzip(file).take(self.bytes.saturating_add(1));
+        Ok(LineReader::new(lines).finish()? == self.content())
     }
 
     fn to_text(&self) -> Result<String, NotCanonical> {

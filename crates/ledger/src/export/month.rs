@@ -8,6 +8,7 @@ use serde::ser::{Serialize, Serializer};
 
 const FILE_PREFIX: &str = "ledger-";
 const LINES_SUFFIX: &str = ".ndjson.gz";
+const NEW_LINES_SUFFIX: &str = ".ndjson.gz.new";
 const MANIFEST_SUFFIX: &str = ".manifest";
 
 const YEAR_MIN: i64 = 1970;
@@ -25,10 +26,12 @@ pub struct Month {
 #[error("a month is written as `2026-07`")]
 pub struct NotAMonth;
 
-/// The two files of a month.
+/// The files of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Lines,
+    /// Lines that wait to be put in place.
+    NewLines,
     Manifest,
 }
 
@@ -50,24 +53,25 @@ impl Month {
         format!("{FILE_PREFIX}{self}{LINES_SUFFIX}")
     }
 
-    pub fn manifest_name(self) -> String {
-        format!("{FILE_PREFIX}{self}{MANIFEST_SUFFIX}")
+    /// Where the lines of a month that is written again wait until its manifest is replaced.
+    pub fn new_lines_name(self) -> String {
+        format!("{FILE_PREFIX}{self}{NEW_LINES_SUFFIX}")
     }
 
-    /// The month whose lines are in a file; `None` for any other file.
-    pub fn of_lines_file(name: &str) -> Option<Month> {
-        let (month, kind) = Month::of_file(name)?;
-        (kind == FileKind::Lines).then_some(month)
+    pub fn manifest_name(self) -> String {
+        format!("{FILE_PREFIX}{self}{MANIFEST_SUFFIX}")
     }
 
     /// `None` for a file that is no part of an export.
     pub(crate) fn of_file(name: &str) -> Option<(Month, FileKind)> {
         let rest = name.strip_prefix(FILE_PREFIX)?;
-        let (month, kind) = match rest.strip_suffix(LINES_SUFFIX) {
-            Some(month) => (month, FileKind::Lines),
-            None => (rest.strip_suffix(MANIFEST_SUFFIX)?, FileKind::Manifest),
-        };
-        Some((month.parse().ok()?, kind))
+        let suffixes = [
+            (LINES_SUFFIX, FileKind::Lines),
+            (NEW_LINES_SUFFIX, FileKind::NewLines),
+            (MANIFEST_SUFFIX, FileKind::Manifest),
+        ];
+        let of = |(suffix, kind)| Some((rest.strip_suffix(suffix)?.parse().ok()?, kind));
+        suffixes.into_iter().find_map(of)
     }
 }
 
@@ -187,6 +191,7 @@ mod tests {
     fn files_are_known_by_their_names() {
         let month = Month::of(0);
         assert_eq!(Month::of_file(&month.lines_name()), Some((month, FileKind::Lines)));
+        assert_eq!(Month::of_file(&month.new_lines_name()), Some((month, FileKind::NewLines)));
         assert_eq!(Month::of_file(&month.manifest_name()), Some((month, FileKind::Manifest)));
         assert_eq!(Month::of_file("ledger-1970-01.ndjson.gz.tmp"), None);
         assert_eq!(Month::of_file("checkpoints.log"), None);

@@ -2,7 +2,8 @@
 //!
 //! For each month, in this order: the manifest's form, its place after the one before, its
 //! signature; then the lines: sequence, time, hashes; then the bytes and the end of the log against
-//! the manifest. A changed file is reported with the first entry that shows it, if one does.
+//! the manifest. A changed file is reported with the first entry that shows it, if one does. Lines
+//! that wait to be put in place count if the manifest speaks of them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -46,11 +47,36 @@ pub fn verify_export(
     Ok(verifier.walk.conclude(outcome))
 }
 
-/// Which of a month's two files are there.
+/// The files with the lines of all months, in the order of time.
+pub fn lines_files(files: &dyn ExportFiles) -> io::Result<Vec<String>> {
+    let months = months(&files.names()?);
+    let file = |(month, pair): (&Month, &Pair)| {
+        let note = read_manifest(files, &month.manifest_name())
+            .map_err(|finding| io::Error::other(finding.damage.what))?;
+        let manifest = Manifest::peek(&note).map_err(io::Error::other)?;
+        Ok(pair.lines_file(files, &manifest))
+    };
+    months.iter().map(file).collect()
+}
+
+/// Which of a month's files are there.
 #[derive(Clone, Copy, Default)]
 struct Pair {
     lines: bool,
+    new_lines: bool,
     manifest: bool,
+}
+
+impl Pair {
+    /// The lines that wait are only read if there are any, which is seldom.
+    fn lines_file(self, files: &dyn ExportFiles, manifest: &Manifest) -> String {
+        let waiting = manifest.month.new_lines_name();
+        let describes = || manifest.describes(files.open(&waiting)?);
+        match self.new_lines && describes().unwrap_or(false) {
+            true => waiting,
+            false => manifest.month.lines_name(),
+        }
+    }
 }
 
 struct ExportVerifier<'a> {
@@ -86,34 +112,24 @@ impl ExportVerifier<'_> {
     }
 
     fn month(&mut self, month: Month, pair: Pair) -> Result<(), Finding> {
-        let (lines_file, file) = (month.lines_name(), month.manifest_name());
+        let file = month.manifest_name();
         if !pair.manifest {
             return Err(Finding::tampered("the manifest is missing").in_file(&file));
         }
-        let note = self.read_manifest(&file).map_err(|finding| finding.in_file(&file))?;
+        let note = read_manifest(self.files, &file).map_err(|finding| finding.in_file(&file))?;
         let manifest = Manifest::peek(&note).map_err(|error| invalid(&error).in_file(&file))?;
         self.check_place(&manifest, month).map_err(|finding| finding.in_file(&file))?;
         self.previous = Some(Hash::of(note.as_bytes()));
         self.check_signature(Signed { file: file.clone(), note, size: manifest.after.size })?;
 
-        if !pair.lines {
+        let lines_file = pair.lines_file(self.files, &manifest);
+        if !pair.lines && lines_file == month.lines_name() {
             let finding = Finding::tampered("the file with the entries is missing");
             return Err(finding.at(manifest.before.size + 1).in_file(&lines_file));
         }
-        self.check_lines(&manifest).map_err(|finding| finding.in_file(&lines_file))?;
+        self.check_lines(&lines_file, &manifest).map_err(|finding| finding.in_file(&lines_file))?;
         self.check_end(&manifest).map_err(|finding| finding.in_file(&file))?;
         self.try_waiting()
-    }
-
-    fn read_manifest(&self, file: &str) -> Result<String, Finding> {
-        let unreadable = |error: io::Error| Finding::unreadable(format!("cannot be read: {error}"));
-        let input = self.files.open(file).map_err(unreadable)?;
-        let mut note = String::new();
-        input.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_string(&mut note).map_err(unreadable)?;
-        if MANIFEST_BYTES_MAX < note.len() {
-            return Err(Finding::unreadable("the manifest is too long"));
-        }
-        Ok(note)
     }
 
     /// The manifest belongs to this month and this log, and begins where the one before ended.
@@ -173,9 +189,8 @@ impl ExportVerifier<'_> {
         Manifest::open(&signed.note, self.walk.keys()).map(|_| ())
     }
 
-    fn check_lines(&mut self, manifest: &Manifest) -> Result<(), Finding> {
-        let name = manifest.month.lines_name();
-        let file = self.files.open(&name).map_err(|error| unreadable(&error.into()))?;
+    fn check_lines(&mut self, name: &str, manifest: &Manifest) -> Result<(), Finding> {
+        let file = self.files.open(name).map_err(|error| unreadable(&error.into()))?;
         // One byte more than there should be tells a longer file; no more of it is read.
         let mut reader = LineReader::new(unzip(file).take(manifest.bytes.saturating_add(1)));
         let first = self.check_entries(&mut reader, manifest)?;
@@ -259,6 +274,17 @@ impl Signed {
     }
 }
 
+fn read_manifest(files: &dyn ExportFiles, file: &str) -> Result<String, Finding> {
+    let unreadable = |error: io::Error| Finding::unreadable(format!("cannot be read: {error}"));
+    let input = files.open(file).map_err(unreadable)?;
+    let mut note = String::new();
+    input.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_string(&mut note).map_err(unreadable)?;
+    if MANIFEST_BYTES_MAX < note.len() {
+        return Err(Finding::unreadable("the manifest is too long"));
+    }
+    Ok(note)
+}
+
 fn invalid(error: &NoteError) -> Finding {
     Finding::note("the manifest", error)
 }
@@ -273,8 +299,11 @@ fn months(names: &[String]) -> BTreeMap<Month, Pair> {
         let pair = months.entry(month).or_default();
         match kind {
             FileKind::Lines => pair.lines = true,
+            FileKind::NewLines => pair.new_lines = true,
             FileKind::Manifest => pair.manifest = true,
         }
     }
+    // Lines that wait for a first manifest are no part of the export yet.
+    months.retain(|_, pair| pair.lines || pair.manifest);
     months
 }

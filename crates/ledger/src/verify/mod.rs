@@ -15,7 +15,7 @@ mod report;
 mod trust;
 mod walk;
 
-pub use export::{ExportFiles, verify_export};
+pub use export::{ExportFiles, lines_files, verify_export};
 pub use log::LogVerifier;
 pub use report::{Damage, Report, Verdict};
 pub use trust::{Anchors, KEYS_MAX, SignedCheckpoint};

@@ -4,14 +4,14 @@ use std::io::{Read, Write};
 
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
-use ledger::export::{End, LineWriter, Manifest, unzip};
-use ledger::verify::{Anchors, Report, Verdict, verify_export};
+use ledger::export::{End, LineReader, LineWriter, Manifest, unzip};
+use ledger::verify::{Anchors, Report, Verdict, lines_files, verify_export};
 use ledger::{Hash, SigningKey};
 use serde_json::json;
 
 use crate::support::{
-    Files, INSTANCE, chain_of, checkpoint, draft, drafts, entries, export, exported, key,
-    manifest_of, other_key, outside, pinned, sealed, verify_files,
+    Files, INSTANCE, chain_of, checkpoint, cut_short, draft, drafts, entries, export, exported,
+    key, manifest_of, other_key, outside, pinned, sealed, verify_files,
 };
 
 const MAY: &str = "ledger-2026-05";
@@ -414,4 +414,34 @@ fn entries_that_do_not_belong_to_the_month() {
     let files = may_with(2, |may| may.after = End::from(&chain_of(&entries()[..1])));
     let report = verify_files(&files, pinned(&key()));
     check(&report, Verdict::Tampered, Some(2), &lines(MAY), "entry 2 is not in the manifest");
+}
+
+#[test]
+fn an_export_that_was_cut_short_is_whole() {
+    for (at, (files, entries)) in cut_short().into_iter().enumerate() {
+        let report = verify_files(&files, pinned(&key()));
+        let found = (report.verdict, report.entries);
+        assert_eq!(found, (Verdict::Ok, entries as u64), "state {at}: {:?}", report.damage);
+        let mut read = 0;
+        for name in lines_files(&files).unwrap() {
+            let mut reader = LineReader::new(unzip(files.0[&name].as_slice()));
+            while reader.next().unwrap().is_some() {
+                read += 1;
+            }
+        }
+        assert_eq!(read, entries, "state {at}");
+    }
+}
+
+#[test]
+fn lines_that_wait_count_only_if_the_manifest_speaks_of_them() {
+    let new_lines = |month: &str| format!("{}.new", lines(month));
+    let report = after(|files| drop(files.0.insert(new_lines(JUNE), b"rubbish".to_vec())));
+    is_ok(&report);
+    let report = after(|files| {
+        let text = text_of(files, JUNE).replace("nightly-4", "nightly-5");
+        files.0.insert(new_lines(JUNE), zip(text.as_bytes(), Compression::default()));
+        files.0.remove(&lines(JUNE));
+    });
+    check(&report, Verdict::Tampered, Some(3), &lines(JUNE), "is missing");
 }

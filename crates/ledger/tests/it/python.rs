@@ -9,7 +9,9 @@ use flate2::write::GzEncoder;
 use ledger::export::unzip;
 
 use crate::golden;
-use crate::support::{Files, INSTANCE, chain_of, entries, export, exported, key, other_key};
+use crate::support::{
+    Files, INSTANCE, chain_of, cut_short, entries, export, exported, key, other_key,
+};
 
 /// The files in a fresh directory below the one that cargo provides.
 fn directory(name: &str, files: &Files) -> PathBuf {
@@ -53,6 +55,15 @@ fn it_finds_the_golden_files_good() {
     let golden = golden::read();
     let expected = format!("ok {} {}", golden.lines.len(), golden.roots.last().unwrap());
     assert_eq!(python("golden", &golden.files(), &golden.verifying_key), expected);
+}
+
+#[test]
+fn it_finds_an_export_that_was_cut_short_whole() {
+    let vkey = key().verifying_key().to_text();
+    for (at, (files, count)) in cut_short().into_iter().enumerate() {
+        let expected = format!("ok {count} {}", chain_of(&entries()[..count]).root());
+        assert_eq!(python(&format!("cut-short-{at}"), &files, &vkey), expected);
+    }
 }
 
 #[test]

@@ -142,3 +142,22 @@ pub(crate) fn manifest_of(files: &Files, lines: &str) -> Manifest {
 pub(crate) fn verify_files(files: &Files, anchors: Anchors) -> Report {
     verify_export(files, anchors, &mut |_| ()).unwrap()
 }
+
+/// Every state of the disk in which an export of all twenty entries can be cut short, after one of
+/// the first 18 (all but the last month) or 19; with the number of entries that count in it.
+pub(crate) fn cut_short() -> Vec<(Files, usize)> {
+    let (entries, after) = (entries(), exported());
+    let month = Month::of(entries[19].ts_us);
+    let lines = &after.0[&month.lines_name()];
+    let mut states = Vec::new();
+    for count in [18, 19] {
+        let mut files = export(&entries[..count], INSTANCE, &key());
+        files.0.insert(month.new_lines_name(), lines[..lines.len() / 2].to_vec());
+        states.push((files.clone(), count));
+        files.0.insert(month.new_lines_name(), lines.clone());
+        states.push((files.clone(), count));
+        files.0.insert(month.manifest_name(), after.0[&month.manifest_name()].clone());
+        states.push((files, 20));
+    }
+    states
+}

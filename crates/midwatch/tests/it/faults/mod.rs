@@ -2,6 +2,7 @@
 
 mod checkpoint_copy;
 mod disk;
+mod export;
 mod key;
 mod owner;
 mod read_only;
