@@ -121,6 +121,7 @@ impl Job {
             && manifest.before == End::from(&before)
             && manifest.after == End::from(&after)
             && manifest.previous == previous
+            && pair.has_lines(&manifest)
         {
             return Ok((after, hash, false));
         }
@@ -131,7 +132,7 @@ impl Job {
     fn existing(&self, pair: &Pair) -> Option<(Manifest, Hash)> {
         let note = pair.note()?;
         let manifest = Manifest::open(&note, &[self.watch.key().verifying_key().clone()]).ok()?;
-        pair.has_lines().then(|| (manifest, sha256(note.as_bytes())))
+        Some((manifest, sha256(note.as_bytes())))
     }
 
     fn write(

@@ -41,7 +41,7 @@ impl Pair {
             return Ok(());
         }
         let manifest = self.note().and_then(|note| Manifest::peek(&note).ok());
-        match manifest.is_some_and(|it| describes(&it, &self.new_lines).unwrap_or(false)) {
+        match manifest.is_some_and(|it| self.has_new_lines(&it).unwrap_or(false)) {
             true => fs::rename(&self.new_lines, &self.lines)?,
             false => self.discard_new(),
         }
@@ -53,11 +53,12 @@ impl Pair {
         fs::read_to_string(&self.manifest).ok()
     }
 
-    pub(crate) fn has_lines(&self) -> bool {
-        self.lines.exists()
+    /// Whether the lines in place are those that the manifest speaks of. Reads all of them.
+    pub(crate) fn has_lines(&self, manifest: &Manifest) -> bool {
+        describes(manifest, &self.lines).unwrap_or(false)
     }
 
-    /// Whether the lines read back as they were written.
+    /// The same for the lines that wait.
     pub(crate) fn has_new_lines(&self, manifest: &Manifest) -> io::Result<bool> {
         describes(manifest, &self.new_lines)
     }

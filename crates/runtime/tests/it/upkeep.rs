@@ -113,6 +113,36 @@ async fn several_months_join_and_only_what_changed_is_written_again() {
     assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
 }
 
+/// The files of the first month, which has ended: spoilt in every way, and mended by an export.
+#[tokio::test]
+async fn an_export_mends_what_is_damaged_in_a_month_that_has_ended() {
+    let world = World::new().await;
+    world.set_now(OCTOBER_US + 31 * DAY_US);
+    world.ask(builtin("ada")).await.unwrap();
+    world.ask(LedgerExport { dir: None }).await.unwrap();
+    let exports = world.data.path().join("exports");
+    let [lines, manifest] =
+        ["ndjson.gz", "manifest"].map(|it| exports.join(format!("ledger-2026-10.{it}")));
+    let (good, note) = (fs::read(&lines).unwrap(), fs::read(&manifest).unwrap());
+    let mut rotten = good.clone();
+    rotten[good.len() / 2] ^= 1;
+    for (path, bytes) in
+        [(&lines, &good[..good.len() / 2]), (&lines, &rotten), (&lines, b""), (&manifest, b"")]
+    {
+        fs::write(path, bytes).unwrap();
+        let done = world.ask(LedgerExport { dir: None }).await.unwrap();
+        assert!(done.exports[0].written, "{path:?} {}", bytes.len());
+        assert_eq!(
+            (fs::read(&lines).unwrap(), fs::read(&manifest).unwrap()),
+            (good.clone(), note.clone())
+        );
+    }
+    let done = world.ask(LedgerExport { dir: None }).await.unwrap();
+    assert!(!done.exports[0].written);
+    let report = verify_export(&ExportDir(exports), Anchors::default(), &mut |_| {}).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn tables_that_differ_from_the_log_are_made_anew() {
     let world = World::new().await;
