@@ -28,23 +28,62 @@ pub(crate) enum Which {
     Complete,
 }
 
+/// Months that have ended and that this process has exported, or found to be exported. Neither they
+/// nor the log before their end change any more, so they are not read again each hour.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    months: Vec<Month>,
+    /// The log at the end of the last of them.
+    chain: Chain,
+    /// The hash of its manifest.
+    manifest: Option<Hash>,
+}
+
+impl Ended {
+    pub(crate) fn none() -> Ended {
+        Ended { months: Vec::new(), chain: Chain::empty(), manifest: None }
+    }
+
+    fn are_in(&self, dir: &Path) -> bool {
+        self.months.iter().all(|month| Pair::of(dir, *month).exists())
+    }
+}
+
 impl Watch {
     pub(crate) async fn export(
         &self,
         asked: LedgerExport,
         progress: &ProgressSink,
     ) -> Result<Exported, Error> {
-        self.export_to(asked.dir.map(PathBuf::from), Which::All, progress).await
+        let dir = asked.dir.map_or_else(|| self.exports(), PathBuf::from);
+        let _one_at_a_time = self.exporting().lock().await;
+        let (exported, _) = self.export_to(dir, Which::All, Ended::none(), progress).await?;
+        Ok(exported)
     }
 
-    pub(crate) async fn export_to(
+    /// Exports the months that have ended to the usual place.
+    pub(crate) async fn export_ended(&self) -> Result<Exported, Error> {
+        let dir = self.exports();
+        let mut known = self.exporting().lock().await;
+        let ended = if known.are_in(&dir) { known.clone() } else { Ended::none() };
+        let (exported, ended) =
+            self.export_to(dir, Which::Complete, ended, &ProgressSink::default()).await?;
+        *known = ended;
+        Ok(exported)
+    }
+
+    fn exports(&self) -> PathBuf {
+        self.settings().data.join(DIRECTORY)
+    }
+
+    /// The caller holds the lock on exporting.
+    async fn export_to(
         &self,
-        dir: Option<PathBuf>,
+        dir: PathBuf,
         which: Which,
+        ended: Ended,
         progress: &ProgressSink,
-    ) -> Result<Exported, Error> {
-        let _one_at_a_time = self.exporting().lock().await;
-        let dir = dir.unwrap_or_else(|| self.settings().data.join(DIRECTORY));
+    ) -> Result<(Exported, Ended), Error> {
         let head = self.store().head().await.map_err(errors::store)?;
         let job = Job {
             watch: self.clone(),
@@ -55,7 +94,7 @@ impl Watch {
             dir: dir.clone(),
             progress: progress.clone(),
         };
-        let months = spawn_blocking(move || job.run()).await.map_err(internal)??;
+        let (months, ended) = spawn_blocking(move || job.run(ended)).await.map_err(internal)??;
         let mut exports = Vec::with_capacity(months.len());
         for (export, manifest_hash) in months {
             if export.written {
@@ -69,7 +108,7 @@ impl Watch {
             }
             exports.push(export);
         }
-        Ok(Exported { dir: dir.display().to_string(), exports })
+        Ok((Exported { dir: dir.display().to_string(), exports }, ended))
     }
 }
 
@@ -86,24 +125,30 @@ struct Job {
 }
 
 impl Job {
-    /// Every month in turn, with the hash of its manifest's file.
-    fn run(self) -> Result<Vec<(Export, Hash)>, Error> {
+    /// Every month in turn after those that need no look, with the hash of its manifest's file.
+    fn run(self, mut ended: Ended) -> Result<(Vec<(Export, Hash)>, Ended), Error> {
         fs::create_dir_all(&self.dir).map_err(|error| self.failed(&self.dir, error))?;
-        let (mut done, mut chain, mut previous) = (Vec::new(), Chain::empty(), None);
-        while let Some(month) = self.month_after(chain.size())? {
+        let next = self.month_after(ended.chain.size())?;
+        if next.is_some_and(|next| ended.months.contains(&next)) {
+            // The month had not ended after all: an entry was on its way, or the clock went back.
+            ended = Ended::none();
+        }
+        let mut done = Vec::new();
+        while let Some(month) = self.month_after(ended.chain.size())? {
             if self.which == Which::Complete && self.this_month <= month {
                 break;
             }
-            let first = chain.size() + 1;
-            let (after, manifest_hash, written) = self.month(month, chain, previous)?;
+            let first = ended.chain.size() + 1;
+            let (after, manifest_hash, written) = self.month(month, ended.chain, ended.manifest)?;
             let (file, last) = (month.lines_name(), after.size());
             done.push((
                 Export { month: month.to_string(), file, first, last, written },
                 manifest_hash,
             ));
-            (chain, previous) = (after, Some(manifest_hash));
+            ended.months.push(month);
+            (ended.chain, ended.manifest) = (after, Some(manifest_hash));
         }
-        Ok(done)
+        Ok((done, ended))
     }
 
     /// A month whose files are there and still right is not written again.

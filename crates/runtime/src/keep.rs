@@ -10,7 +10,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::errors;
-use crate::export::Which;
 use crate::watch::Watch;
 
 /// A checkpoint is made after this many entries …
@@ -96,7 +95,7 @@ impl Watch {
         let mut every = interval(HOUSEKEEPING_EVERY);
         loop {
             every.tick().await;
-            match self.export_to(None, Which::Complete, &Default::default()).await {
+            match self.export_ended().await {
                 Ok(done) if done.exports.iter().any(|export| export.written) => {
                     info!(dir = done.dir, "exported the log of past months");
                 }

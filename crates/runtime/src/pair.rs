@@ -48,6 +48,11 @@ impl Pair {
         self.sync()
     }
 
+    /// Whether both files are there, whatever is in them.
+    pub(crate) fn exists(&self) -> bool {
+        self.lines.exists() && self.manifest.exists()
+    }
+
     /// The manifest as it is signed, if there is one.
     pub(crate) fn note(&self) -> Option<String> {
         fs::read_to_string(&self.manifest).ok()

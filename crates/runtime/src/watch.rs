@@ -12,6 +12,7 @@ use store::{Commit, Outcome, Store, Write};
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
+use crate::export::Ended;
 use crate::handle::Local;
 use crate::keep::CHECKPOINT_ENTRIES;
 use crate::rebuild::rebuild;
@@ -46,8 +47,8 @@ struct Inner {
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
     signing: tokio::sync::Mutex<()>,
-    /// Held while files are exported.
-    exporting: tokio::sync::Mutex<()>,
+    /// Held while files are exported; what needs not be looked at again.
+    exporting: tokio::sync::Mutex<Ended>,
     /// When this process began to keep the watch.
     kept_since: OnceLock<Timestamp>,
     /// What the background check has found so far.
@@ -76,7 +77,7 @@ impl Watch {
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
-            exporting: tokio::sync::Mutex::new(()),
+            exporting: tokio::sync::Mutex::new(Ended::none()),
             kept_since: OnceLock::new(),
             check: Mutex::new("not run".to_owned()),
         }));
@@ -113,7 +114,7 @@ impl Watch {
         &self.0.signing
     }
 
-    pub(crate) fn exporting(&self) -> &tokio::sync::Mutex<()> {
+    pub(crate) fn exporting(&self) -> &tokio::sync::Mutex<Ended> {
         &self.0.exporting
     }
 

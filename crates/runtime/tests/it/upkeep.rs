@@ -93,6 +93,38 @@ async fn a_month_that_has_ended_is_exported_by_itself() {
     assert_eq!(again, 1);
 }
 
+/// Reading the whole past each hour would be much work for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_month_that_has_ended_is_read_once_in_each_run() {
+    let hour = || sleep(Duration::from_secs(3_660));
+    let mut world = World::new().await;
+    world.set_now(OCTOBER_US + 31 * DAY_US);
+    keep(&world, sleep(Duration::from_secs(10))).await;
+    let exports = world.data.path().join("exports");
+    let lines = exports.join("ledger-2026-10.ndjson.gz");
+    let good = fs::read(&lines).unwrap();
+    keep(&world, async {
+        fs::write(&lines, b"").unwrap();
+        hour().await;
+        assert_eq!(fs::read(&lines).unwrap(), b"");
+        // A file that is gone is noticed, and then all are looked at.
+        fs::remove_file(&lines).unwrap();
+        hour().await;
+        assert_eq!(fs::read(&lines).unwrap(), good);
+        // The next month goes on from there.
+        world.set_now(OCTOBER_US + 62 * DAY_US);
+        hour().await;
+        assert!(exports.join("ledger-2026-11.manifest").exists());
+        fs::write(&lines, b"").unwrap();
+    })
+    .await;
+    world.reopen().await.unwrap();
+    keep(&world, sleep(Duration::from_secs(10))).await;
+    assert_eq!(fs::read(&lines).unwrap(), good);
+    let report = verify_export(&ExportDir(exports), Anchors::default(), &mut |_| {}).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
+}
+
 #[tokio::test]
 async fn several_months_join_and_only_what_changed_is_written_again() {
     let world = World::new().await;
