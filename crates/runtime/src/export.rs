@@ -5,6 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error, Export, Exported, LedgerExport, ProgressSink};
+use kernel::Body;
 use kernel::watch::{self, Event as WatchEvent};
 use ledger::export::{End, Manifest, Month, MonthWriter, WriteError, Written};
 use ledger::{Chain, Hash};
@@ -15,6 +16,7 @@ use tokio::task::spawn_blocking;
 
 use crate::errors::{self, internal};
 use crate::pair::Pair;
+use crate::stored;
 use crate::watch::Watch;
 
 const DIRECTORY: &str = "exports";
@@ -126,8 +128,11 @@ struct Job {
 
 impl Job {
     /// Every month in turn after those that need no look, with the hash of its manifest's file.
-    fn run(self, mut ended: Ended) -> Result<(Vec<(Export, Hash)>, Ended), Error> {
+    fn run(mut self, mut ended: Ended) -> Result<(Vec<(Export, Hash)>, Ended), Error> {
         fs::create_dir_all(&self.dir).map_err(|error| self.failed(&self.dir, error))?;
+        if self.which == Which::All {
+            self.end = self.end_worth_writing()?;
+        }
         let next = self.month_after(ended.chain.size())?;
         if next.is_some_and(|next| ended.months.contains(&next)) {
             // The month had not ended after all: an entry was on its way, or the clock went back.
@@ -149,6 +154,25 @@ impl Job {
             (ended.chain, ended.manifest) = (after, Some(manifest_hash));
         }
         Ok((done, ended))
+    }
+
+    /// Where the last export ended, if only events that tell of exports came since: each export adds
+    /// one, and would never find its month unchanged.
+    fn end_worth_writing(&self) -> Result<u64, Error> {
+        let mut end = self.end;
+        while let Some(before) = end.checked_sub(1)
+            && let Some(entry) = self.page(before, 1)?.iter().next()
+        {
+            let last = self.existing(&Pair::of(&self.dir, Month::of(entry.ts_us)));
+            if last.is_some_and(|(manifest, _)| manifest.after.size == end) {
+                return Ok(end);
+            }
+            if !stored::body(&entry).is_ok_and(|body| tells_of_an_export(&body)) {
+                break;
+            }
+            end = before;
+        }
+        Ok(self.end)
     }
 
     /// A month whose files are there and still right is not written again.
@@ -273,6 +297,10 @@ impl Job {
         Error::new(code, format!("cannot write the export `{}`: {error}", path.display()))
             .hint("months that were exported before are untouched")
     }
+}
+
+fn tells_of_an_export(body: &Body) -> bool {
+    matches!(body, Body::Watch(_, WatchEvent::Exported(_)))
 }
 
 fn sha256(bytes: &[u8]) -> Hash {

@@ -136,10 +136,19 @@ async fn several_months_join_and_only_what_changed_is_written_again() {
     let done = world.ask(export()).await.unwrap();
     let months: Vec<_> = done.exports.iter().map(|it| (it.month.as_str(), it.written)).collect();
     assert_eq!(months, [("2026-10", true), ("2026-11", true), ("2026-12", true)]);
-    let done = world.ask(export()).await.unwrap();
-    let written: Vec<bool> = done.exports.iter().map(|it| it.written).collect();
-    // The events about the first export are in the last month.
-    assert_eq!(written, [false, false, true]);
+    let written = async || -> Vec<bool> {
+        let done = world.ask(export()).await.unwrap();
+        done.exports.iter().map(|it| it.written).collect()
+    };
+    // Nothing came since but the events about the first export.
+    let before = world.kinds().await;
+    assert_eq!(written().await, [false, false, false]);
+    world.set_now(OCTOBER_US + 93 * DAY_US);
+    assert_eq!(written().await, [false, false, false]);
+    assert_eq!(world.kinds().await, before);
+    world.ask(builtin("agent-3")).await.unwrap();
+    assert_eq!(written().await, [false, false, true, true]);
+    assert_eq!(written().await, [false; 4]);
     let dir = ExportDir(world.data.path().join("exports"));
     let report = verify_export(&dir, Anchors::default(), &mut |_| {}).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:?}");
