@@ -20,3 +20,9 @@ mod writer;
 
 pub use store::Postgres;
 pub use target::{InvalidTarget, Target};
+use tokio::task::JoinHandle;
+
+#[expect(clippy::disallowed_methods, reason = "each of these tasks ends with the store it serves")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::task::spawn(task)
+}

@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use crate::error::meaning;
 use crate::group::{Loaded, Plan, Rows};
+use crate::spawn;
 use crate::target::Target;
 
 #[derive(Debug)]
@@ -57,7 +58,7 @@ const INSERT_ITEMS: &str = "INSERT INTO item
 pub(crate) async fn connect(target: &Target) -> Result<Client, Error> {
     let connected = target.config().connect(target.tls().clone()).await;
     let (client, connection) = connected.map_err(meaning)?;
-    tokio::task::spawn(async move {
+    spawn(async move {
         if let Err(error) = connection.await {
             debug!(%error, "a connection to the database has ended");
         }

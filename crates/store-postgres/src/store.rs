@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::session::{connect, hash_of};
+use crate::spawn;
 use crate::target::Target;
 use crate::writer::{Job, Task};
 use crate::{feed, migrate, reads, writer};
@@ -91,11 +92,11 @@ impl Postgres {
             shared.stop(Error::Damaged(what));
         }
         shared.saw(&chain);
-        let feed = tokio::task::spawn(feed::run(target.clone(), Arc::clone(&shared)));
+        let feed = spawn(feed::run(target.clone(), Arc::clone(&shared)));
         let jobs = is_writer.then(|| {
             let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
             // Ends when nobody can send a job any more.
-            tokio::task::spawn(writer::run(target.clone(), Arc::clone(&shared), queue));
+            spawn(writer::run(target.clone(), Arc::clone(&shared), queue));
             jobs
         });
         Ok(Postgres { pool, shared, jobs, feed })

@@ -103,7 +103,7 @@ impl Writer {
     }
 
     async fn persist(&mut self, group: &[Job]) -> Result<Vec<Outcome>, Error> {
-        let deadline = now() + AWAY_MAX;
+        let deadline = Instant::now() + AWAY_MAX;
         let mut pause = RETRY_PAUSE_MIN;
         let mut doubt: Option<Doubt> = None;
         loop {
@@ -124,7 +124,7 @@ impl Writer {
                 }
                 _ => return Err(error),
             }
-            if deadline <= now() {
+            if deadline <= Instant::now() {
                 return Err(match doubt {
                     None => error,
                     Some(_) => Error::InDoubt(error.to_string()),
@@ -288,9 +288,4 @@ fn commit(job: &Job) -> Option<&Commit> {
 /// The outcome of what no entry is made of.
 fn nothing() -> Attempt {
     Attempt::Done(vec![Outcome::Committed(Receipt { first: 1, last: 0 })])
-}
-
-#[expect(clippy::disallowed_methods, reason = "bounds how long the database is waited for")]
-fn now() -> Instant {
-    Instant::now()
 }
