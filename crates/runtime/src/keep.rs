@@ -15,7 +15,7 @@ use crate::watch::Watch;
 /// A checkpoint is made after this many entries …
 pub(crate) const CHECKPOINT_ENTRIES: u64 = 1_000;
 /// … or this long after the first that has none …
-const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
 /// … but not more often than this, however fast the log grows.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(200);
 /// How often to look for a month that has ended and is not exported, and for answers to forget.
@@ -102,12 +102,15 @@ impl Watch {
                 Ok(_) => {}
                 Err(failed) => warn!(%failed, "the log could not be exported"),
             }
-            let kept_us = i64::try_from(ANSWERS_KEPT.as_micros()).unwrap_or(i64::MAX);
-            let before = self.now().as_micros().saturating_sub(kept_us);
-            if let Err(failed) = self.store().forget_answers(before).await {
+            if let Err(failed) = self.forget_old_answers().await {
                 warn!(%failed, "old answers could not be dropped");
             }
         }
+    }
+
+    pub(crate) async fn forget_old_answers(&self) -> Result<(), Error> {
+        let before = self.now().as_micros().saturating_sub(micros(ANSWERS_KEPT));
+        self.store().forget_answers(before).await.map_err(errors::store)
     }
 
     /// Returns when the disk does not keep what is written. A damaged log is no reason to return: it
@@ -118,4 +121,8 @@ impl Watch {
             _ => pending().await,
         }
     }
+}
+
+pub(crate) fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use api::{Code, Error, ProgressSink};
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
-use ledger::SigningKey;
+use ledger::{Chain, SigningKey};
 use store::{Commit, Outcome, Store, Write};
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
 use crate::export::Ended;
 use crate::handle::Local;
-use crate::keep::CHECKPOINT_ENTRIES;
+use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
 use crate::rebuild::rebuild;
 use crate::{checkpoints, key, stored};
 
@@ -134,15 +134,18 @@ impl Watch {
         self.store().commit(commit).await.map_err(errors::store)
     }
 
-    /// To be called by a command that leaves: a log that has grown without a watch is signed now and
-    /// then, so that opening it stays fast.
+    /// To be called by a command that leaves: the upkeep of a log that grows without a watch. It is
+    /// due after many entries, or when the newest that is signed has become old.
     pub async fn leave(&self) -> Result<(), Error> {
         let size = self.store().head().await.map_err(errors::store)?.size();
         let last = self.store().last_checkpoint().await.map_err(errors::store)?;
-        let signed = last.map_or(0, |last| last.chain.size());
-        let is_long = signed + CHECKPOINT_ENTRIES <= size;
-        if is_long && self.store().stopped_writing().is_none() {
+        let signed = last.map_or_else(Chain::empty, |last| last.chain);
+        let is_long = signed.size() + CHECKPOINT_ENTRIES <= size;
+        let is_old = signed.ts_us() + micros(CHECKPOINT_AFTER) <= self.now().as_micros();
+        let is_due = signed.size() < size && (is_long || is_old);
+        if is_due && self.store().stopped_writing().is_none() {
             self.checkpoint().await?;
+            self.forget_old_answers().await?;
         }
         Ok(())
     }

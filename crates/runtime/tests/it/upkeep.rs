@@ -238,3 +238,38 @@ async fn a_watch_that_must_not_write_still_reads() {
     .await;
     assert_eq!(world.kinds().await, ["genesis", "agent.registered"]);
 }
+
+/// Commands that come and go without a daemon: what is left unsigned is never old, nor is an answer.
+#[tokio::test]
+async fn those_who_leave_sign_and_forget_once_a_minute() {
+    const SECOND_US: i64 = 1_000_000;
+    const WEEK_US: i64 = 7 * DAY_US;
+    let world = World::new().await;
+    let answers = || async {
+        let kept = |key| world.store.answer(key);
+        let (first, second) = (kept("somebody/k1").await.unwrap(), kept("somebody/k2").await);
+        (first.is_some(), second.unwrap().is_some())
+    };
+    world.ask_with_key("k1", builtin("a")).await.unwrap();
+    for (at_us, key, signed) in [
+        (0, None, 2),
+        (59 * SECOND_US, Some("k2"), 2),
+        (60 * SECOND_US, None, 3),
+        // Nothing is new, so there is nothing to sign.
+        (WEEK_US, None, 3),
+        (WEEK_US, Some("k3"), 4),
+    ] {
+        world.set_now(OCTOBER_US + at_us);
+        if let Some(key) = key {
+            world.ask_with_key(key, builtin(key)).await.unwrap();
+        }
+        world.watch.leave().await.unwrap();
+        let status = world.ask(StatusAsk {}).await.unwrap();
+        assert_eq!(status.log.checkpoint, signed, "{at_us} {key:?}");
+        assert_eq!(answers().await, (true, 59 * SECOND_US <= at_us), "{at_us} {key:?}");
+    }
+    world.set_now(OCTOBER_US + WEEK_US + 60 * SECOND_US);
+    world.ask(builtin("b")).await.unwrap();
+    world.watch.leave().await.unwrap();
+    assert_eq!(answers().await, (false, false));
+}
