@@ -13,6 +13,7 @@ use kernel::Actor;
 use runtime::{Local, SystemClock, Watch};
 use store_sqlite::Sqlite;
 use tokio::time::{Instant, sleep};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::context::{Context, VERSION};
@@ -57,15 +58,14 @@ impl Access {
         }
     }
 
-    /// Lets go of what was opened.
-    pub async fn close(self) -> Result<(), Error> {
-        match self {
-            Access::Daemon(_) => Ok(()),
-            Access::Directory { watch, handle, lock } => {
-                let left = watch.leave().await;
-                drop((handle, watch, lock));
-                left
+    /// Lets go of what was opened. What was asked for is done by now, so upkeep that fails is only a
+    /// warning.
+    pub async fn close(self) {
+        if let Access::Directory { watch, handle, lock } = self {
+            if let Err(failed) = watch.leave().await {
+                warn!(%failed, "the log could not be signed");
             }
+            drop((handle, watch, lock));
         }
     }
 }
@@ -93,7 +93,7 @@ pub async fn ask_with_progress<R: Ask>(
 async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
     let access = Access::open(context).await?;
     let answer = access.handle().call(call).await;
-    access.close().await?;
+    access.close().await;
     answer
 }
 

@@ -146,7 +146,7 @@ async fn follow(context: &Context, asked: &mut LedgerTail) -> Result<Followed, E
         }
         *asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: 0 };
         if !has_daemon {
-            access.close().await?;
+            access.close().await;
             sleep(FOLLOW_PAUSE).await;
             return Ok(Followed::On);
         }

@@ -170,3 +170,22 @@ fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
     drop(daemon);
     world.verified();
 }
+
+/// The disk is full from the given write on, before the change, in it, or when the log is signed
+/// after it. What a command says of the change must be so.
+#[test]
+fn a_lone_command_says_what_became_of_its_change_wherever_the_disk_is_full() {
+    let mut seen = std::collections::BTreeSet::new();
+    for first in 1..24 {
+        let world = World::new();
+        // A daemon that is killed has signed nothing.
+        world.up().kill();
+        let mut full = injected(&world, "pwrite64", &format!("error=ENOSPC:when={first}+"), &[]);
+        let outcome = Outcome::from(full.arg("--json").args(add("ada")).output().unwrap());
+        let is_there = world.run(&["agent", "show", "ada"]).code == Some(0);
+        assert_eq!(outcome.code == Some(0), is_there, "{first}: {outcome:?}");
+        let is_signed = !outcome.stderr.contains("the log could not be signed");
+        seen.insert((is_there, is_signed));
+    }
+    assert!(seen.contains(&(true, false)), "the signing never failed: {seen:?}");
+}
