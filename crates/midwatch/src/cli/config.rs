@@ -69,6 +69,9 @@ pub(super) fn run(context: &Context, command: Command) -> Result<ExitCode, Error
 /// Never over a file that is there.
 fn init(context: &Context) -> Result<(), Error> {
     let path = context.config_path();
+    if path == context.directory.config() {
+        context.directory.create()?;
+    }
     let write = || -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;

@@ -99,6 +99,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
         Command::Man { dir } => return manual::pages(dir.as_deref(), &output),
         _ => {}
     }
+    // Whatever is made from here on is for this user only; a manual page is for everybody.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let data = cli.data.or_else(|| environment::path("MIDWATCH_DATA"));
     let config = cli.config.or_else(|| environment::path("MIDWATCH_CONFIG"));
     let context = Context::new(data, config, environment::of_process(), output)?;

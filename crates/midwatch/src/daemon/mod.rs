@@ -32,8 +32,6 @@ struct Ready {
 }
 
 pub async fn up(context: &Context) -> Result<(), Error> {
-    // Whatever is made from here on is for this user only.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     context.directory.create()?;
     let loaded = context.load_config()?;
     let _logs =

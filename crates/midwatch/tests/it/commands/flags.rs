@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::world::{Outcome, World};
 
@@ -99,6 +101,46 @@ fn a_reader_that_has_gone_away_is_no_error() {
         let outcome = Outcome::from(output);
         assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     }
+}
+
+/// Whoever comes first makes the directory, and nobody else may look into what is made.
+#[test]
+fn whatever_is_made_is_for_its_owner_only() {
+    let add = ["agent", "add", "ada", "--backend", "builtin"];
+    let first: [&[&str]; 3] = [&["config", "init"], &add, &[]];
+    for command in first {
+        let mut world = World::new();
+        world.set("MIDWATCH_LEDGER_CHECKPOINT_COPY", world.root().join("copy").to_str().unwrap());
+        let daemon = command.is_empty().then(|| world.up());
+        if daemon.is_none() {
+            world.ok(command);
+        }
+        let elsewhere = world.root().join("below/elsewhere").display().to_string();
+        world.ok(&add);
+        world.ok(&["config", "init", "--config", &format!("{elsewhere}/new.toml")]);
+        world.ok(&["ledger", "checkpoint"]);
+        world.ok(&["ledger", "export"]);
+        world.ok(&["ledger", "export", "--dir", &elsewhere]);
+        drop(daemon);
+        let made = modes(world.root());
+        assert!(12 < made.len(), "{made:?}");
+        let open: Vec<_> = made.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
+        assert!(open.is_empty(), "{command:?}: {open:?}");
+    }
+}
+
+/// Everything below a folder, with its mode.
+fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let made = entry.metadata().unwrap();
+        found.push((entry.path(), made.permissions().mode()));
+        if made.is_dir() {
+            found.extend(modes(&entry.path()));
+        }
+    }
+    found
 }
 
 /// Paths need not be text, and must not become others on their way.
