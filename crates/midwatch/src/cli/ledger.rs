@@ -24,7 +24,7 @@ use crate::output::table;
 
 /// How long one request of a follower waits for news.
 const FOLLOW_WAIT_MS: u32 = 20_000;
-/// How often a follower without a daemon looks.
+/// How often a follower looks that has no daemon, or has lost it.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Subcommand)]
@@ -115,14 +115,16 @@ async fn tail(context: &Context, tail: Tail) -> Result<(), Error> {
         });
         return Ok(());
     }
+    let mut has_reached = false;
     loop {
-        match follow(context, &mut asked).await {
+        match follow(context, &mut asked, &mut has_reached).await {
             Ok(Followed::On) => {}
             Ok(Followed::NobodyReads) => return Ok(()),
             // A daemon that stopped may come again, and then the log goes on.
-            Err(lost) if lost.code == Code::Unreachable => {}
+            Err(lost) if lost.code == Code::Unreachable && has_reached => {}
             Err(error) => return Err(error),
         }
+        sleep(FOLLOW_PAUSE).await;
     }
 }
 
@@ -132,9 +134,14 @@ enum Followed {
 }
 
 /// Shows what there is. With a daemon, goes on as long as it answers; without one, lets go of the
-/// directory and looks again a little later.
-async fn follow(context: &Context, asked: &mut LedgerTail) -> Result<Followed, Error> {
+/// directory, to be called again a little later.
+async fn follow(
+    context: &Context,
+    asked: &mut LedgerTail,
+    has_reached: &mut bool,
+) -> Result<Followed, Error> {
     let access = Access::open(context).await?;
+    *has_reached = true;
     let has_daemon = matches!(access, Access::Daemon(_));
     loop {
         asked.wait_ms = if has_daemon && asked.after.is_some() { FOLLOW_WAIT_MS } else { 0 };
@@ -147,7 +154,6 @@ async fn follow(context: &Context, asked: &mut LedgerTail) -> Result<Followed, E
         *asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: 0 };
         if !has_daemon {
             access.close().await;
-            sleep(FOLLOW_PAUSE).await;
             return Ok(Followed::On);
         }
     }

@@ -3,12 +3,15 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use api::wire::{FRAME_BYTES_MAX, Hello, PROTOCOL};
 use rustix::process::Signal;
 
-use crate::world::{World, wait_for};
+use crate::world::{Outcome, World, wait_for};
 
 fn hello(protocol: u32) -> String {
     let hello = Hello { protocol, version: "test".to_owned() };
@@ -138,4 +141,58 @@ fn the_socket_is_for_its_owner_only_and_goes_with_the_daemon() {
     let (code, said) = daemon.stop();
     assert_eq!(code, Some(0), "{said}");
     assert!(!socket.exists());
+}
+
+/// In the place of a daemon: says this to each of a few that connect, and hangs up. Returns how long
+/// the last came after the first.
+#[expect(clippy::disallowed_methods, reason = "measures how often somebody comes")]
+fn hang_up(listener: UnixListener, said: String) -> JoinHandle<Duration> {
+    std::thread::spawn(move || {
+        let mut came = Vec::new();
+        for stream in listener.incoming().take(4) {
+            came.push(Instant::now());
+            let mut stream = BufReader::new(stream.unwrap());
+            stream.get_mut().write_all(said.as_bytes()).unwrap();
+            // Hello and the request, if it comes to that.
+            let _ = stream.read_line(&mut String::new());
+            let _ = stream.read_line(&mut String::new());
+        }
+        came[3] - came[0]
+    })
+}
+
+fn follow(world: &World) -> Child {
+    let mut command = world.command();
+    command.args(["ledger", "tail", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn a_follower_that_never_reached_the_daemon_says_so() {
+    let world = World::new();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let listener = UnixListener::bind(world.data().join("midwatch.sock")).unwrap();
+    let answered = hang_up(listener, "rubbish\n".to_owned());
+    let mut follower = follow(&world);
+    let end = wait_for(|| match answered.is_finished() {
+        true => Some(None),
+        false => follower.try_wait().unwrap().map(Some),
+    });
+    follower.kill().unwrap();
+    let outcome = Outcome::from(follower.wait_with_output().unwrap());
+    assert_eq!(end.and_then(|end| end.code()), Some(1), "{outcome:?}");
+    assert!(outcome.stderr.contains("[unreachable]"), "{outcome:?}");
+}
+
+#[test]
+fn a_follower_that_lost_the_daemon_looks_now_and_then() {
+    let world = World::new();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let listener = UnixListener::bind(world.data().join("midwatch.sock")).unwrap();
+    let answered = hang_up(listener, hello(PROTOCOL));
+    let mut follower = follow(&world);
+    let took = answered.join().unwrap();
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    assert!(Duration::from_millis(3 * 250) <= took, "four tries in {took:?}");
 }
