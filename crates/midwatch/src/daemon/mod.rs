@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::{Code, Error};
 use client::connect;
-use futures::future::join;
+use futures::future::{FutureExt, join};
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,15 +48,25 @@ pub async fn up(context: &Context) -> Result<(), Error> {
     let ready =
         Ready { version: VERSION, data: shown(context.directory.path()), socket: shown(&socket) };
     info!(version = ready.version, data = ready.data, "the watch is kept");
-    let served = serve::serve(listener, watch.clone(), stopped.clone());
+    let served = serve::serve(listener, watch.clone(), stopped).shared();
+    // What is acknowledged is in the log before its last entry, and signed with it.
+    let served_to_the_end = async {
+        let reason = told_to_stop.await;
+        notify::stopping();
+        stop.send_replace(true);
+        served.clone().await;
+        reason
+    };
     let kept = async {
         announce(context, &ready);
-        let kept = watch.keep(told_to_stop).await;
-        notify::stopping();
+        let kept = watch.keep(served_to_the_end).await;
         stop.send_replace(true);
         kept
     };
-    let ((kept, ()), ()) = join(join(kept, served), notify::feed_watchdog(stopped)).await;
+    let (kept, ()) = select! {
+        ended = join(kept, served.clone()) => ended,
+        never = notify::feed_watchdog() => match never {},
+    };
     // A socket that stays behind is found to be nobody's.
     let _ = std::fs::remove_file(&socket);
     drop((watch, lock));

@@ -1,10 +1,10 @@
 //! Words to the service manager that started the daemon, if one did.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use futures::future::{pending, select};
+use futures::future::pending;
 use sd_notify::NotifyState;
-use tokio::sync::watch::Receiver;
 use tokio::time::interval;
 
 /// The shortest span between two signs of life.
@@ -19,16 +19,12 @@ pub(super) fn stopping() {
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
 }
 
-/// Signs of life from the daemon's own loop, twice as often as asked for, until it stops.
-pub(super) async fn feed_watchdog(mut stopped: Receiver<bool>) {
-    let feed = async {
-        let Some(limit) = sd_notify::watchdog_enabled() else { return pending().await };
-        let mut beat = interval((limit / 2).max(WATCHDOG_MIN));
-        loop {
-            beat.tick().await;
-            let _ = sd_notify::notify(&[NotifyState::Watchdog]);
-        }
-    };
-    let stop = stopped.wait_for(|stopped| *stopped);
-    select(Box::pin(feed), Box::pin(stop)).await;
+/// Signs of life from the daemon's own loop, twice as often as asked for.
+pub(super) async fn feed_watchdog() -> Infallible {
+    let Some(limit) = sd_notify::watchdog_enabled() else { return pending().await };
+    let mut beat = interval((limit / 2).max(WATCHDOG_MIN));
+    loop {
+        beat.tick().await;
+        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+    }
 }

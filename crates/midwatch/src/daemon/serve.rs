@@ -49,6 +49,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
     })
 }
 
+/// Serves until it is told to stop; nothing is answered any more once this returns.
 pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receiver<bool>) {
     let mut connections = JoinSet::new();
     let mut stop = stopped.clone();
@@ -70,6 +71,7 @@ pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receive
     drop(listener);
     // Those that wait for news are cut off; they ask again.
     let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    connections.shutdown().await;
 }
 
 async fn connection(stream: UnixStream, watch: Watch, stopped: Receiver<bool>) {

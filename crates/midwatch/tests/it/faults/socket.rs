@@ -9,9 +9,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use api::wire::{FRAME_BYTES_MAX, Hello, PROTOCOL};
+use runtime::last_note;
 use rustix::process::Signal;
 
-use crate::world::{Outcome, World, wait_for};
+use super::{injected, log};
+use crate::world::{Daemon, Outcome, World, wait_for};
 
 fn hello(protocol: u32) -> String {
     let hello = Hello { protocol, version: "test".to_owned() };
@@ -129,6 +131,47 @@ fn a_daemon_that_is_stopped_as_soon_as_it_is_ready_stops_in_order() {
         let report = world.verified();
         assert_eq!(report["checkpoints"], 1, "{report}");
     }
+}
+
+/// The disk is slow, so that clients are at work while the daemon writes and signs its last entry.
+#[test]
+fn nothing_is_acknowledged_after_the_last_entry_of_a_watch() {
+    let world = World::new();
+    let mut slow = injected(&world, "fsync", "delay_enter=20ms", &[]);
+    let daemon = Daemon::start(slow.arg("up"));
+    let clients: Vec<JoinHandle<u32>> = (0..8)
+        .map(|client| {
+            let mut stream = BufReader::new(connect(&world));
+            stream.get_mut().write_all(hello(PROTOCOL).as_bytes()).unwrap();
+            stream.read_line(&mut String::new()).unwrap();
+            std::thread::spawn(move || add_until_cut_off(&mut stream, client))
+        })
+        .collect();
+    wait_for(|| (8 < world.agents().len()).then_some(()));
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    let acknowledged: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+    let kinds: Vec<String> = log(&world).into_iter().map(|(_, kind, _)| kind).collect();
+    assert_eq!(kinds.last().unwrap(), "watch.stopped", "{kinds:?}");
+    let registered = kinds.iter().filter(|kind| *kind == "agent.registered").count();
+    assert!(acknowledged as usize <= registered, "{acknowledged} {registered}");
+    let signed = last_note(&world.data().join("checkpoints.log")).unwrap().unwrap();
+    assert_eq!(signed.unverified().size, kinds.len() as u64);
+}
+
+/// Registers agents, one after the other. Returns how many were acknowledged.
+fn add_until_cut_off(stream: &mut BufReader<UnixStream>, client: usize) -> u32 {
+    for number in 0.. {
+        let with = format!("{{\"name\":\"a-{client}-{number}\",\"backend\":\"builtin\"}}");
+        let asked = format!("{{\"request\":{{\"call\":\"agent.add\",\"with\":{with}}}}}\n");
+        let mut answer = String::new();
+        let sent = stream.get_mut().write_all(asked.as_bytes());
+        if sent.and_then(|()| stream.read_line(&mut answer)).unwrap_or_default() == 0 {
+            return number;
+        }
+        assert!(answer.contains("\"created\":true"), "{answer}");
+    }
+    0
 }
 
 #[test]
