@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink};
+use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use kernel::Actor;
 use runtime::{Local, SystemClock, Watch};
@@ -30,6 +30,24 @@ pub enum Access {
     Directory { handle: Local, watch: Watch, lock: Lock },
 }
 
+/// What to do about a directory without a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    Begin,
+    Refuse,
+}
+
+impl Absent {
+    /// Only a first agent is worth a new log. Whatever else is asked for was meant for a log that is
+    /// elsewhere, so a mistyped directory is not made.
+    fn of(request: &Request) -> Absent {
+        match request {
+            Request::AgentAdd(_) => Absent::Begin,
+            _ => Absent::Refuse,
+        }
+    }
+}
+
 impl Access {
     pub fn handle(&self) -> &dyn Handle {
         match self {
@@ -38,9 +56,13 @@ impl Access {
         }
     }
 
-    pub async fn open(context: &Context) -> Result<Access, Error> {
+    pub async fn open(context: &Context, absent: Absent) -> Result<Access, Error> {
         let directory = &context.directory;
-        directory.create()?;
+        match absent {
+            Absent::Begin => directory.create()?,
+            Absent::Refuse if directory.has_database()? => {}
+            Absent::Refuse => return Err(no_watch(directory)),
+        }
         let deadline = Instant::now() + OWNER_WAIT_MAX;
         loop {
             if let Some(socket) = connect(&directory.socket()?, VERSION).await? {
@@ -91,7 +113,7 @@ pub async fn ask_with_progress<R: Ask>(
 }
 
 async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
-    let access = Access::open(context).await?;
+    let access = Access::open(context, Absent::of(&call.request)).await?;
     let answer = access.handle().call(call).await;
     access.close().await;
     answer
@@ -107,6 +129,12 @@ pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
 /// The user of this process, as a principal.
 pub fn local_user() -> Actor {
     Actor::local_user(rustix::process::getuid().as_raw())
+}
+
+pub fn no_watch(directory: &Directory) -> Error {
+    let what = format!("there is no watch in `{}` yet", directory.path().display());
+    let hint = "`midwatch up` starts one; `--data DIR` names another directory";
+    Error::new(Code::NotFound, what).hint(hint)
 }
 
 pub fn held(directory: &Directory) -> Error {

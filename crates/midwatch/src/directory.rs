@@ -51,6 +51,10 @@ impl Directory {
         made.map_err(|error| self.failed("made", error))
     }
 
+    pub fn has_database(&self) -> Result<bool, Error> {
+        self.database().try_exists().map_err(|error| self.failed("read", error))
+    }
+
     /// Takes the directory, or `None` when another process has it.
     pub fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let failed = |error| self.failed("locked", error);

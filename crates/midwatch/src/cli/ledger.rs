@@ -18,7 +18,7 @@ use store_sqlite::Sqlite;
 use tokio::time::sleep;
 
 use super::restoring::Restoring;
-use crate::access::{Access, ask, ask_with_progress, held};
+use crate::access::{Absent, Access, ask, ask_with_progress, held, no_watch};
 use crate::context::Context;
 use crate::output::table;
 
@@ -140,7 +140,7 @@ async fn follow(
     asked: &mut LedgerTail,
     has_reached: &mut bool,
 ) -> Result<Followed, Error> {
-    let access = Access::open(context).await?;
+    let access = Access::open(context, Absent::Refuse).await?;
     *has_reached = true;
     let has_daemon = matches!(access, Access::Daemon(_));
     loop {
@@ -195,12 +195,10 @@ async fn verify_directory(
     anchors: Anchors,
     progress: &ProgressSink,
 ) -> Result<Report, Error> {
-    let database = context.directory.database();
-    if !database.exists() {
-        let what = format!("there is no log in `{}`", context.directory.path().display());
-        let hint = "`midwatch up` starts one; `--data DIR` names another directory";
-        return Err(Error::new(Code::NotFound, what).hint(hint));
+    if !context.directory.has_database()? {
+        return Err(no_watch(&context.directory));
     }
+    let database = context.directory.database();
     loop {
         let store = match Sqlite::open_read_only(&database) {
             Ok(store) => store,

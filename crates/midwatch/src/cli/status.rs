@@ -2,17 +2,13 @@
 
 use std::process::ExitCode;
 
-use api::{Code, Error, Status, StatusAsk};
+use api::{Error, Status, StatusAsk};
 
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::pairs;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
-    if !context.directory.database().exists() {
-        let what = format!("there is no watch in `{}` yet", context.directory.path().display());
-        return Err(Error::new(Code::NotFound, what).hint("`midwatch up` starts one"));
-    }
     let status = ask(context, StatusAsk {}).await?;
     context.output.show(&status, page);
     Ok(ExitCode::SUCCESS)

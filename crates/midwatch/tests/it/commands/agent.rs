@@ -6,6 +6,7 @@ use crate::world::World;
 #[test]
 fn agents_are_registered_changed_shown_and_removed() {
     let world = World::new();
+    drop(world.up());
     let mut transcript = Transcript::new(&world);
     let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1"];
     let hook = "https://example.org/hook";

@@ -5,6 +5,9 @@ use std::fs;
 use super::Transcript;
 use crate::world::World;
 
+/// What begins a log where there is none, and signs it.
+const ADD: [&str; 5] = ["agent", "add", "ada", "--backend", "builtin"];
+
 #[test]
 fn a_configuration_is_written_checked_and_shown() {
     let world = World::new();
@@ -69,7 +72,7 @@ fn errors_name_the_place_and_what_was_meant() {
         world.refused(&["config", "check"], "config_invalid", 2);
         world.refused(&["config", "show"], "config_invalid", 2);
         world.refused(&["up"], "config_invalid", 2);
-        world.refused(&["agent", "list"], "config_invalid", 2);
+        world.refused(&ADD, "config_invalid", 2);
     }
     insta::assert_snapshot!("config_errors", transcript.finish());
     assert!(
@@ -92,7 +95,7 @@ fn a_wrong_variable_is_named() {
         let mut transcript = Transcript::new(&world);
         transcript.both(&["config", "check"]);
         transcripts.push_str(&format!("--- {name}={value}\n{}", transcript.finish()));
-        world.refused(&["agent", "list"], "config_invalid", 2);
+        world.refused(&ADD, "config_invalid", 2);
     }
     insta::assert_snapshot!("config_variables", transcripts);
 }
@@ -127,7 +130,7 @@ fn a_command_logs_as_much_as_the_variable_asks_for() {
         if let Some(level) = level {
             world.set("MIDWATCH_LOG_LEVEL", level);
         }
-        let outcome = world.run(&["--json", "ledger", "checkpoint"]);
+        let outcome = world.run(&[&["--json"], &ADD[..]].concat());
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let found = outcome.stderr.contains("a checkpoint could not be copied");
         assert_eq!(found, is_told, "{level:?}: {outcome:?}");

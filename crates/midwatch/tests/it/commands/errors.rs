@@ -171,5 +171,19 @@ fn without_a_data_directory_nothing_is_made_just_to_look() {
     let mut transcript = Transcript::new(&world);
     transcript.both(&["status"]).both(&["ledger", "verify"]);
     insta::assert_snapshot!("without_data", transcript.finish());
+    for arguments in [
+        &["agent", "list"][..],
+        &["agent", "show", "ada"],
+        &["agent", "edit", "ada", "--tier", "1"],
+        &["agent", "remove", "ada"],
+        &["ledger", "tail"],
+        &["ledger", "tail", "--follow"],
+        &["ledger", "checkpoint"],
+        &["ledger", "export"],
+        &["ledger", "rebuild"],
+    ] {
+        let said = world.refused(arguments, "not_found", 3);
+        assert!(said.contains("there is no watch in"), "{arguments:?}: {said}");
+    }
     assert!(!world.data().exists());
 }

@@ -55,7 +55,8 @@ fn words_of_an_agents_program_are_no_flags() {
 fn a_relative_data_directory_is_below_the_working_directory() {
     let world = World::new();
     let mut command = world.command();
-    command.current_dir(world.root()).args(["--data", "here", "--json", "agent", "list"]);
+    command.current_dir(world.root()).args(["--data", "here", "agent", "add", "ada"]);
+    command.args(["--backend", "builtin"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(world.root().join("here/midwatch.db").exists());
