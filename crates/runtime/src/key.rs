@@ -44,10 +44,7 @@ pub(crate) fn create(data: &Path, instance: &str) -> Result<SigningKey, Error> {
     getrandom::fill(&mut seed).map_err(internal)?;
     let key = SigningKey::from_seed(&format!("{INSTANCE_PREFIX}{instance}"), seed);
     let key = key.map_err(internal)?;
-    write(data, &key).map_err(|error| {
-        let path = path(data);
-        Error::new(Code::ReadOnly, format!("cannot write `{}`: {error}", path.display()))
-    })?;
+    write(data, &key).map_err(|error| unwritable(&path(data), error))?;
     Ok(key)
 }
 
@@ -73,6 +70,18 @@ fn write(data: &Path, key: &SigningKey) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&aside, path(data))?;
     File::open(data)?.sync_all()
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    let (code, hint) = match error.kind() {
+        io::ErrorKind::StorageFull => (Code::DiskFull, "make room and try again"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            (Code::ReadOnly, "check the permissions of the data directory and of the files in it")
+        }
+        _ => (Code::Failed, "check the disk and try again"),
+    };
+    let what = format!("the signing key `{}` cannot be written: {error}", path.display());
+    Error::new(code, what).hint(hint)
 }
 
 fn unreadable(path: &Path, error: impl std::fmt::Display) -> Error {

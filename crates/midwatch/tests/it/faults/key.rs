@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{add, log};
-use crate::world::{Daemon, World};
+use super::{add, injected, log};
+use crate::world::{Daemon, Outcome, World};
 
 /// A world whose key was spoiled refuses everything that opens it, and works again with its key.
 fn check(spoil: impl Fn(&Path), words: &str) {
@@ -34,6 +34,20 @@ fn check(spoil: impl Fn(&Path), words: &str) {
     fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
     world.ok(&add("bob"));
     world.verified();
+}
+
+#[test]
+fn a_new_key_that_cannot_be_written() {
+    for (errno, code) in [("ENOSPC", "disk_full"), ("EROFS", "read_only"), ("EIO", "failed")] {
+        let world = World::new();
+        let path = world.data().join(".signing.key.new");
+        let mut command = injected(&world, "openat", &format!("error={errno}"), &[&path]);
+        let outcome = Outcome::from(command.arg("--json").args(add("ada")).output().unwrap());
+        let (found, said) = outcome.error();
+        assert_eq!((found.as_str(), outcome.code), (code, Some(1)), "{outcome:?}");
+        assert!(said.contains("signing.key"), "{said}");
+        world.ok(&add("ada"));
+    }
 }
 
 #[test]
