@@ -28,6 +28,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("a_commit_is_all_or_nothing", |place| a_commit_is_all_or_nothing(place).boxed()),
     ("versions_are_expected", |place| versions_are_expected(place).boxed()),
     ("deltas_stay_within_bounds", |place| deltas_stay_within_bounds(place).boxed()),
+    ("deltas_of_one_commit_add_up", |place| deltas_add_up(place).boxed()),
     ("a_key_is_answered_once", |place| a_key_is_answered_once(place).boxed()),
     ("many_writers_make_one_chain", |place| many_writers_make_one_chain(place).boxed()),
     ("racing_writers_conflict_alone", |place| racing_writers_conflict_alone(place).boxed()),
@@ -191,6 +192,25 @@ async fn deltas_stay_within_bounds(place: &dyn Place) {
             commit(&*store, Commit { deltas: vec![add(amount, 4)], ..Commit::default() }).await;
         assert_eq!(outcome, if fits { committed(1, 0) } else { over.clone() }, "{amount}");
         assert_eq!(store.counter("tests").await.unwrap(), value, "{amount}");
+    }
+}
+
+/// Each is checked on what those before it left, in their order.
+async fn deltas_add_up(place: &dyn Place) {
+    let store = place.open();
+    let over = Outcome::OverLimit { counter: "tests" };
+    for (amounts, fits, value) in [
+        (&[2, 3][..], false, 0),
+        (&[2, 2], true, 4),
+        (&[1, -1], false, 4),
+        (&[-1, 1], true, 4),
+        (&[-2, -3], false, 4),
+        (&[-2, -2], true, 0),
+    ] {
+        let deltas = amounts.iter().map(|amount| add(*amount, 4)).collect();
+        let outcome = commit(&*store, Commit { deltas, ..Commit::default() }).await;
+        assert_eq!(outcome, if fits { committed(1, 0) } else { over.clone() }, "{amounts:?}");
+        assert_eq!(store.counter("tests").await.unwrap(), value, "{amounts:?}");
     }
 }
 

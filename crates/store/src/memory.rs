@@ -101,9 +101,12 @@ impl Inner {
                 return Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() });
             }
         }
+        let mut values = BTreeMap::new();
         for delta in &commit.deltas {
-            let value = self.counters.get(delta.counter).copied().unwrap_or_default();
-            if !(0..=delta.max).contains(&(value + delta.add)) {
+            let before = self.counters.get(delta.counter).copied().unwrap_or_default();
+            let value = values.entry(delta.counter).or_insert(before);
+            *value += delta.add;
+            if !(0..=delta.max).contains(value) {
                 return Some(Outcome::OverLimit { counter: delta.counter });
             }
         }
