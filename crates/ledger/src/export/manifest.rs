@@ -61,7 +61,7 @@ impl Manifest {
         Manifest::parse(note::open(note, keys)?)
     }
 
-    /// The manifest in a note, whoever signed it.
+    /// The manifest in a note, whoever signed it: a claim, not more.
     pub fn peek(note: &str) -> Result<Manifest, NoteError> {
         Manifest::parse(note::peek(note)?)
     }

@@ -1,6 +1,6 @@
 //! `midwatch ledger …`
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use api::{
 };
 use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
-use ledger::verify::{Anchors, Report, Verdict, verify_export};
+use ledger::export::{MANIFEST_BYTES_MAX, Manifest};
+use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
 use runtime::{ExportDir, RestoredKey, SystemClock, last_note, report_unreadable};
 use serde::Serialize;
 use store_sqlite::Sqlite;
@@ -185,8 +186,19 @@ async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {
 
 fn verify_files(dir: &Path, anchors: Anchors, progress: &ProgressSink) -> Result<Report, Error> {
     let files = ExportDir(dir.to_owned());
-    verify_export(&files, anchors, &mut |done| progress.show(done, done))
+    let total = claimed_entries(&files).unwrap_or_default();
+    verify_export(&files, anchors, &mut |done| progress.show(done, total.max(done)))
         .map_err(|error| unreadable("export", dir, error))
+}
+
+/// How many entries the last manifest speaks of, if it can be read; for the progress bar only.
+fn claimed_entries(files: &ExportDir) -> Option<u64> {
+    let names = files.names().ok()?.into_iter();
+    // The names sort as the months do.
+    let last = names.filter(|name| name.ends_with(".manifest")).max()?;
+    let mut note = String::new();
+    files.open(&last).ok()?.take(MANIFEST_BYTES_MAX as u64).read_to_string(&mut note).ok()?;
+    Manifest::peek(&note).ok().map(|manifest| manifest.after.size)
 }
 
 /// Beside a daemon that goes on writing, or without one; nothing is changed either way.
@@ -348,5 +360,39 @@ fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
         }
         _ => Error::new(Code::Failed, format!("the {what} `{path}` cannot be read: {error}"))
             .hint("check what it is, and who may read it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::export::{End, Month};
+    use ledger::{Chain, SigningKey};
+
+    use super::*;
+
+    #[test]
+    fn the_last_manifest_says_how_many_entries_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ExportDir(dir.path().to_owned());
+        assert_eq!(claimed_entries(&files), None);
+        let key = SigningKey::from_seed("midwatch/x", [1; 32]).unwrap();
+        let empty = End::from(&Chain::empty());
+        for (month, size) in [("2026-10", 7), ("2026-09", 3)] {
+            let month: Month = month.parse().unwrap();
+            let manifest = Manifest {
+                instance: "x".into(),
+                month,
+                before: empty,
+                after: End { size, ..empty },
+                sha256: empty.head,
+                bytes: 0,
+                previous: None,
+            };
+            let note = manifest.sign(&[&key]).unwrap();
+            fs::write(dir.path().join(month.manifest_name()), note).unwrap();
+        }
+        assert_eq!(claimed_entries(&files), Some(7));
+        fs::write(dir.path().join("ledger-2026-11.manifest"), "rubbish").unwrap();
+        assert_eq!(claimed_entries(&files), None);
     }
 }
