@@ -120,5 +120,5 @@ requests! {
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;
-    LedgerRebuild "ledger.rebuild" Rebuilt;
+    LedgerRebuild "ledger.rebuild" TablesRebuilt;
 }

@@ -96,3 +96,8 @@ pub struct Rebuilt {
     /// Rows that were not what the log says.
     pub differences: u64,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TablesRebuilt {
+    pub rebuilt: Rebuilt,
+}

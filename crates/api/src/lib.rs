@@ -19,7 +19,7 @@ pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
 pub use error::{Code, Error};
 pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, LedgerTail, Rebuilt,
+    LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
 };
 pub use status::{Log, Status, StatusAsk, Watch};
 

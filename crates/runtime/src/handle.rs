@@ -1,6 +1,6 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Error, Handle, Log, Request, Status};
+use api::{Answer, Call, Error, Handle, Log, Request, Status, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::{Actor, Counter};
 
@@ -45,7 +45,8 @@ impl Handle for Local {
                 }
                 Request::LedgerRebuild(_) => {
                     let rebuilt = watch.rebuild(actor, &call.progress).boxed();
-                    rebuilt.await.map(Answer::LedgerRebuild)
+                    let rebuilt = rebuilt.await?;
+                    Ok(Answer::LedgerRebuild(TablesRebuilt { rebuilt }))
                 }
             }
         }

@@ -42,6 +42,11 @@ struct Ready {
 }
 
 #[derive(Deserialize)]
+struct TablesRebuilt {
+    rebuilt: Rebuilt,
+}
+
+#[derive(Deserialize)]
 struct Rebuilt {
     differences: u64,
 }
@@ -76,9 +81,9 @@ impl Program {
         let output = output.with_context(|| cannot_start(&self.binary))?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "`ledger rebuild` failed: {said}");
-        let rebuilt: Rebuilt =
+        let answer: TablesRebuilt =
             serde_json::from_str(&said).context("`rebuild` said something else")?;
-        Ok(rebuilt.differences)
+        Ok(answer.rebuilt.differences)
     }
 
     /// With its own environment and nothing of ours.

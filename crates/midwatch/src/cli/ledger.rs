@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::{
     Code, Error, Event, LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, ProgressSink,
-    ask as ask_handle,
+    TablesRebuilt, ask as ask_handle,
 };
 use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
@@ -294,12 +294,12 @@ async fn rebuild(context: &Context) -> Result<(), Error> {
     let progress = context.output.progress("rebuilding");
     let answer = ask_with_progress(context, LedgerRebuild {}, progress.sink()).await?;
     drop(progress);
-    context.output.show(&answer, |answer| {
-        let found = match answer.differences {
+    context.output.show(&answer, |TablesRebuilt { rebuilt }| {
+        let found = match rebuilt.differences {
             0 => "they were what the log says".to_owned(),
             count => format!("{count} were not what the log says"),
         };
-        format!("made {} rows from {} entries; {found}", answer.rows, answer.entries)
+        format!("made {} rows from {} entries; {found}", rebuilt.rows, rebuilt.entries)
     });
     Ok(())
 }

@@ -42,7 +42,7 @@ fn an_agent_survives_a_killed_daemon_and_the_log_verifies() {
     assert_eq!(code, Some(0), "{said}");
     let report = world.json(&["ledger", "verify"]);
     assert_eq!(report["verdict"], "ok", "{report}");
-    assert_eq!(world.json(&["ledger", "rebuild"])["differences"], 0);
+    assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
     let kinds = world.json(&["ledger", "tail", "--limit", "100"]);
     let kinds: Vec<&str> =
         kinds["events"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap()).collect();
