@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
-use crate::output::Output;
+use crate::output::{Format, Output};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -40,13 +40,14 @@ impl Context {
 
     pub fn load_config(&self) -> Result<Loaded, Error> {
         let path = self.config_path();
-        let text = config::read(&path).map_err(config_error)?;
+        let failed = |error| config_error(error, self.output.format);
+        let text = config::read(&path).map_err(failed)?;
         if text.is_none() && self.config_file.is_some() {
             let what = format!("there is no configuration file `{}`", path.display());
             return Err(Error::new(Code::NotFound, what).hint("`midwatch config init` writes one"));
         }
         let file = text.as_deref().map(|text| (path.as_path(), text));
-        Config::load(file, &self.environment).map_err(config_error)
+        Config::load(file, &self.environment).map_err(failed)
     }
 
     /// What the watch is told.
@@ -80,9 +81,13 @@ fn default_data() -> Result<PathBuf, Error> {
     Ok(strategy.data_dir().join("midwatch"))
 }
 
-pub fn config_error(error: config::Error) -> Error {
-    let excerpt = error.excerpt.as_ref().map_or_else(String::new, |text| format!("\n{text}"));
-    let shown = Error::new(Code::ConfigInvalid, format!("{error}{excerpt}"));
+/// The offending line is drawn for people; programs get the place in the message.
+fn config_error(error: config::Error, format: Format) -> Error {
+    let message = match (&error.excerpt, format) {
+        (Some(drawing), Format::Human) => format!("{error}\n{drawing}"),
+        (None, _) | (_, Format::Json) => error.to_string(),
+    };
+    let shown = Error::new(Code::ConfigInvalid, message);
     match error.hint {
         Some(hint) => shown.hint(hint),
         None => shown,

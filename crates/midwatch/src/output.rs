@@ -57,7 +57,12 @@ impl Output {
         match self.format {
             Format::Json => self.show(&Failure { error }, |_| String::new()),
             Format::Human => {
-                let mut text = format!("error: {} [{}]", error.message, error.code.name());
+                // A message may have a drawing below it.
+                let (what, below) = match error.message.split_once('\n') {
+                    Some((what, drawing)) => (what, format!("\n{drawing}")),
+                    None => (error.message.as_str(), String::new()),
+                };
+                let mut text = format!("error: {what} [{}]{below}", error.code.name());
                 if let Some(hint) = &error.hint {
                     text.push_str(&format!("\n hint: {hint}"));
                 }
@@ -121,6 +126,15 @@ pub fn table<const N: usize>(
     // The table pads both sides of a column.
     let trimmed = table.lines().map(|line| line.trim_end().get(1..).unwrap_or_default().to_owned());
     trimmed.collect::<Vec<_>>().join("\n")
+}
+
+/// A number of things, in words that fit it.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+pub fn entries(count: u64) -> String {
+    counted(count, "entry", "entries")
 }
 
 /// Names and values, one pair a line.

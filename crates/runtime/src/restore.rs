@@ -41,12 +41,12 @@ impl ExportFiles for ExportDir {
 }
 
 /// What became of the signing key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoredKey {
     /// The key that signed the exports is in the data directory.
     Kept,
     /// It is not, and a new one was made; an event tells of it.
-    Replaced,
+    Replaced { new: String },
 }
 
 /// Fills an empty store from exports that must verify, and makes sure that the log can be signed.
@@ -132,10 +132,10 @@ async fn adopt_key(
         None => {
             let key = key::create(&settings.data, &identity.instance)?;
             let new = key.verifying_key().to_text();
-            let replaced = KeyReplaced { old: identity.key, new };
+            let replaced = KeyReplaced { old: identity.key, new: new.clone() };
             let body = Body::Watch(identity.instance, WatchEvent::KeyReplaced(replaced));
             commit_row(store, clock, body).await?;
-            Ok(RestoredKey::Replaced)
+            Ok(RestoredKey::Replaced { new })
         }
     }
 }

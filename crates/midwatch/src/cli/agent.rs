@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use api::{Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Error};
 use clap::{Args, Subcommand};
 
+use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{pairs, table};
@@ -18,7 +19,7 @@ pub(super) enum Command {
     /// List the agents by name
     List {
         /// Most agents to show
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
         limit: Option<u32>,
         /// Go on where an earlier list ended
         #[arg(long, value_name = "CURSOR")]
@@ -65,7 +66,7 @@ struct Settings {
     #[arg(long, value_name = "ID")]
     remote_id: Option<String>,
     /// How far prompting it reaches: 0 read-only, 1 local write, 2 external [default: by backend]
-    #[arg(long, value_name = "TIER")]
+    #[arg(long, value_name = "TIER", value_parser = tier, allow_negative_numbers = true)]
     tier: Option<u8>,
     /// Where its secret is found: env:NAME or file:/path; the secret itself is never stored
     #[arg(long, value_name = "REF")]
@@ -73,6 +74,11 @@ struct Settings {
     /// The program and its arguments (command, mcp)
     #[arg(last = true, value_name = "ARGV")]
     argv: Vec<String>,
+}
+
+/// Which numbers are tiers, the watch knows.
+fn tier(text: &str) -> Result<u8, &'static str> {
+    text.parse().map_err(|_| "a tier is 0 (read-only), 1 (local write) or 2 (external)")
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
@@ -142,7 +148,7 @@ fn list(agents: &[Agent], cursor: Option<&str>) -> String {
 
 fn page(agent: &Agent) -> String {
     let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
-    let argv = (!agent.argv.is_empty()).then(|| ("argv", agent.argv.join(" ")));
+    let argv = (!agent.argv.is_empty()).then(|| ("argv", typed(&agent.argv)));
     let rows = [
         Some(("name", agent.name.clone())),
         Some(("backend", agent.backend.clone())),
@@ -168,6 +174,41 @@ fn target(agent: &Agent) -> String {
     match (&agent.url, model) {
         (Some(url), Some(model)) => format!("{model} at {url}"),
         (Some(url), None) => url.clone(),
-        (None, _) => agent.argv.join(" "),
+        (None, _) => typed(&agent.argv),
+    }
+}
+
+/// A program and its arguments as they would be typed into a shell.
+fn typed(argv: &[String]) -> String {
+    argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@+,%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_in_a_shell() {
+        for (word, expected) in [
+            ("echo", "echo"),
+            ("--key=a/b.c", "--key=a/b.c"),
+            ("größe", "größe"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$HOME", "'$HOME'"),
+            ("*", "'*'"),
+            ("~", "'~'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
     }
 }

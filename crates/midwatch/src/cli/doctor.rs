@@ -5,13 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::{Error, Status, StatusAsk};
+use api::{Code, Error, Status, StatusAsk};
 use serde::Serialize;
 
 use crate::access::ask;
 use crate::config::Loaded;
 use crate::context::Context;
-use crate::output::table;
+use crate::output::{entries, table};
 
 /// Less room than this on the disk deserves a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;
@@ -42,9 +42,19 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
     if context.directory.database().exists() {
-        checks.push(key_file(&context.directory.path().join("signing.key")));
+        let key = key_file(&context.directory.path().join("signing.key"));
+        let is_known = |error: &Error| match error.code {
+            Code::ConfigInvalid => loaded.is_err(),
+            Code::KeyMissing => key.result == Found::Wrong,
+            _ => false,
+        };
         let status = ask(context, StatusAsk {}).await;
-        checks.extend(watch(&status));
+        // What keeps the watch from being opened is told once.
+        let is_told = status.as_ref().is_err_and(is_known);
+        checks.push(key);
+        if !is_told {
+            checks.extend(watch(&status));
+        }
     }
     if let Ok(loaded) = &loaded {
         checks.push(checkpoint_copy(loaded));
@@ -171,7 +181,7 @@ fn watch(status: &Result<Status, Error>) -> Vec<Check> {
             result: Found::Wrong,
             ..Check::warning("log", reason, "`midwatch ledger verify` shows where")
         },
-        None => Check::ok("log", format!("{} entries", status.log.entries)),
+        None => Check::ok("log", entries(status.log.entries)),
     };
     vec![kept, log]
 }

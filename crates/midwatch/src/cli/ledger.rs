@@ -18,10 +18,11 @@ use serde::Serialize;
 use store_sqlite::Sqlite;
 use tokio::time::sleep;
 
+use super::list_limit;
 use super::restoring::Restoring;
 use crate::access::{Absent, Access, ask, ask_with_progress, held, no_watch};
 use crate::context::Context;
-use crate::output::table;
+use crate::output::{counted, entries, table};
 
 /// How long one request of a follower waits for news.
 const FOLLOW_WAIT_MS: u32 = 20_000;
@@ -49,14 +50,18 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct Tail {
     /// Most events to show
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
     limit: Option<u32>,
     /// Show what comes after this event [default: the newest]
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = place, allow_negative_numbers = true)]
     cursor: Option<u64>,
     /// Go on with whatever happens
     #[arg(long, short)]
     follow: bool,
+}
+
+fn place(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "give the number of an event, or 0 for the beginning")
 }
 
 #[derive(Debug, Args)]
@@ -250,22 +255,30 @@ fn keys(vkey: Option<&str>) -> Result<Vec<VerifyingKey>, Error> {
 fn page(report: &Report) -> String {
     let mut text = match report.verdict {
         Verdict::Ok => format!(
-            "ok: {} entries, {} signatures, head {}",
-            report.entries, report.checkpoints, report.head
+            "ok: {}, {}, head {}",
+            entries(report.entries),
+            counted(report.checkpoints, "signature", "signatures"),
+            report.head
         ),
-        Verdict::Tampered => format!("TAMPERED after {} good entries", report.entries),
-        Verdict::Truncated => format!("TRUNCATED after {} good entries", report.entries),
-        Verdict::Unreadable => format!("UNREADABLE after {} good entries", report.entries),
+        Verdict::Tampered => format!("TAMPERED after {}", good(report)),
+        Verdict::Truncated => format!("TRUNCATED after {}", good(report)),
+        Verdict::Unreadable => format!("UNREADABLE after {}", good(report)),
     };
     if let Some(damage) = &report.damage {
         let file = damage.file.as_ref().map_or_else(String::new, |file| format!(" in {file}"));
         let entry = damage.seq.map_or_else(String::new, |seq| format!(" at entry {seq}"));
         text.push_str(&format!("\n{}{entry}{file}", damage.what));
     }
-    for caveat in &report.caveats {
-        text.push_str(&format!("\nnote: {caveat}"));
-    }
+    text.push_str(&notes(&report.caveats));
     text
+}
+
+fn notes(caveats: &[String]) -> String {
+    caveats.iter().map(|caveat| format!("\nnote: {caveat}")).collect()
+}
+
+fn good(report: &Report) -> String {
+    counted(report.entries, "good entry", "good entries")
 }
 
 async fn export(context: &Context, dir: Option<PathBuf>) -> Result<(), Error> {
@@ -296,10 +309,11 @@ async fn rebuild(context: &Context) -> Result<(), Error> {
     drop(progress);
     context.output.show(&answer, |TablesRebuilt { rebuilt }| {
         let found = match rebuilt.differences {
-            0 => "they were what the log says".to_owned(),
-            count => format!("{count} were not what the log says"),
+            0 => "the tables were what the log says".to_owned(),
+            count => format!("{} not what the log says", counted(count, "was", "were")),
         };
-        format!("made {} rows from {} entries; {found}", rebuilt.rows, rebuilt.entries)
+        let rows = counted(rebuilt.rows, "row", "rows");
+        format!("made {rows} from {}; {found}", entries(rebuilt.entries))
     });
     Ok(())
 }
@@ -310,6 +324,9 @@ struct Restored {
     head: String,
     /// False: a new key was made, and an event tells of it.
     key_kept: bool,
+    /// The new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_key: Option<String>,
     caveats: Vec<String>,
 }
 
@@ -333,20 +350,28 @@ async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Resul
         runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await?;
     restoring.finish(store).await?;
     drop((progress, lock));
+    let new_key = match key {
+        RestoredKey::Kept => None,
+        RestoredKey::Replaced { new } => Some(new),
+    };
     let answer = RestoredAnswer {
         restored: Restored {
             entries: report.entries,
             head: report.head.to_string(),
-            key_kept: key == RestoredKey::Kept,
+            key_kept: new_key.is_none(),
+            new_key,
             caveats: report.caveats,
         },
     };
     context.output.show(&answer, |RestoredAnswer { restored }| {
-        let key = match restored.key_kept {
-            true => "its signing key was there",
-            false => "its signing key was not there: a new one was made, and the log says so",
+        let key = match &restored.new_key {
+            None => "its signing key was there".to_owned(),
+            Some(new) => format!(
+                "its signing key was not there: a new one was made, and the log says so\n\
+                 public key: {new}"
+            ),
         };
-        format!("recreated {} entries; {key}", restored.entries)
+        format!("recreated {}; {key}{}", entries(restored.entries), notes(&restored.caveats))
     });
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{Code, Error};
+use api::{Code, Error, LIST_ITEMS_MAX};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::Builder;
@@ -20,6 +20,11 @@ use tokio::runtime::Builder;
 use crate::context::Context;
 use crate::output::{Format, Output};
 use crate::{daemon, environment, logs};
+
+/// Over the flags that every command takes.
+const COMMON: &str = "Common options";
+
+const HELP: &str = "`midwatch help` shows the commands";
 
 /// Keeps the watch while AI agents work alone.
 ///
@@ -29,15 +34,15 @@ use crate::{daemon, environment, logs};
 #[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
     /// The data directory [env: MIDWATCH_DATA] [default: the platform's data folder]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = COMMON)]
     data: Option<PathBuf>,
 
     /// The configuration file [env: MIDWATCH_CONFIG] [default: midwatch.toml in the data directory]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = COMMON)]
     config: Option<PathBuf>,
 
     /// Print one JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
 
     #[command(subcommand)]
@@ -132,25 +137,44 @@ fn workers() -> usize {
 
 /// Help and version are answers; everything else is bad usage.
 fn misused(error: &clap::Error, output: &Output) -> ExitCode {
-    let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if is_answer || output.format == Format::Human {
-        // Nothing can be done when nobody reads it.
-        let _ = error.print();
-        return ExitCode::from(if is_answer { 0 } else { Code::BadUsage.exit_code() });
-    }
-    let (what, hint) = in_a_sentence(&error.render().to_string());
-    output.fail(&Error::new(Code::BadUsage, what).hint(hint));
-    ExitCode::from(Code::BadUsage.exit_code())
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    let usage = Code::BadUsage.exit_code();
+    let failure = match (error.kind(), output.format) {
+        (DisplayHelp | DisplayVersion, _) => return print(error, 0),
+        (DisplayHelpOnMissingArgumentOrSubcommand, Format::Human) => return print(error, usage),
+        (DisplayHelpOnMissingArgumentOrSubcommand, Format::Json) => {
+            Error::new(Code::BadUsage, "a command is missing").hint(HELP)
+        }
+        _ => in_a_sentence(error),
+    };
+    output.fail(&failure);
+    ExitCode::from(usage)
 }
 
-/// What the parser says in paragraphs: first what is wrong, then tips, then how it is used.
-fn in_a_sentence(text: &str) -> (String, String) {
+fn print(error: &clap::Error, code: u8) -> ExitCode {
+    // Nothing can be done when nobody reads it.
+    let _ = error.print();
+    ExitCode::from(code)
+}
+
+/// The parser speaks in paragraphs: first what is wrong, then a tip, then how it is used.
+fn in_a_sentence(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
     let joined = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut paragraphs = text.split("\n\n").map(joined);
-    let what = paragraphs.next().unwrap_or_default();
-    let what = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
-    let tip = paragraphs.find_map(|paragraph| paragraph.strip_prefix("tip: ").map(str::to_owned));
-    (what, tip.unwrap_or_else(|| "`midwatch help` shows the commands".to_owned()))
+    let paragraphs: Vec<String> = text.split("\n\n").map(joined).collect();
+    let after = |word: &str| paragraphs.iter().find_map(|it| it.strip_prefix(word));
+    let hint = match (after("tip: "), after("Usage: ")) {
+        (Some(tip), _) => tip.to_owned(),
+        (None, _) if error.kind() == ErrorKind::InvalidSubcommand => HELP.to_owned(),
+        (None, Some(usage)) => format!("it is used as `{usage}`"),
+        (None, None) => "the same with `--help` shows how it is used".to_owned(),
+    };
+    Error::new(Code::BadUsage, after("error: ").unwrap_or(&text)).hint(hint)
+}
+
+/// How many items of a list to show; the watch knows how many are too many.
+fn list_limit(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("give a whole number from 1 to {LIST_ITEMS_MAX}"))
 }
 
 /// The definition of all commands, for whatever is generated from it.

@@ -6,7 +6,7 @@ use api::{Error, Status, StatusAsk};
 
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::pairs;
+use crate::output::{entries, pairs};
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let status = ask(context, StatusAsk {}).await?;
@@ -20,9 +20,9 @@ fn page(status: &Status) -> String {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
     };
-    let entries = match log.checkpoint {
-        0 => format!("{} entries, none signed yet", log.entries),
-        signed => format!("{} entries, signed up to {signed}", log.entries),
+    let signed = match log.checkpoint {
+        0 => format!("{}, none signed yet", entries(log.entries)),
+        signed => format!("{}, signed up to {signed}", entries(log.entries)),
     };
     let rows = [
         Some(("watch", kept)),
@@ -30,7 +30,7 @@ fn page(status: &Status) -> String {
         Some(("data", watch.data.clone())),
         Some(("version", watch.version.clone())),
         Some(("agents", agents.to_string())),
-        Some(("log", entries)),
+        Some(("log", signed)),
         watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
         Some(("public key", log.key.clone())),
