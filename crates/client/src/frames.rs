@@ -9,6 +9,21 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 
 /// The next frame, or `None` when the other end has closed. A frame that is too long, cut off or not
 /// understood is an error of kind `InvalidData`.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use client::frames;
+///
+/// let mut sent = Vec::new();
+/// frames::write(&mut sent, &("hello", 1)).await?;
+/// assert_eq!(sent, b"[\"hello\",1]\n");
+/// let mut input = sent.as_slice();
+/// assert_eq!(frames::read(&mut input).await?, Some(("hello".to_owned(), 1)));
+/// assert_eq!(frames::read::<(String, u8)>(&mut input).await?, None);
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub async fn read<T: DeserializeOwned>(
     input: &mut (impl AsyncBufRead + Unpin),
 ) -> io::Result<Option<T>> {

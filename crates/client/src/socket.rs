@@ -33,6 +33,19 @@ struct Connection {
 
 /// Connects to the daemon behind a socket and makes sure that both speak the same protocol. `None`
 /// when nobody listens there.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use api::{StatusAsk, ask};
+///
+/// match client::connect("/nowhere/midwatch.sock".as_ref(), "1.2.3").await? {
+///     Some(socket) => println!("{} agents", ask(&socket, StatusAsk {}).await?.agents),
+///     None => println!("no daemon runs"),
+/// }
+/// # Ok::<(), api::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub async fn connect(path: &Path, version: &str) -> Result<Option<Socket>, Error> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,

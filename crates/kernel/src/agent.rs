@@ -96,6 +96,23 @@ pub enum Refusal {
 pub struct InvalidName(String);
 
 /// Every rule about agents. `agent` is the one registered under `name`, if any.
+///
+/// ```
+/// use kernel::agent::{AgentName, Command, Event, apply, decide};
+/// use kernel::backend::{Backend, Tier};
+/// use kernel::{Actor, Timestamp};
+///
+/// let name: AgentName = "ada".parse()?;
+/// let (now, actor) = (Timestamp::from_micros(0), Actor::local_user(1000));
+/// let register = || Command::Register { backend: Backend::Builtin, tier: None, credential: None };
+/// let event = decide(&name, None, now, &actor, register())?.ok_or("something happens")?;
+/// assert!(matches!(event, Event::Registered(_)));
+///
+/// let agent = apply(&name, None, &event).ok_or("there is an agent now")?;
+/// assert_eq!(agent.tier, Tier::ReadOnly);
+/// assert_eq!(decide(&name, Some(&agent), now, &actor, register())?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn decide(
     name: &AgentName,
     agent: Option<&Agent>,

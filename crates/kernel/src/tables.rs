@@ -12,6 +12,19 @@ use crate::agent::{self, Agent};
 use crate::event::{Body, Noun};
 use crate::watch::{self, Identity};
 
+/// Every derived row and counter.
+///
+/// ```
+/// use kernel::agent::{Event, Removed};
+/// use kernel::{Body, Noun, Tables, Timestamp};
+///
+/// let mut tables = Tables::default();
+/// let removed = Event::Removed(Removed { at: Timestamp::from_micros(0) });
+/// tables.apply(&Body::Agent("ada".parse()?, removed));
+/// let row = &tables.rows[&(Noun::Agent, "ada".to_owned())];
+/// assert_eq!((row.version, &row.state), (1, &None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     pub rows: BTreeMap<(Noun, String), Row>,

@@ -59,6 +59,25 @@ pub enum Error {
 }
 
 /// A store. Cheap to share behind an `Arc`; every method may be called from many tasks at once.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use store::{Commit, Memory, Outcome, Store, Write};
+///
+/// let store = Memory::new();
+/// let body = Some(b"{}".as_slice().into());
+/// let write = Write { noun: "agent", id: "ada".into(), expected: 0, version: 1, body };
+/// let commit = || Commit { writes: vec![write.clone()], ..Commit::default() };
+/// assert!(matches!(store.commit(commit()).await?, Outcome::Committed(_)));
+/// assert_eq!(store.load("agent", "ada").await?.version, 1);
+///
+/// // Whoever decided on an older version is told, and nothing is written.
+/// let conflict = Outcome::Conflict { noun: "agent", id: "ada".into() };
+/// assert_eq!(store.commit(commit()).await?, conflict);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Store: Debug + Send + Sync + 'static {
     /// Commits all of it or nothing, and answers only when it is durable. A conflict is an answer
     /// for this commit alone, whatever others are written in the same transaction.
