@@ -18,7 +18,8 @@ pub struct Layer {
 pub enum Side {
     /// Computes only: these crates from outside the workspace and no others.
     Core { outside: &'static [&'static str] },
-    /// Does things: any crate from outside that deny.toml lets through.
+    /// Does things: any crate from outside. What may not be among them at all, tidy looks for in
+    /// Cargo.lock.
     Edge,
 }
 
