@@ -103,7 +103,8 @@ impl Handle for Socket {
 }
 
 fn is_nobody(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    use io::ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | ConnectionRefused)
 }
 
 fn unreachable(path: &Path, error: impl std::fmt::Display) -> Error {

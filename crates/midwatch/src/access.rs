@@ -11,7 +11,6 @@ use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use kernel::Actor;
 use runtime::{Local, SystemClock, Watch};
-use store_sqlite::Sqlite;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
@@ -58,15 +57,16 @@ impl Access {
 
     pub async fn open(context: &Context, absent: Absent) -> Result<Access, Error> {
         let directory = &context.directory;
-        match absent {
-            Absent::Begin => directory.create()?,
-            Absent::Refuse if directory.has_database()? => {}
-            Absent::Refuse => return Err(no_watch(directory)),
+        if absent == Absent::Begin {
+            directory.create()?;
         }
         let deadline = Instant::now() + OWNER_WAIT_MAX;
         loop {
             if let Some(socket) = connect(&directory.socket()?, VERSION).await? {
                 return Ok(Access::Daemon(socket));
+            }
+            if absent == Absent::Refuse && context.storage()?.is_missing(directory)? {
+                return Err(no_watch(directory));
             }
             if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context).await?;
@@ -122,8 +122,8 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
 /// Opens the directory whose lock the caller holds.
 pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
     let settings = context.settings(&context.load_config()?);
-    let store = Sqlite::open(&context.directory.database()).map_err(runtime::store_error)?;
-    Watch::open(Arc::new(store), Arc::new(SystemClock), settings).await
+    let store = context.storage()?.open(&context.directory).await?;
+    Watch::open(store, Arc::new(SystemClock), settings).await
 }
 
 /// The user of this process, as a principal.

@@ -21,6 +21,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kernel::backend::SecretRef;
 use serde::Serialize;
 
 pub use error::Error;
@@ -33,6 +34,7 @@ pub struct Config {
     pub posture: Posture,
     pub log: Log,
     pub ledger: Ledger,
+    pub store: Storage,
     pub feature_flags: FeatureFlags,
 }
 
@@ -69,6 +71,16 @@ pub struct Ledger {
     pub checkpoint_copy: Option<PathBuf>,
     /// Span between two signs of life; zero: none are written.
     pub heartbeat: Duration,
+}
+
+/// Where the data is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// A database; none: a file in the data directory.
+    pub url: Option<String>,
+    pub password: Option<SecretRef>,
+    /// Certificates that the database's one is checked against, instead of the system's.
+    pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

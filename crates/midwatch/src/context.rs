@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
+use crate::storage::Storage;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -48,6 +49,11 @@ impl Context {
         }
         let file = text.as_deref().map(|text| (path.as_path(), text));
         Config::load(file, &self.environment).map_err(failed)
+    }
+
+    /// Where the data is kept.
+    pub fn storage(&self) -> Result<Storage, Error> {
+        Storage::of(self, &self.load_config()?.config)
     }
 
     /// What the watch is told.

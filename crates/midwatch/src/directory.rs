@@ -55,6 +55,12 @@ impl Directory {
         self.database().try_exists().map_err(|error| self.failed("read", error))
     }
 
+    /// Whether a log was begun under a key of this directory.
+    pub fn has_key(&self) -> Result<bool, Error> {
+        let key = self.path.join("signing.key");
+        key.try_exists().map_err(|error| self.failed("read", error))
+    }
+
     /// Takes the directory, or `None` when another process has it.
     pub fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let failed = |error| self.failed("locked", error);

@@ -11,3 +11,4 @@ pub mod logs;
 pub mod manual;
 pub mod output;
 pub mod redact;
+pub mod storage;

@@ -8,6 +8,7 @@ mod agents;
 mod check;
 mod checkpoints;
 mod clock;
+mod copy;
 mod errors;
 mod export;
 mod handle;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use checkpoints::last_note;
 pub use clock::{Clock, SystemClock};
+pub use copy::copy;
 pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::{report_unreadable, verify};

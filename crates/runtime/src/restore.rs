@@ -58,6 +58,10 @@ pub async fn restore(
     anchors: Anchors,
     progress: &ProgressSink,
 ) -> Result<(Report, RestoredKey), Error> {
+    if store.head().await.map_err(errors::store)?.size() != 0 {
+        return Err(Error::new(Code::Exists, "the store to recreate has a log already")
+            .hint("name an empty one"));
+    }
     let files = exports.clone();
     let verified = spawn_blocking(move || verify_export(&files, anchors, &mut |_| {}));
     let report = verified.await.map_err(internal)?.map_err(|error| unreadable(exports, error))?;

@@ -95,7 +95,7 @@ impl Watch {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.0.clock.now()
+        now(self.store(), &*self.0.clock)
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -159,6 +159,11 @@ impl Watch {
     }
 }
 
+/// The time that counts: the store's, if it has one, because others may go by it too.
+fn now(store: &dyn Store, clock: &dyn Clock) -> Timestamp {
+    store.time_us().map_or_else(|| clock.now(), Timestamp::from_micros)
+}
+
 /// The first entry of a new log. A key that is there already was made by a start that was cut short.
 async fn begin(
     store: &dyn Store,
@@ -188,7 +193,8 @@ async fn recognise(
         (Ok(Some(identity)), Ok(_)) => identity,
         _ => {
             let reason = "the tables did not say whose log this is, or could not be read";
-            rebuild(store, &Actor::system(), clock.now(), reason, &ProgressSink::default()).await?;
+            rebuild(store, &Actor::system(), now(store, clock), reason, &ProgressSink::default())
+                .await?;
             let missing = || internal("the log does not say whose it is");
             identity(store).await?.ok_or_else(missing)?
         }
@@ -227,7 +233,7 @@ pub(crate) async fn commit_row(
     let mut row = stored::row(Noun::Watch, loaded)?;
     let expected = row.version;
     row.apply(&body);
-    let event = Event { at: clock.now(), actor: Actor::system(), cause: String::new(), body };
+    let event = Event { at: now(store, clock), actor: Actor::system(), cause: String::new(), body };
     let write = Write {
         noun: Noun::Watch.name(),
         id,

@@ -60,6 +60,11 @@ impl Target {
         Ok(Target { config, tls })
     }
 
+    /// Whether a url could be used, without anything that costs time.
+    pub fn check(url: &str) -> Result<(), InvalidTarget> {
+        parse(url).map(drop)
+    }
+
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }

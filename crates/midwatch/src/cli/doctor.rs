@@ -41,7 +41,11 @@ enum Found {
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
-    if context.directory.database().exists() {
+    let is_missing = match context.storage() {
+        Ok(storage) => storage.is_missing(&context.directory),
+        Err(_) => context.directory.has_database().map(|has| !has),
+    };
+    if is_missing.is_ok_and(|is_missing| !is_missing) {
         let key = key_file(&context.directory.path().join("signing.key"));
         let is_known = |error: &Error| match error.code {
             Code::ConfigInvalid => loaded.is_err(),

@@ -15,6 +15,7 @@ use ledger::export::{MANIFEST_BYTES_MAX, Manifest};
 use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
 use runtime::{ExportDir, RestoredKey, SystemClock, last_note, report_unreadable};
 use serde::Serialize;
+use store_postgres::Postgres;
 use store_sqlite::Sqlite;
 use tokio::time::sleep;
 
@@ -23,6 +24,7 @@ use super::restoring::Restoring;
 use crate::access::{Absent, Access, ask, ask_with_progress, held, no_watch};
 use crate::context::Context;
 use crate::output::{counted, entries, table};
+use crate::storage::Storage;
 
 /// How long one request of a follower waits for news.
 const FOLLOW_WAIT_MS: u32 = 20_000;
@@ -212,12 +214,19 @@ async fn verify_directory(
     anchors: Anchors,
     progress: &ProgressSink,
 ) -> Result<Report, Error> {
-    if !context.directory.has_database()? {
+    let storage = context.storage()?;
+    if storage.is_missing(&context.directory)? {
         return Err(no_watch(&context.directory));
     }
-    let database = context.directory.database();
+    let path = match &storage {
+        Storage::File(path) => path,
+        Storage::Database(target) => {
+            let store = Postgres::open_read_only(target).await.map_err(runtime::store_error)?;
+            return runtime::verify(&store, anchors, progress).await;
+        }
+    };
     loop {
-        let store = match Sqlite::open_read_only(&database) {
+        let store = match Sqlite::open_read_only(path) {
             Ok(store) => store,
             Err(store::Error::Damaged(what)) => return Ok(report_unreadable(anchors, what)),
             Err(error) => return Err(runtime::store_error(error)),
@@ -339,16 +348,26 @@ async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Resul
     let directory = &context.directory;
     directory.create()?;
     let lock = directory.try_lock()?.ok_or_else(|| held(directory))?;
-    let restoring = Restoring::begin(directory)?;
+    let storage = context.storage()?;
     let keys = keys(vkey.as_deref())?;
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?);
-    let store = restoring.open()?;
     let anchors = Anchors { keys, checkpoint: None };
-    let (clock, sink) = (SystemClock, progress.sink());
-    let (report, key) =
-        runtime::restore(&store, &clock, &settings, &ExportDir(dir), anchors, &sink).await?;
-    restoring.finish(store).await?;
+    let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
+    let (report, key) = match &storage {
+        Storage::File(_) => {
+            let restoring = Restoring::begin(directory)?;
+            let store = restoring.open()?;
+            let done =
+                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
+            restoring.finish(store).await?;
+            done
+        }
+        Storage::Database(target) => {
+            let store = Postgres::open(target).await.map_err(runtime::store_error)?;
+            runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?
+        }
+    };
     drop((progress, lock));
     let new_key = match key {
         RestoredKey::Kept => None,
@@ -390,6 +409,8 @@ fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use ledger::export::{End, Month};
     use ledger::{Chain, SigningKey};
 

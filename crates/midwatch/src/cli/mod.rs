@@ -7,6 +7,7 @@ mod ledger;
 mod manual;
 mod restoring;
 mod status;
+mod store;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,6 +42,11 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = COMMON)]
     config: Option<PathBuf>,
 
+    /// The PostgreSQL database that holds the data, instead of a file in the data directory
+    /// [env: MIDWATCH_STORE_URL] [default: `store.url` of the configuration]
+    #[arg(long, global = true, value_name = "URL", help_heading = COMMON)]
+    store: Option<String>,
+
     /// Print one JSON document instead of text
     #[arg(long, global = true, help_heading = COMMON)]
     json: bool,
@@ -63,6 +69,9 @@ enum Command {
     /// Read, verify, export and rebuild the log
     #[command(subcommand)]
     Ledger(ledger::Command),
+    /// Copy a whole installation from one store into another
+    #[command(subcommand)]
+    Store(store::Command),
     /// Write, check and show the configuration
     #[command(subcommand)]
     Config(config::Command),
@@ -108,7 +117,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let data = cli.data.or_else(|| environment::path("MIDWATCH_DATA"));
     let config = cli.config.or_else(|| environment::path("MIDWATCH_CONFIG"));
-    let context = Context::new(data, config, environment::of_process(), output)?;
+    let mut environment = environment::of_process();
+    environment.extend(cli.store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
+    let context = Context::new(data, config, environment, output)?;
     let is_daemon = matches!(cli.command, Command::Up);
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
@@ -124,6 +135,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Doctor => doctor::run(&context).await,
             Command::Agent(command) => agent::run(&context, command).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
+            Command::Store(command) => store::run(&context, command).await,
             Command::Config(command) => config::run(&context, command),
             Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
         }

@@ -49,6 +49,11 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section { name: "ledger", doc: "The signed log of everything that happened." },
     Section {
+        name: "store",
+        doc: "Where the data is kept: in a file of the data directory, unless a database is named. \
+              `midwatch store copy` moves it from one to the other.",
+    },
+    Section {
         name: "feature_flags",
         doc: "Switches for features that are still to come. They are checked and shown, but \
               nothing reads them yet: turning one on changes nothing.",
@@ -105,6 +110,28 @@ pub(super) const KEYS: &[Key] = &[
             min: Duration::from_secs(1),
             max: HEARTBEAT_MAX,
         },
+    },
+    Key {
+        path: "store.url",
+        doc: "A PostgreSQL database that holds the data instead of a file, such as \
+              `postgres://midwatch@db.example/midwatch`. A database on another machine is reached \
+              encrypted, unless the url ends in `?sslmode=disable`. Empty: none.",
+        default: Raw::text(""),
+        kind: Kind::Database(|config| &mut config.store.url),
+    },
+    Key {
+        path: "store.password",
+        doc: "Where the password of the database is found: `env:NAME` or `file:/absolute/path`. \
+              Empty: none is sent.",
+        default: Raw::text(""),
+        kind: Kind::Secret(|config| &mut config.store.password),
+    },
+    Key {
+        path: "store.ca_file",
+        doc: "A file of certificates (PEM) against which the database's certificate is checked. \
+              Empty: those of the system.",
+        default: Raw::text(""),
+        kind: Kind::File(|config| &mut config.store.ca_file),
     },
     Key {
         path: "feature_flags.autonomy_sessions",

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kernel::backend::SecretRef;
+use store_postgres::Target;
+
 use super::nearest::nearest;
 use super::text::quoted;
 use super::{Config, Level, Posture, Setting};
@@ -23,6 +26,10 @@ pub(super) enum Kind {
         max: u32,
     },
     File(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// The url of a database, or nothing.
+    Database(fn(&mut Config) -> &mut Option<String>),
+    /// Where a secret is found, or nothing.
+    Secret(fn(&mut Config) -> &mut Option<SecretRef>),
     /// From `min` to `max`, or zero.
     Span {
         field: fn(&mut Config) -> &mut Duration,
@@ -67,6 +74,8 @@ impl Kind {
             }
             Kind::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
             Kind::File(_) => "the absolute path of a file, or empty".to_owned(),
+            Kind::Database(_) => "the url of a database, or empty".to_owned(),
+            Kind::Secret(_) => "`env:NAME`, `file:/absolute/path`, or empty".to_owned(),
             Kind::Span { min, max, .. } => {
                 format!("a span from {} to {}, or 0s", span_text(*min), span_text(*max))
             }
@@ -109,6 +118,20 @@ impl Kind {
                 let hint = "relative paths and `~` depend on who starts the watch, and from where";
                 let text = text.ok_or_else(|| self.wrong(hint))?;
                 *field(config) = Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
+                Ok(raw.shown())
+            }
+            Kind::Database(field) => {
+                let text = raw.as_text().ok_or_else(|| self.wrong_bare(raw))?;
+                let checked = if text.is_empty() { Ok(()) } else { Target::check(text) };
+                checked.map_err(|invalid| self.wrong(invalid.hint))?;
+                *field(config) = Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
+                Ok(raw.shown())
+            }
+            Kind::Secret(field) => {
+                let hint = "the secret itself does not belong into the configuration";
+                let text = raw.as_text().ok_or_else(|| self.wrong_bare(raw))?;
+                let secret = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+                *field(config) = secret.map_err(|_| self.wrong(hint))?;
                 Ok(raw.shown())
             }
             Kind::Span { field, min, max } => {

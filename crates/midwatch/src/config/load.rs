@@ -11,7 +11,7 @@ use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
 use super::{Config, Error, FeatureFlags, Ledger, Level, Loaded, Log, Origin, Posture};
-use super::{Setting, Value, variables};
+use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
 
 /// What a configuration holds before its keys are set. Each key has a default, so none of this is
@@ -20,6 +20,7 @@ const BLANK: Config = Config {
     posture: Posture::StrictProd,
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
+    store: Storage { url: None, password: None, ca_file: None },
     feature_flags: FeatureFlags {
         autonomy_sessions: false,
         autonomy_fidelity_gates: false,
@@ -73,7 +74,7 @@ impl Draft {
         for key in KEYS {
             let setting = key.kind.set(&mut draft.config, &key.default);
             let setting = setting.map_err(|wrong| {
-                Error::of_environment(message(key.path, &wrong, &key.default), wrong.hint)
+                Error::of_environment(message(key, key.path, &wrong, &key.default), wrong.hint)
             })?;
             draft.chosen.push(Chosen { key, setting, source: Source::Default });
         }
@@ -86,7 +87,7 @@ impl Draft {
             let source = Source::File { key_span };
             self.choose(key, &value, source).map_err(|wrong| Fault {
                 span: value_span,
-                message: message(key.path, &wrong, &value),
+                message: message(key, key.path, &wrong, &value),
                 hint: wrong.hint,
             })?;
         }
@@ -99,7 +100,7 @@ impl Draft {
             let Some(value) = environment.get(&name) else { continue };
             let value = Raw::Word(value);
             self.choose(key, &value, Source::Variable).map_err(|wrong| {
-                Error::of_environment(message(&name, &wrong, &value), wrong.hint)
+                Error::of_environment(message(key, &name, &wrong, &value), wrong.hint)
             })?;
         }
         Ok(())
@@ -159,6 +160,10 @@ impl Chosen {
     }
 }
 
-fn message(name: &str, wrong: &Wrong, found: &Raw) -> String {
+fn message(key: &Key, name: &str, wrong: &Wrong, found: &Raw) -> String {
+    // What stands where a secret is named may be the secret.
+    if matches!(key.kind, Kind::Secret(_)) {
+        return format!("`{name}` must be {}", wrong.expected);
+    }
     format!("`{name}` must be {}, not {}", wrong.expected, found.named())
 }

@@ -33,6 +33,7 @@ fn defaults_are_what_the_manual_says() {
         posture: Posture::Staging,
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
+        store: Storage { url: None, password: None, ca_file: None },
         feature_flags: FeatureFlags {
             autonomy_sessions: false,
             autonomy_fidelity_gates: false,
@@ -83,6 +84,9 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "log.files_max = 7 (midwatch.toml:5)",
         "ledger.checkpoint_copy = \"/mnt/copy\" (MIDWATCH_LEDGER_CHECKPOINT_COPY)",
         "ledger.heartbeat = \"60s\" (default)",
+        "store.url = \"\" (default)",
+        "store.password = \"\" (default)",
+        "store.ca_file = \"\" (default)",
         "feature_flags.autonomy_sessions = false (MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS)",
         "feature_flags.autonomy_fidelity_gates = false (default)",
         "feature_flags.autonomy_gate_invariants = false (default)",
@@ -144,7 +148,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `store`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",

@@ -23,12 +23,16 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 pub fn read(path: &Path) -> Result<Option<String>, Error> {
     match read_bytes(path) {
         Ok(bytes) => decode(bytes, path).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => {
             let path_text = path.display();
             Err(Error::of_file(path, format!("`{path_text}` cannot be read: {error}")))
         }
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {

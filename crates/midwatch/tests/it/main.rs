@@ -9,6 +9,8 @@ mod logs;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
 mod story;
 #[cfg(test)]
 mod tamper;

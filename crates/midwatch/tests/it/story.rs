@@ -4,8 +4,15 @@ use crate::world::World;
 
 #[test]
 fn an_agent_survives_a_killed_daemon_and_the_log_verifies() {
-    let world = World::new();
+    story(&World::new());
+}
 
+#[test]
+fn an_agent_survives_a_killed_daemon_on_postgresql() {
+    story(&World::on_postgres());
+}
+
+fn story(world: &World) {
     // Without a daemon a command opens the directory itself.
     let added = world.json(&["agent", "add", "ada", "--backend", "letta", "--remote-id", "a-1"]);
     assert_eq!((&added["created"], &added["agent"]["tier"]), (&true.into(), &1.into()));

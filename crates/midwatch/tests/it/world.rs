@@ -5,13 +5,18 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use cluster::Cluster;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// A server for all tests; each has a database of its own.
+pub(crate) static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| Cluster::start().unwrap());
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_midwatch");
 
@@ -158,6 +163,13 @@ impl World {
     }
 
     /// The database, behind the program's back.
+    /// A world whose data is in a database of its own.
+    pub(crate) fn on_postgres() -> World {
+        let mut world = World::new();
+        world.set("MIDWATCH_STORE_URL", CLUSTER.database().unwrap());
+        world
+    }
+
     pub(crate) fn database(&self) -> Connection {
         Connection::open(self.data.join("midwatch.db")).unwrap()
     }

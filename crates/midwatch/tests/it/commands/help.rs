@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "",
     "up",
     "status",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 21] = [
     "ledger rebuild",
     "config",
     "config init",
+    "store",
+    "store copy",
     "config check",
     "config show",
     "completions",
