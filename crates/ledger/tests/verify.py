@@ -1,6 +1,7 @@
 """A second verifier for exported ledgers, written from docs/ledger-format.md alone.
 
-Usage: verify.py DIRECTORY [PUBLIC-KEY]. Prints one line; leaves with 0 if all is well, else with 1.
+Usage: verify.py DIRECTORY [PUBLIC-KEY ...]. Prints one line; leaves with 0 if all is well, else with 1.
+Without a key, the one that the first entry names counts, and none that a later entry names.
 Needs nothing but Python 3, and shares no code with the program that wrote the files.
 """
 
@@ -73,20 +74,27 @@ def signature_is_good(public, message, signature):
     return len(signature) == 64 and s < L and same
 
 
-def open_note(note, vkey):
-    """The text of a note that the key has signed."""
+def parse_key(vkey):
     name, key_id, data = vkey.split("+", 2)
     public = base64.b64decode(data)
     require(public[0] == 1 and len(public) == 33, "not an ed25519 key")
     require(sha256(name.encode(), b"\n", public)[:4].hex() == key_id, "the key's id is wrong")
+    return (name, key_id), public[1:]
+
+
+def open_note(note, vkeys):
+    """The text of a note that one of the keys has signed, and none of them wrongly."""
+    keys, signed = dict(map(parse_key, vkeys)), False
     text, lines = note.rsplit("\n\n", 1)
     for line in lines.splitlines():
         dash, signer, data = line.split(" ")
         data = base64.b64decode(data)
-        if (dash, signer, data[:4].hex()) == ("\u2014", name, key_id):
-            require(signature_is_good(public[1:], (text + "\n").encode(), data[4:]), "wrong signature")
-            return text + "\n"
-    raise ValueError("not signed by the key")
+        public = keys.get((signer, data[:4].hex()))
+        if dash == "\u2014" and public:
+            require(signature_is_good(public, (text + "\n").encode(), data[4:]), "wrong signature")
+            signed = True
+    require(signed, "not signed by a known key")
+    return text + "\n"
 
 
 def prefixed(data):
@@ -153,7 +161,7 @@ def lines_of(directory, month, manifest):
     return path, gzip.decompress(path.read_bytes())
 
 
-def verify(directory, vkey):
+def verify(directory, vkeys):
     subtrees, prev, previous, ts_us, instance = [], ZERO, None, 0, None
     manifests = sorted(directory.glob("ledger-*.manifest"))
     months = [path.name[7:14] for path in manifests]
@@ -166,8 +174,8 @@ def verify(directory, vkey):
         file, lines = lines_of(directory, month, claimed)
         first = json.loads(lines.split(b"\n", 1)[0])
         if first["seq"] == 1:
-            instance, vkey = first["facts"]["instance"], vkey or first["facts"]["key"]
-        tag, text, _ = open_note(note.decode(), vkey).split("\n")
+            instance, vkeys = first["facts"]["instance"], vkeys or [first["facts"]["key"]]
+        tag, text, _ = open_note(note.decode(), vkeys).split("\n")
         manifest = json.loads(text)
         require(tag == "midwatch-manifest/v1", f"{path.name}: another format")
         require((manifest["instance"], manifest["month"]) == (instance, month), f"{path.name}: misplaced")
@@ -192,7 +200,7 @@ def verify(directory, vkey):
 
 if __name__ == "__main__":
     try:
-        end = verify(pathlib.Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+        end = verify(pathlib.Path(sys.argv[1]), sys.argv[2:])
         print("ok", end["size"], end["root"])
     except (ValueError, KeyError, IndexError, OSError, EOFError, zlib.error) as error:
         print("bad:", error)

@@ -1,4 +1,7 @@
 //! Whose signatures count: the keys given from outside, or else those that the log itself names.
+//!
+//! Invariant: no entry makes a key count beside those given from outside. Whoever can write an entry
+//! could otherwise let their own key replace the one that was given.
 
 use serde::Deserialize;
 
@@ -17,7 +20,7 @@ const FORMAT: u64 = 1;
 /// What is known from outside the log. Each part that is missing leaves a caveat.
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
-    /// Pinned keys. Without any, the log is trusted to name its own.
+    /// Pinned keys: no others count. Without any, the log is trusted to name its own.
     pub keys: Vec<VerifyingKey>,
     /// A copy of a checkpoint that was kept elsewhere.
     pub checkpoint: Option<SignedCheckpoint>,
@@ -50,6 +53,8 @@ impl SignedCheckpoint {
 pub(super) struct Trust {
     keys: Vec<VerifyingKey>,
     pinned: bool,
+    /// Said by the log to have replaced a pinned key. They do not count.
+    strangers: Vec<VerifyingKey>,
     caveats: Vec<String>,
 }
 
@@ -70,7 +75,8 @@ struct KeyReplaced {
 
 impl Trust {
     pub(super) fn new(pinned: Vec<VerifyingKey>) -> Trust {
-        Trust { pinned: !pinned.is_empty(), keys: pinned, caveats: Vec::new() }
+        let is_pinned = !pinned.is_empty();
+        Trust { keys: pinned, pinned: is_pinned, strangers: Vec::new(), caveats: Vec::new() }
     }
 
     pub(super) fn keys(&self) -> &[VerifyingKey] {
@@ -103,26 +109,34 @@ impl Trust {
         Ok(genesis.instance)
     }
 
-    /// Only a key that counts already can be replaced. Nothing proves that its owner did it, so the
+    /// Only a key that the log had before can be replaced. Nothing proves that its owner did it, so the
     /// reader is told.
     pub(super) fn replace(&mut self, fields: &Fields<'_>) -> Result<(), Finding> {
         let Some((old, new)) = replaced_keys(fields.facts) else {
             let what = format!("entry {} does not name the keys it replaces", fields.seq);
             return Err(Finding::unreadable(what).at(fields.seq));
         };
-        if !self.keys.contains(&old) || self.keys.contains(&new) {
+        let is_named = |key| self.keys.contains(key) || self.strangers.contains(key);
+        if !is_named(&old) || is_named(&new) {
             return Ok(());
         }
-        if self.keys.len() == KEYS_MAX {
+        if KEYS_MAX <= self.keys.len() + self.strangers.len() {
             let what = format!("the log names more than {KEYS_MAX} keys");
             return Err(Finding::unreadable(what).at(fields.seq));
         }
-        self.caveats.push(format!(
-            "entry {} replaced the key `{old}` by `{new}` without a signature of the old one: \
-             make sure that it was meant",
-            fields.seq
-        ));
-        self.keys.push(new);
+        let what = format!("entry {} replaced the key `{old}` by `{new}`", fields.seq);
+        if self.pinned {
+            self.caveats.push(format!(
+                "{what}, which was not given, so that its signatures do not count: \
+                 if it was meant, give both keys"
+            ));
+            self.strangers.push(new);
+        } else {
+            self.caveats.push(format!(
+                "{what} without a signature of the old one: make sure that it was meant"
+            ));
+            self.keys.push(new);
+        }
         Ok(())
     }
 }

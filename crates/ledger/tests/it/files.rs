@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::{
     Files, INSTANCE, chain_of, checkpoint, cut_short, draft, drafts, entries, export, exported,
-    key, manifest_of, other_key, outside, pinned, sealed, verify_files,
+    key, manifest_of, other_key, outside, pinned, pinned_all, sealed, verify_files,
 };
 
 const MAY: &str = "ledger-2026-05";
@@ -384,12 +384,17 @@ fn a_replaced_key_signs_later_months_and_copies_of_earlier_ones() {
     let [old_text, new_text] = [&old, &new].map(|key| key.verifying_key().to_text());
     let mut drafts = drafts(INSTANCE, &old, 20);
     drafts[9] = draft(9, "ledger.key_replaced", json!({ "old": old_text, "new": new_text }));
-    let entries = sealed(&drafts);
-    for anchors in [pinned(&old), Anchors::default()] {
-        let report = verify_files(&export(&entries, INSTANCE, &new), anchors);
-        assert_eq!((report.verdict, report.checkpoints), (Verdict::Ok, 5), "{:?}", report.damage);
-        assert!(report.caveats.iter().any(|caveat| caveat.contains(&new_text)));
-    }
+    let files = export(&sealed(&drafts), INSTANCE, &new);
+    let report = verify_files(&files, Anchors::default());
+    assert_eq!((report.verdict, report.checkpoints), (Verdict::Ok, 5), "{:?}", report.damage);
+    assert!(report.caveats.iter().any(|caveat| caveat.contains(&new_text)));
+    let report = verify_files(&files, pinned_all(&[&old, &new]));
+    assert_eq!((report.verdict, report.checkpoints), (Verdict::Ok, 5), "{:?}", report.damage);
+
+    // Whoever has no key can still write that theirs replaced it.
+    let report = verify_files(&files, pinned(&old));
+    check(&report, Verdict::Tampered, None, &manifest(MAY), "not by a known key");
+    assert!(report.caveats[0].contains("which was not given"), "{:?}", report.caveats);
 }
 
 /// Files of May with the first `count` entries, whatever the manifest says of them.

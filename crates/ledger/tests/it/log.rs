@@ -5,8 +5,8 @@ use ledger::{Checkpoint, Draft, Entry, EntryPrivate, Hash, SigningKey, sign};
 use serde_json::json;
 
 use crate::support::{
-    INSTANCE, checkpoint, draft, drafts, entries, genesis, key, other_key, outside, pinned, sealed,
-    verify_log,
+    INSTANCE, checkpoint, draft, drafts, entries, genesis, key, other_key, outside, pinned,
+    pinned_all, sealed, verify_log,
 };
 
 #[track_caller]
@@ -218,35 +218,56 @@ fn the_first_entry_is_a_genesis() {
     check(&with(draft(0, "genesis", more)), Verdict::Ok, None, "");
 }
 
+/// The log in which entry 10 says that the new key replaced the old one.
+fn with_replaced_key(old: &SigningKey, new: &SigningKey) -> Vec<Entry> {
+    let [old_text, new_text] = [old, new].map(|key| key.verifying_key().to_text());
+    let mut drafts = drafts(INSTANCE, old, 20);
+    let replaced = json!({ "old": old_text, "new": new_text });
+    drafts[9] = draft(9, "ledger.key_replaced", replaced);
+    sealed(&drafts)
+}
+
 #[test]
 fn a_replaced_key_signs_what_follows_and_is_named() {
     let (old, new) = (key(), other_key());
-    let [old_text, new_text] = [&old, &new].map(|key| key.verifying_key().to_text());
-    let replaced = json!({ "old": old_text, "new": new_text });
-    let mut drafts = drafts(INSTANCE, &old, 20);
-    drafts[9] = draft(9, "ledger.key_replaced", replaced);
-    let entries = sealed(&drafts);
-
+    let new_text = new.verifying_key().to_text();
+    let entries = with_replaced_key(&old, &new);
     let notes = [
         checkpoint(&entries, 5, &old),
         checkpoint(&entries, 10, &new),
         checkpoint(&entries, 20, &new),
     ];
-    let report = verify_log(&entries, &notes, pinned(&old));
+    let report = verify_log(&entries, &notes, Anchors::default());
     check(&report, Verdict::Ok, None, "");
-    has_caveats(&report, &[new_text.as_str(), "no checkpoint from outside"]);
+    has_caveats(&report, &["no key was given", &new_text, "no checkpoint from outside"]);
+
+    let report = verify_log(&entries, &notes, pinned_all(&[&old, &new]));
+    check(&report, Verdict::Ok, None, "");
+    has_caveats(&report, &["no checkpoint from outside"]);
 
     let early = [checkpoint(&entries, 9, &new)];
-    check(
-        &verify_log(&entries, &early, pinned(&old)),
-        Verdict::Tampered,
-        Some(9),
-        "not by a known key",
-    );
+    let report = verify_log(&entries, &early, Anchors::default());
+    check(&report, Verdict::Tampered, Some(9), "not by a known key");
 
     let stranger = SigningKey::from_seed("stranger", [9; 32]).unwrap();
     let report = verify_log(&entries, &notes[1..], pinned(&stranger));
     check(&report, Verdict::Tampered, Some(10), "not by a known key");
+}
+
+/// Whoever has no key can still write that theirs replaced it.
+#[test]
+fn no_entry_adds_to_the_keys_that_were_given() {
+    let (given, theirs) = (key(), other_key());
+    let entries = with_replaced_key(&given, &theirs);
+    let notes = [checkpoint(&entries, 20, &theirs)];
+    let report = verify_log(&entries, &notes, pinned(&given));
+    check(&report, Verdict::Tampered, Some(20), "not by a known key");
+    let named = format!("by `{}`, which was not given", theirs.verifying_key());
+    assert!(report.caveats[0].contains(&named), "{:#?}", report.caveats);
+
+    let report = verify_log(&entries, &[], pinned(&given));
+    check(&report, Verdict::Ok, None, "");
+    has_caveats(&report, &[&named, "the last 20 entries", "no checkpoint from outside"]);
 }
 
 #[test]
@@ -263,5 +284,7 @@ fn a_log_names_a_limited_number_of_keys() {
     let good = verify_log(&entries[..at_the_limit], &[], Anchors::default());
     check(&good, Verdict::Ok, None, "");
     let report = verify_log(&entries, &[], Anchors::default());
+    check(&report, Verdict::Unreadable, Some(at_the_limit as u64 + 1), "more than 16 keys");
+    let report = verify_log(&entries, &[], pinned(&keys[0]));
     check(&report, Verdict::Unreadable, Some(at_the_limit as u64 + 1), "more than 16 keys");
 }

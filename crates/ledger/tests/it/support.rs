@@ -89,7 +89,12 @@ pub(crate) fn verify_log(entries: &[Entry], checkpoints: &[String], anchors: Anc
 }
 
 pub(crate) fn pinned(key: &SigningKey) -> Anchors {
-    Anchors { keys: vec![key.verifying_key().clone()], checkpoint: None }
+    pinned_all(&[key])
+}
+
+pub(crate) fn pinned_all(keys: &[&SigningKey]) -> Anchors {
+    let keys = keys.iter().map(|key| key.verifying_key().clone()).collect();
+    Anchors { keys, checkpoint: None }
 }
 
 pub(crate) fn outside(keys: &[VerifyingKey], note: &str) -> Anchors {

@@ -12,7 +12,7 @@ use api::{
 use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
 use ledger::export::{MANIFEST_BYTES_MAX, Manifest};
-use ledger::verify::{Anchors, ExportFiles, Report, Verdict, verify_export};
+use ledger::verify::{Anchors, ExportFiles, KEYS_MAX, Report, Verdict, verify_export};
 use runtime::{ExportDir, RestoredKey, SystemClock, last_note, report_unreadable};
 use serde::Serialize;
 use store_postgres::Postgres;
@@ -78,9 +78,10 @@ pub(super) struct Verify {
 /// What is known from elsewhere.
 #[derive(Debug, Args)]
 struct Known {
-    /// The public key that must have signed it [default: the one that the log names]
+    /// The public key that must have signed it; give each if there were several [default: those
+    /// that the log names]
     #[arg(long, value_name = "KEY")]
-    vkey: Option<String>,
+    vkey: Vec<String>,
     /// A file with a checkpoint, kept elsewhere, that it must contain
     #[arg(long, value_name = "FILE")]
     expect_checkpoint: Option<PathBuf>,
@@ -91,9 +92,10 @@ pub(super) struct Rebuild {
     /// Recreate the whole data directory from exported files
     #[arg(long, value_name = "DIR")]
     from_export: Option<PathBuf>,
-    /// The public key that must have signed them [default: the one that the log names]
+    /// The public key that must have signed them; give each if there were several [default: those
+    /// that the log names]
     #[arg(long, value_name = "KEY", requires = "from_export")]
-    vkey: Option<String>,
+    vkey: Vec<String>,
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
@@ -249,16 +251,19 @@ impl Known {
                 Some(note.ok_or_else(|| unreadable("checkpoint in", path, missing()))?)
             }
         };
-        Ok(Anchors { keys: keys(self.vkey.as_deref())?, checkpoint })
+        Ok(Anchors { keys: keys(&self.vkey)?, checkpoint })
     }
 }
 
-fn keys(vkey: Option<&str>) -> Result<Vec<VerifyingKey>, Error> {
-    let key = vkey.map(VerifyingKey::parse).transpose().map_err(|error| {
+fn keys(vkeys: &[String]) -> Result<Vec<VerifyingKey>, Error> {
+    if KEYS_MAX < vkeys.len() {
+        let what = format!("{} keys were given, and a log has at most {KEYS_MAX}", vkeys.len());
+        return Err(Error::new(Code::InvalidInput, what).hint("give those of this log only"));
+    }
+    vkeys.iter().map(|vkey| VerifyingKey::parse(vkey)).collect::<Result<_, _>>().map_err(|error| {
         Error::new(Code::InvalidInput, format!("the key is not a public key: {error}"))
             .hint("`midwatch status` shows the public key of a log")
-    })?;
-    Ok(key.into_iter().collect())
+    })
 }
 
 fn page(report: &Report) -> String {
@@ -344,12 +349,12 @@ struct RestoredAnswer {
     restored: Restored,
 }
 
-async fn restore(context: &Context, dir: PathBuf, vkey: Option<String>) -> Result<(), Error> {
+async fn restore(context: &Context, dir: PathBuf, vkeys: Vec<String>) -> Result<(), Error> {
     let directory = &context.directory;
     directory.create()?;
     let lock = directory.try_lock()?.ok_or_else(|| held(directory))?;
     let storage = context.storage()?;
-    let keys = keys(vkey.as_deref())?;
+    let keys = keys(&vkeys)?;
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?);
     let anchors = Anchors { keys, checkpoint: None };

@@ -214,6 +214,15 @@ fn a_key_from_elsewhere_must_have_signed_the_log() {
     let found = report(&history, &["--vkey", &key(&other)]);
     assert_eq!((&found["verdict"], &found["damage"]["seq"]), (&"tampered".into(), &9.into()));
     history.refused(&["ledger", "verify", "--vkey", "nonsense"], "invalid_input", 2);
+
+    let (ours, theirs) = (key(&history), key(&other));
+    let verify = |keys: &[&str]| {
+        let vkeys = keys.iter().flat_map(|key| ["--vkey", key]);
+        history.run(&["ledger", "verify"].into_iter().chain(vkeys).collect::<Vec<_>>()).code
+    };
+    assert_eq!(verify(&[&theirs, &ours]), Some(0));
+    assert_eq!(verify(&[ours.as_str(); 16]), Some(0));
+    assert_eq!(verify(&[ours.as_str(); 17]), Some(2), "more keys than a log can have");
 }
 
 /// Bytes of the file itself: a page of the log is overwritten.

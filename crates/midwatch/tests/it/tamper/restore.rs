@@ -85,16 +85,25 @@ fn without_its_old_key_the_log_goes_on_under_a_new_one_and_says_so() {
     assert_ne!(key(&world), key(&history));
     world.ok(&["agent", "add", "new", "--backend", "builtin"]);
     world.ok(&["ledger", "checkpoint"]);
-    for arguments in [&[][..], &["--vkey", &key(&history)]] {
-        let found = report(&world, arguments);
-        assert_eq!(found["verdict"], "ok", "{found}");
-        assert!(caveats(&found).contains("replaced the key"), "{found}");
-    }
+    let found = report(&world, &[]);
+    assert_eq!(found["verdict"], "ok", "{found}");
+    assert!(caveats(&found).contains("replaced the key"), "{found}");
+    // Whoever kept the old key does not trust another one because the log says so.
+    let (old, new) = (key(&history), key(&world));
+    let found = report(&world, &["--vkey", &old]);
+    assert_eq!(found["verdict"], "tampered", "{found}");
+    assert!(caveats(&found).contains("give both keys"), "{found}");
+    let found = report(&world, &["--vkey", &old, "--vkey", &new]);
+    assert_eq!(found["verdict"], "ok", "{found}");
+    assert!(!caveats(&found).contains("replaced the key"), "{found}");
     // Its own export can be carried on in the same way.
     let again = world.root().join("again");
     world.ok(&["ledger", "export", "--dir", again.to_str().unwrap()]);
     let third = World::new();
-    assert_eq!(restore(&third, &again)["key_kept"], false);
+    let from = ["ledger", "rebuild", "--from-export", again.to_str().unwrap()];
+    third.refused(&[&from[..], &["--vkey", &old]].concat(), "log_damaged", 4);
+    let both = [&from[..], &["--vkey", &old, "--vkey", &new]].concat();
+    assert_eq!(third.json(&both)["restored"]["key_kept"], false);
     assert_eq!(agents(&third), agents(&world));
     third.verified();
 }
