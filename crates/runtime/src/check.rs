@@ -5,10 +5,10 @@
 
 use api::{Error, ProgressSink};
 use kernel::Actor;
-use ledger::verify::{Anchors, Verdict};
+use ledger::verify::{Anchors, Report, Verdict};
 use tracing::{error, info, warn};
 
-use crate::checkpoints::{last_note, unreadable};
+use crate::checkpoints::{notes, unreadable};
 use crate::errors;
 use crate::log::verify;
 use crate::rebuild::{Fold, differences, rebuild};
@@ -34,12 +34,9 @@ impl Watch {
         if let Err(damage) = store.check_files().await {
             warn!(%damage, "the files of the store are damaged");
         }
-        let report = verify(store, self.anchors()?, &ProgressSink::default()).await?;
-        if report.verdict != Verdict::Ok {
-            let what = report.damage.map_or_else(String::new, |damage| damage.what);
-            error!(what, "the log is damaged: nothing is written any more");
-            store.stop_writing(what.clone());
-            return Ok(format!("the log is damaged: {what}"));
+        let report = self.verify_all().await?;
+        if let Some(damage) = report.damage {
+            return Ok(format!("the log is damaged: {}", damage.what));
         }
         let differences = self.count_differences().await?;
         if differences == 0 {
@@ -49,6 +46,17 @@ impl Watch {
         let (actor, reason) = (Actor::system(), "the tables differed from the log");
         rebuild(store, &actor, self.now(), reason, &ProgressSink::default()).await?;
         Ok(format!("the tables differed from the log in {differences} rows and were made anew"))
+    }
+
+    /// Verifies the whole log against what is known from outside it. Damage stops all writing.
+    pub(crate) async fn verify_all(&self) -> Result<Report, Error> {
+        let report = verify(self.store(), self.anchors()?, &ProgressSink::default()).await?;
+        if report.verdict != Verdict::Ok {
+            let what = report.damage.as_ref().map_or("", |damage| &damage.what);
+            error!(what, "the log is damaged: nothing is written any more");
+            self.store().stop_writing(what.to_owned());
+        }
+        Ok(report)
     }
 
     /// Compares at one moment; what is committed meanwhile belongs to neither side.
@@ -68,8 +76,8 @@ impl Watch {
         let copy = self.settings().checkpoint_copy.as_deref();
         Ok(Anchors {
             keys: Vec::new(),
-            checkpoint: match copy {
-                Some(copy) => last_note(copy).map_err(|error| unreadable(copy, error))?,
+            checkpoints: match copy {
+                Some(copy) => notes(copy).map_err(|error| unreadable(copy, error))?,
                 None => None,
             },
         })

@@ -4,12 +4,12 @@
 //! cut short by a crash is passed over when they are read.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use api::{CheckpointMade, Code, Error};
-use ledger::verify::SignedCheckpoint;
+use ledger::verify::{Checkpoints, SignedCheckpoint, Verdict};
 use ledger::{Chain, Checkpoint, open, sign};
 use store::Store;
 use tokio::task::spawn_blocking;
@@ -32,19 +32,22 @@ impl Watch {
         if let Some(last) = last.filter(|last| last.chain.size() == chain.size()) {
             return Ok(made(&last.chain, last.note));
         }
+        if let Some(reason) = store.stopped_writing() {
+            return Err(errors::store(reason));
+        }
+        let copy = self.confirmed_copy().await?;
         let origin = Checkpoint::origin_of(self.instance());
         let checkpoint = Checkpoint { origin, size: chain.size(), root: chain.root() };
         let note = sign(&checkpoint, &[self.key()]);
         let kept = store::Checkpoint { chain: chain.clone(), note: note.clone() };
         store.keep_checkpoint(kept).await.map_err(errors::store)?;
-        self.append_to_files(note.clone()).await;
+        self.append_to_files(note.clone(), copy).await;
         Ok(made(&chain, note))
     }
 
     /// The store has the checkpoint; a file that cannot be written is a warning.
-    async fn append_to_files(&self, note: String) {
-        let beside = self.settings().data.join(FILE_NAME);
-        let paths = [Some(beside), self.settings().checkpoint_copy.clone()];
+    async fn append_to_files(&self, note: String, copy: Option<PathBuf>) {
+        let paths = [Some(self.settings().data.join(FILE_NAME)), copy];
         let appended = spawn_blocking(move || {
             for path in paths.into_iter().flatten() {
                 if let Err(error) = append(&path, &note) {
@@ -54,6 +57,42 @@ impl Watch {
         });
         if let Err(error) = appended.await {
             warn!(%error, "a checkpoint could not be copied");
+        }
+    }
+
+    /// The copy elsewhere, if there is one and it is not evidence against this log. That is found out
+    /// before this process appends to it for the first time.
+    async fn confirmed_copy(&self) -> Result<Option<PathBuf>, Error> {
+        let Some(copy) = &self.settings().checkpoint_copy else { return Ok(None) };
+        match self.copy_confirmed().get_or_try_init(|| self.confirm(copy)).await {
+            Ok(()) => Ok(Some(copy.clone())),
+            Err(error) if matches!(error.code, Code::LogDamaged | Code::LogRewound) => Err(error),
+            Err(error) => {
+                warn!(path = %copy.display(), %error, "a checkpoint could not be copied");
+                Ok(None)
+            }
+        }
+    }
+
+    /// The newest note in a file must vouch for this log. Mostly it is stored as well; after a restore
+    /// it is not, and then the whole log is verified.
+    async fn confirm(&self, copy: &Path) -> Result<(), Error> {
+        let note = last_note(copy).map_err(|error| unreadable(copy, error))?;
+        let Some(note) = note else { return Ok(()) };
+        let size = self.store().head().await.map_err(errors::store)?.size();
+        if size < note.unverified().size {
+            return Err(rewound(copy, size, &note));
+        }
+        if is_stored(self.store(), &note).await? == Some(true) {
+            return Ok(());
+        }
+        let report = self.verify_all().await?;
+        match (report.verdict, report.damage) {
+            (Verdict::Ok, _) => Ok(()),
+            (_, damage) => {
+                let what = damage.map_or_else(String::new, |damage| damage.what);
+                Err(errors::store(store::Error::Damaged(what)))
+            }
         }
     }
 }
@@ -69,8 +108,9 @@ fn append(path: &PathBuf, note: &str) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Before anything is written: no file of checkpoints may know a longer log than there is. A log
-/// that is known to be damaged is past this; it is only read.
+/// Before anything is written: no file of checkpoints may know a longer log than there is, or another
+/// one as far as stored checkpoints tell. A log that is known to be damaged is past this; it is only
+/// read.
 pub(crate) async fn check_not_rewound(store: &dyn Store, settings: &Settings) -> Result<(), Error> {
     if store.stopped_writing().is_some() {
         return Ok(());
@@ -78,12 +118,30 @@ pub(crate) async fn check_not_rewound(store: &dyn Store, settings: &Settings) ->
     let size = store.head().await.map_err(errors::store)?.size();
     let beside = settings.data.join(FILE_NAME);
     for path in [Some(&beside), settings.checkpoint_copy.as_ref()].into_iter().flatten() {
-        match last_note(path).map_err(|error| unreadable(path, error))? {
-            Some(note) if size < note.unverified().size => return Err(rewound(path, size, &note)),
-            _ => {}
+        let note = last_note(path).map_err(|error| unreadable(path, error))?;
+        let Some(note) = note else { continue };
+        if size < note.unverified().size {
+            return Err(rewound(path, size, &note));
+        }
+        if is_stored(store, &note).await? == Some(false) {
+            let (size, path) = (note.unverified().size, path.display());
+            store.stop_writing(format!(
+                "it is not the log that the checkpoint of {size} entries in `{path}` vouches for: it \
+                 was rewritten or replaced"
+            ));
         }
     }
     Ok(())
+}
+
+/// Whether the checkpoint that is stored for the size of a note says the same, if there is one.
+async fn is_stored(store: &dyn Store, note: &SignedCheckpoint) -> Result<Option<bool>, Error> {
+    let size = note.unverified().size;
+    let stored = store.checkpoint_notes(size.saturating_sub(1), 1).await.map_err(errors::store)?;
+    let same_size = stored.into_iter().find(|(stored, _)| *stored == size);
+    Ok(same_size.map(|(_, stored)| {
+        SignedCheckpoint::parse(&stored).is_ok_and(|it| it.unverified() == note.unverified())
+    }))
 }
 
 /// Before anything is appended: the newest checkpoint must belong to this log and to this key.
@@ -133,23 +191,19 @@ pub fn last_note(path: &Path) -> io::Result<Option<SignedCheckpoint>> {
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;
-    Ok(last_note_in(&String::from_utf8_lossy(&tail)))
+    Checkpoints::new(io::Cursor::new(tail)).last().transpose()
 }
 
-/// A note begins with its origin and ends with its signature.
-fn last_note_in(text: &str) -> Option<SignedCheckpoint> {
-    let (mut last, mut note) = (None, String::new());
-    for line in text.split_inclusive('\n') {
-        if line.starts_with("midwatch/") {
-            note.clear();
-        }
-        note.push_str(line);
-        if line.starts_with('—') {
-            last = SignedCheckpoint::parse(&note).ok().or(last);
-            note.clear();
-        }
-    }
-    last
+/// All notes that a checkpoint file holds now; `None` when there is no file. What is appended later
+/// is left out, because a log that is read meanwhile may not reach as far.
+pub fn notes(path: &Path) -> io::Result<Option<Checkpoints>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    Ok(Some(Checkpoints::new(BufReader::new(file.take(length)))))
 }
 
 #[cfg(test)]
@@ -157,25 +211,6 @@ mod tests {
     use ledger::{Hash, SigningKey};
 
     use super::*;
-
-    #[test]
-    fn the_last_whole_note_counts() {
-        let key = SigningKey::from_seed("midwatch/x", [1; 32]).unwrap();
-        let note = |size| {
-            let origin = Checkpoint::origin_of("x");
-            sign(&Checkpoint { origin, size, root: Hash::ZERO }, &[&key])
-        };
-        let (one, two) = (note(1), note(2));
-        let cut = &two[..two.len() - 20];
-        let size = |text: &str| last_note_in(text).map(|note| note.unverified().size);
-        assert_eq!(size(""), None);
-        assert_eq!(size(&one), Some(1));
-        assert_eq!(size(&format!("{one}{two}")), Some(2));
-        assert_eq!(size(&format!("{one}{cut}")), Some(1));
-        let cut = &two[..20];
-        assert_eq!(size(&format!("{one}{cut}\n{two}")), Some(2));
-        assert_eq!(size(cut), None);
-    }
 
     #[test]
     fn only_the_end_of_a_long_file_is_read() {

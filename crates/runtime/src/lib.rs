@@ -23,7 +23,7 @@ mod times;
 mod transact;
 mod watch;
 
-pub use checkpoints::last_note;
+pub use checkpoints::{last_note, notes};
 pub use clock::{Clock, SystemClock};
 pub use copy::copy;
 pub use errors::store as store_error;

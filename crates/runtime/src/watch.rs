@@ -47,6 +47,8 @@ struct Inner {
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
     signing: tokio::sync::Mutex<()>,
+    /// Set once the copy of the checkpoints was found to be one of this log's.
+    copy_confirmed: tokio::sync::OnceCell<()>,
     /// Held while files are exported; what needs not be looked at again.
     exporting: tokio::sync::Mutex<Ended>,
     /// When this process began to keep the watch.
@@ -77,6 +79,7 @@ impl Watch {
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
+            copy_confirmed: tokio::sync::OnceCell::new(),
             exporting: tokio::sync::Mutex::new(Ended::none()),
             kept_since: OnceLock::new(),
             check: Mutex::new("not run".to_owned()),
@@ -112,6 +115,10 @@ impl Watch {
 
     pub(crate) fn signing(&self) -> &tokio::sync::Mutex<()> {
         &self.0.signing
+    }
+
+    pub(crate) fn copy_confirmed(&self) -> &tokio::sync::OnceCell<()> {
+        &self.0.copy_confirmed
     }
 
     pub(crate) fn exporting(&self) -> &tokio::sync::Mutex<Ended> {

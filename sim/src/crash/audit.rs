@@ -80,11 +80,12 @@ impl Audit {
         self.check_promises(made, new)
     }
 
-    /// Looks at everything, as somebody does who knows only the key and the last checkpoint.
+    /// Looks at everything, as somebody does who knows only the key and the checkpoints.
     pub(super) async fn check_all(&self) -> Result<()> {
         let Some(store) = self.open()? else { return Ok(()) };
         store.check_files().await?;
-        let anchors = Anchors { keys: self.signers.clone(), checkpoint: self.last_note()? };
+        let checkpoints = runtime::notes(&self.notes())?;
+        let anchors = Anchors { keys: self.signers.clone(), checkpoints };
         let report = runtime::verify(&store, anchors, &ProgressSink::default()).await?;
         ensure!(report.verdict == Verdict::Ok, "the log does not verify: {:?}", report.damage);
         ensure!(report.root == self.chain.root(), "entries changed after they were looked at");
@@ -175,7 +176,11 @@ impl Audit {
     }
 
     fn last_note(&self) -> Result<Option<SignedCheckpoint>> {
-        Ok(runtime::last_note(&self.data.join("checkpoints.log"))?)
+        Ok(runtime::last_note(&self.notes())?)
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.data.join("checkpoints.log")
     }
 
     async fn check_tables(&self, store: &Sqlite) -> Result<()> {

@@ -35,8 +35,8 @@ impl LogVerifier {
         })
     }
 
-    pub fn finish(self) -> Report {
-        let outcome = match self.finding {
+    pub fn finish(mut self) -> Report {
+        let outcome = match self.finding.take() {
             Some(finding) => Err(finding),
             None => self.check_ahead(),
         };
@@ -91,15 +91,13 @@ impl LogVerifier {
         Ok(())
     }
 
-    fn check_ahead(&self) -> Result<(), Finding> {
-        let chain = self.walk.chain();
-        let Some((size, ahead)) = self.ahead.range(chain.size() + 1..).next() else {
-            return Ok(());
-        };
+    fn check_ahead(&mut self) -> Result<(), Finding> {
+        let end = self.walk.chain().size();
+        let Some((size, ahead)) = self.ahead.range(end + 1..).next() else { return Ok(()) };
         let what = format!("the checkpoint of {size} entries");
         for checkpoint in ahead {
             self.walk.verify(&what, checkpoint).map_err(|finding| finding.at(*size))?;
         }
-        Err(too_short(chain, "a signed checkpoint", *size))
+        Err(too_short(self.walk.chain(), "a signed checkpoint", *size))
     }
 }

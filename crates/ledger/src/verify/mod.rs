@@ -11,11 +11,13 @@
 
 mod export;
 mod log;
+mod outside;
 mod report;
 mod trust;
 mod walk;
 
 pub use export::{ExportFiles, lines_files, verify_export};
 pub use log::LogVerifier;
+pub use outside::Checkpoints;
 pub use report::{Damage, Report, Verdict};
 pub use trust::{Anchors, KEYS_MAX, SignedCheckpoint};

@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 
+use super::outside::Checkpoints;
 use super::report::Finding;
 use crate::note::NoteError;
 use crate::{Checkpoint, Fields, VerifyingKey, open};
@@ -18,12 +19,12 @@ pub const KEYS_MAX: usize = 16;
 const FORMAT: u64 = 1;
 
 /// What is known from outside the log. Each part that is missing leaves a caveat.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Anchors {
     /// Pinned keys: no others count. Without any, the log is trusted to name its own.
     pub keys: Vec<VerifyingKey>,
-    /// A copy of a checkpoint that was kept elsewhere.
-    pub checkpoint: Option<SignedCheckpoint>,
+    /// Copies of checkpoints that were kept elsewhere, by size. The log must agree with all of them.
+    pub checkpoints: Option<Checkpoints>,
 }
 
 /// A checkpoint whose signature is not verified yet: the keys may only be known later.

@@ -1,11 +1,13 @@
 //! The way along the log that both verifiers go: entry by entry, then the report.
 
+use super::outside::Outside;
 use super::report::{Finding, Report, Verdict};
 use super::trust::{Anchors, GENESIS, KEY_REPLACED, SignedCheckpoint, Trust};
-use crate::{Chain, Checkpoint, Fields, Hash, PrivateRef, VerifyingKey};
+use crate::{Chain, Checkpoint, Fields, PrivateRef, VerifyingKey};
 
 const NOT_COMPARED: &str = "no checkpoint from outside was given: entries that were removed at the \
     end, and a rewrite by someone who holds the key, cannot be seen";
+const FROM_OUTSIDE: &str = "the checkpoint from outside";
 
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -17,18 +19,12 @@ pub(super) struct Walk {
     /// How many entries, from the first one on, a good signature covers.
     signed_size: u64,
     outside: Option<Outside>,
-}
-
-/// The checkpoint from outside, and the log's root when it had that size.
-#[derive(Debug)]
-struct Outside {
-    checkpoint: SignedCheckpoint,
-    root: Option<Hash>,
+    /// The last note whose signature was good. Its copy from outside need not be verified again.
+    verified: Option<SignedCheckpoint>,
 }
 
 impl Walk {
     pub(super) fn new(anchors: Anchors) -> Walk {
-        let outside = anchors.checkpoint.map(|checkpoint| Outside { checkpoint, root: None });
         let mut walk = Walk {
             chain: Chain::empty(),
             trust: Trust::new(anchors.keys),
@@ -36,9 +32,10 @@ impl Walk {
             redacted: 0,
             checkpoints: 0,
             signed_size: 0,
-            outside,
+            outside: anchors.checkpoints.map(Outside::new),
+            verified: None,
         };
-        walk.note_root();
+        walk.compare_with_outside();
         walk
     }
 
@@ -55,12 +52,16 @@ impl Walk {
         self.instance.as_deref()
     }
 
-    /// Sequence, time and hash first; only an entry that is in its place is worth reading.
     pub(super) fn entry(&mut self, fields: &Fields<'_>) -> Result<(), Finding> {
+        self.check(fields)?;
+        self.compare_with_outside();
+        Ok(())
+    }
+
+    /// Sequence, time and hash first; only an entry that is in its place is worth reading.
+    fn check(&mut self, fields: &Fields<'_>) -> Result<(), Finding> {
         let fault = self.chain.check(fields);
         fault.map_err(|fault| Finding::tampered(fault.to_string()).at(fault.seq))?;
-        self.note_root();
-
         if let PrivateRef::Redacted { .. } = fields.private {
             self.redacted += 1;
             let what = format!(
@@ -87,11 +88,11 @@ impl Walk {
     /// Whether the checkpoint is one of this log, signed by a key that counts. As long as the log is
     /// empty there may be no key, and no root either that it could vouch for wrongly.
     pub(super) fn verify(
-        &self,
+        &mut self,
         what: &str,
         note: &SignedCheckpoint,
     ) -> Result<Checkpoint, Finding> {
-        if self.keys().is_empty() {
+        if self.keys().is_empty() || self.verified.as_ref() == Some(note) {
             return Ok(note.unverified().clone());
         }
         let checkpoint = note.verify(self.keys()).map_err(|error| Finding::note(what, &error))?;
@@ -100,13 +101,16 @@ impl Walk {
                 let what = format!("{what} belongs to another log, `{}`", checkpoint.origin);
                 Err(Finding::tampered(what))
             }
-            _ => Ok(checkpoint),
+            _ => {
+                self.verified = Some(note.clone());
+                Ok(checkpoint)
+            }
         }
     }
 
     /// The last checks and the report. `outcome` is what was found up to here.
     pub(super) fn conclude(mut self, outcome: Result<(), Finding>) -> Report {
-        let outcome = outcome.and_then(|()| self.compare_with_outside());
+        let outcome = outcome.and_then(|()| self.conclude_outside());
         let finding = outcome.and_then(|()| self.check_not_empty()).err();
         let (verdict, damage) = match finding {
             None => (Verdict::Ok, None),
@@ -136,29 +140,37 @@ impl Walk {
         Ok(())
     }
 
-    fn note_root(&mut self) {
-        if let Some(outside) = &mut self.outside
-            && outside.checkpoint.unverified().size == self.chain.size()
-        {
-            outside.root = Some(self.chain.root());
+    /// What is wrong with a checkpoint from outside is kept back: damage to the log itself comes first.
+    fn compare_with_outside(&mut self) {
+        let Some(mut outside) = self.outside.take() else { return };
+        if outside.finding.is_none() {
+            outside.finding = self.compare_reached(&mut outside).err();
         }
+        self.outside = Some(outside);
     }
 
-    fn compare_with_outside(&mut self) -> Result<(), Finding> {
-        let Some(outside) = &self.outside else { return Ok(()) };
-        let expected = self.verify("the checkpoint from outside", &outside.checkpoint)?;
-        let Some(root) = outside.root else {
-            return Err(too_short(&self.chain, "the checkpoint from outside", expected.size));
-        };
-        if root != expected.root {
-            return Err(Finding::truncated(format!(
-                "the first {} entries are not those that the checkpoint from outside vouches for: \
-                 the log was rewritten or replaced",
-                expected.size
-            )));
+    fn compare_reached(&mut self, outside: &mut Outside) -> Result<(), Finding> {
+        while let Some(note) = outside.reached(self.chain.size())? {
+            let expected = self.verify(FROM_OUTSIDE, &note)?;
+            if expected.root != self.chain.root() {
+                return Err(Finding::truncated(format!(
+                    "the first {} entries are not those that {FROM_OUTSIDE} vouches for: \
+                     the log was rewritten or replaced",
+                    expected.size
+                )));
+            }
+            self.signed(expected.size);
         }
-        self.signed(expected.size);
         Ok(())
+    }
+
+    fn conclude_outside(&mut self) -> Result<(), Finding> {
+        let Some(outside) = &mut self.outside else { return Ok(()) };
+        let (finding, ahead) = (outside.finding.take(), outside.ahead.take());
+        finding.map_or(Ok(()), Err)?;
+        let Some(ahead) = ahead else { return Ok(()) };
+        let expected = self.verify(FROM_OUTSIDE, &ahead)?;
+        Err(too_short(&self.chain, FROM_OUTSIDE, expected.size))
     }
 
     fn check_not_empty(&self) -> Result<(), Finding> {

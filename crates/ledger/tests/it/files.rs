@@ -267,8 +267,19 @@ fn the_last_month_missing_shows_only_from_outside() {
     let report = verify_files(&files, outside(&keys, &checkpoint(&entries, 19, &key)));
     assert_eq!(report.verdict, Verdict::Truncated);
     assert_eq!(report.damage.unwrap().seq, Some(19));
-    let report = verify_files(&exported(), outside(&keys, &checkpoint(&entries, 19, &key)));
-    is_ok(&report);
+    let every = [5, 12, 19].map(|size| checkpoint(&entries, size, &key)).concat();
+    is_ok(&verify_files(&exported(), outside(&keys, &every)));
+}
+
+#[test]
+fn every_checkpoint_from_outside_counts() {
+    let (entries, key) = (entries(), key());
+    let keys = [key.verifying_key().clone()];
+    let other = sealed(&drafts(INSTANCE, &other_key(), 20));
+    let notes = [checkpoint(&other, 5, &key), checkpoint(&entries, 12, &key)].concat();
+    let report = verify_files(&exported(), outside(&keys, &notes));
+    assert_eq!(report.verdict, Verdict::Truncated, "{report:?}");
+    assert!(report.damage.unwrap().what.contains("the first 5 entries are not those"));
 }
 
 #[test]

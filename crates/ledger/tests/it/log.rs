@@ -42,6 +42,11 @@ fn rewritten(key: &SigningKey) -> Vec<Entry> {
     sealed(&drafts)
 }
 
+/// The log as it goes on.
+fn longer() -> Vec<Entry> {
+    sealed(&drafts(INSTANCE, &key(), 25))
+}
+
 #[test]
 fn a_good_log_with_everything_to_measure_it_by() {
     let entries = entries();
@@ -101,9 +106,9 @@ fn removed_at_the_end() {
         "ends at entry 0",
     );
 
-    let kept = outside(&[], &notes[0]);
-    check(&verify_log(shorter, &[], kept.clone()), Verdict::Truncated, Some(18), "from outside");
-    check(&verify_log(&[], &[], kept), Verdict::Truncated, Some(1), "from outside");
+    let kept = || outside(&[], &notes[0]);
+    check(&verify_log(shorter, &[], kept()), Verdict::Truncated, Some(18), "from outside");
+    check(&verify_log(&[], &[], kept()), Verdict::Truncated, Some(1), "from outside");
 
     let unseen = verify_log(shorter, &[], pinned(&key));
     check(&unseen, Verdict::Ok, None, "");
@@ -158,6 +163,41 @@ fn rewritten_with_the_key() {
     check(&verify_log(&forged, &notes, before), Verdict::Ok, None, "");
     let after = outside(&keys, &checkpoint(&good, 8, &key));
     check(&verify_log(&forged, &notes, after), Verdict::Truncated, None, "was rewritten");
+}
+
+/// Each of them is evidence: a later one that agrees does not make up for an earlier one.
+#[test]
+fn every_checkpoint_from_outside_counts() {
+    let (good, key) = (entries(), key());
+    let keys = [key.verifying_key().clone()];
+    let forged = rewritten(&key);
+    let expect = |notes: &[String]| verify_log(&forged, &[], outside(&keys, &notes.concat()));
+    let [ours, later] = [9, 15].map(|size| checkpoint(&good, size, &key));
+    let [before, theirs, last] = [5, 15, 20].map(|size| checkpoint(&forged, size, &key));
+
+    let report = expect(&[before.clone(), theirs.clone(), theirs.clone(), last.clone()]);
+    check(&report, Verdict::Ok, None, "");
+    assert_eq!(report.checkpoints, 4);
+    has_caveats(&report, &[]);
+
+    let report = expect(&[before.clone(), ours.clone(), theirs.clone(), last.clone()]);
+    check(&report, Verdict::Truncated, None, "the first 9 entries are not those");
+    let report = expect(&[theirs.clone(), later.clone(), last.clone()]);
+    check(&report, Verdict::Truncated, None, "the first 15 entries are not those");
+    let report = expect(&[theirs.clone(), before.clone()]);
+    check(&report, Verdict::Unreadable, None, "of 5 entries stands after one of more");
+
+    let stranger = checkpoint(&forged, 15, &other_key());
+    check(&expect(&[stranger, last]), Verdict::Tampered, None, "not by a known key");
+    let too_long = expect(&[theirs, checkpoint(&longer(), 25, &key)]);
+    check(&too_long, Verdict::Truncated, Some(21), "vouches for 25 entries");
+
+    // Damage to the log itself is told first.
+    let mut changed = good.clone();
+    changed[17].facts = b"{}".to_vec();
+    let notes = [checkpoint(&forged, 9, &key)].concat();
+    let report = verify_log(&changed, &[], outside(&keys, &notes));
+    check(&report, Verdict::Tampered, Some(18), "was changed");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use ledger::export::{Manifest, Month, MonthWriter};
-use ledger::verify::{Anchors, ExportFiles, LogVerifier, Report, SignedCheckpoint, verify_export};
+use ledger::verify::{Anchors, Checkpoints, ExportFiles, LogVerifier, Report, verify_export};
 use ledger::{
     Chain, Checkpoint, Draft, Entry, Hash, Header, Private, SigningKey, VerifyingKey, canonical,
     sign,
@@ -94,12 +94,13 @@ pub(crate) fn pinned(key: &SigningKey) -> Anchors {
 
 pub(crate) fn pinned_all(keys: &[&SigningKey]) -> Anchors {
     let keys = keys.iter().map(|key| key.verifying_key().clone()).collect();
-    Anchors { keys, checkpoint: None }
+    Anchors { keys, checkpoints: None }
 }
 
-pub(crate) fn outside(keys: &[VerifyingKey], note: &str) -> Anchors {
-    let checkpoint = Some(SignedCheckpoint::parse(note).unwrap());
-    Anchors { keys: keys.to_vec(), checkpoint }
+/// With these notes, one after the other.
+pub(crate) fn outside(keys: &[VerifyingKey], notes: &str) -> Anchors {
+    let checkpoints = Some(Checkpoints::new(io::Cursor::new(notes.to_owned())));
+    Anchors { keys: keys.to_vec(), checkpoints }
 }
 
 /// Exported files in memory.

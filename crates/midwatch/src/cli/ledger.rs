@@ -82,7 +82,7 @@ struct Known {
     /// that the log names]
     #[arg(long, value_name = "KEY")]
     vkey: Vec<String>,
-    /// A file with a checkpoint, kept elsewhere, that it must contain
+    /// A file with checkpoints, kept elsewhere, all of which must fit it
     #[arg(long, value_name = "FILE")]
     expect_checkpoint: Option<PathBuf>,
 }
@@ -179,11 +179,10 @@ fn line(event: &Event) -> String {
 }
 
 async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {
-    let anchors = verify.known.anchors()?;
     let progress = context.output.progress("verifying");
     let report = match &verify.export {
-        Some(dir) => verify_files(dir, anchors, &progress.sink())?,
-        None => verify_directory(context, anchors, &progress.sink()).await?,
+        Some(dir) => verify_files(dir, verify.known.anchors()?, &progress.sink())?,
+        None => verify_directory(context, &verify.known, &progress.sink()).await?,
     };
     drop(progress);
     context.output.show(&report, page);
@@ -213,7 +212,7 @@ fn claimed_entries(files: &ExportDir) -> Option<u64> {
 /// Beside a daemon that goes on writing, or without one; nothing is changed either way.
 async fn verify_directory(
     context: &Context,
-    anchors: Anchors,
+    known: &Known,
     progress: &ProgressSink,
 ) -> Result<Report, Error> {
     let storage = context.storage()?;
@@ -224,16 +223,18 @@ async fn verify_directory(
         Storage::File(path) => path,
         Storage::Database(target) => {
             let store = Postgres::open_read_only(target).await.map_err(runtime::store_error)?;
-            return runtime::verify(&store, anchors, progress).await;
+            return runtime::verify(&store, known.anchors()?, progress).await;
         }
     };
     loop {
+        // Read before the log, so that no checkpoint in it is ahead of a log that grows.
+        let anchors = known.anchors()?;
         let store = match Sqlite::open_read_only(path) {
             Ok(store) => store,
             Err(store::Error::Damaged(what)) => return Ok(report_unreadable(anchors, what)),
             Err(error) => return Err(runtime::store_error(error)),
         };
-        let report = runtime::verify(&store, anchors.clone(), progress).await?;
+        let report = runtime::verify(&store, anchors, progress).await?;
         if !store.is_outdated() {
             return Ok(report);
         }
@@ -242,16 +243,17 @@ async fn verify_directory(
 
 impl Known {
     fn anchors(&self) -> Result<Anchors, Error> {
-        let checkpoint = match &self.expect_checkpoint {
+        let checkpoints = match &self.expect_checkpoint {
             None => None,
             Some(path) => {
-                let note =
-                    last_note(path).map_err(|error| unreadable("checkpoint file", path, error))?;
+                let failed = |error| unreadable("checkpoint file", path, error);
                 let missing = || io::Error::from(io::ErrorKind::NotFound);
-                Some(note.ok_or_else(|| unreadable("checkpoint in", path, missing()))?)
+                let last = last_note(path).map_err(failed)?;
+                last.ok_or_else(|| unreadable("checkpoint in", path, missing()))?;
+                runtime::notes(path).map_err(failed)?
             }
         };
-        Ok(Anchors { keys: keys(&self.vkey)?, checkpoint })
+        Ok(Anchors { keys: keys(&self.vkey)?, checkpoints })
     }
 }
 
@@ -357,7 +359,7 @@ async fn restore(context: &Context, dir: PathBuf, vkeys: Vec<String>) -> Result<
     let keys = keys(&vkeys)?;
     let progress = context.output.progress("recreating");
     let settings = context.settings(&context.load_config()?);
-    let anchors = Anchors { keys, checkpoint: None };
+    let anchors = Anchors { keys, checkpoints: None };
     let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
     let (report, key) = match &storage {
         Storage::File(_) => {

@@ -67,9 +67,9 @@ fn an_older_copy_of_the_directory_is_refused() {
     assert_eq!(world.agents(), ["ada", "eve"]);
 }
 
-/// Longer than the checkpoint elsewhere, and still not the log that it vouches for.
-#[test]
-fn another_history_of_the_same_log_is_noticed() {
+/// A log that goes on differently after the second entry than the one whose checkpoint of three
+/// entries is in the copy. It is signed `at` these sizes; those notes are returned.
+fn another_history(names: &[&str], at: &[usize]) -> (World, PathBuf, String) {
     let (world, copy) = with_copy();
     world.ok(&add("ada"));
     let older = world.root().join("older");
@@ -80,16 +80,95 @@ fn another_history_of_the_same_log_is_noticed() {
     put_back(&world, &older);
     let away = world.root().join("away.txt");
     fs::rename(&copy, &away).unwrap();
-    for name in ["eve", "mallory", "trudy"] {
+    let mut notes = String::new();
+    for (size, name) in (3..).zip(names) {
         world.ok(&add(name));
+        if at.contains(&size) {
+            notes.push_str(&world.ok(&["ledger", "checkpoint"]));
+        }
     }
     fs::rename(&away, &copy).unwrap();
+    (world, copy, notes)
+}
+
+/// Longer than the checkpoint elsewhere, and still not the log that it vouches for.
+#[test]
+fn another_history_of_the_same_log_is_noticed() {
+    let (world, _, _) = another_history(&["eve", "mallory", "trudy"], &[]);
     let daemon = world.up();
     let found = world.checked();
     assert!(found.contains("rewritten or replaced"), "{found}");
     world.refused(&add("new"), "log_damaged", 4);
     assert_eq!(world.agents(), ["ada", "eve", "mallory", "trudy"]);
     drop(daemon);
+}
+
+/// The copy is the evidence: nothing is put behind the note that contradicts the log.
+#[test]
+fn a_copy_that_contradicts_the_log_is_left_as_it_is() {
+    for at in [&[][..], &[4]] {
+        let (world, copy, _) = another_history(&["eve", "mallory", "trudy"], at);
+        let before = fs::read(&copy).unwrap();
+        let said = world.refused(&["ledger", "checkpoint"], "log_damaged", 4);
+        assert!(said.contains("rewritten or replaced"), "{said}");
+        let daemon = world.up();
+        let found = world.checked();
+        assert!(found.contains("rewritten or replaced"), "{found}");
+        drop(daemon);
+        assert_eq!(fs::read(&copy).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_stored_checkpoint_of_the_same_size_shows_another_history_at_once() {
+    let (world, copy, _) = another_history(&["eve", "mallory"], &[3]);
+    let before = fs::read(&copy).unwrap();
+    for command in [&add("new")[..], &["ledger", "checkpoint"], &["ledger", "rebuild"]] {
+        let said = world.refused(command, "log_damaged", 4);
+        assert!(said.contains(copy.to_str().unwrap()), "{said}");
+    }
+    assert_eq!(world.agents(), ["ada", "eve", "mallory"]);
+    assert_eq!(fs::read(&copy).unwrap(), before);
+}
+
+/// An earlier note is evidence too, whatever was put behind it.
+#[test]
+fn every_note_of_the_copy_is_compared() {
+    let (world, copy, notes) = another_history(&["eve", "mallory", "trudy"], &[5]);
+    let text = fs::read_to_string(&copy).unwrap();
+    fs::write(&copy, format!("{text}{notes}")).unwrap();
+    let expect = ["ledger", "verify", "--expect-checkpoint", copy.to_str().unwrap()];
+    let report = world.json(&expect);
+    assert_eq!(report["verdict"], "truncated", "{report}");
+    let daemon = world.up();
+    let found = world.checked();
+    assert!(found.contains("rewritten or replaced"), "{found}");
+    drop(daemon);
+
+    let export = world.root().join("export");
+    world.run(&["ledger", "export", "--dir", export.to_str().unwrap()]);
+    let report = world.json(&[&expect[..], &["--export", export.to_str().unwrap()]].concat());
+    assert_eq!(report["verdict"], "truncated", "{report}");
+
+    fs::write(&copy, notes).unwrap();
+    assert_eq!(world.json(&expect)["verdict"], "ok");
+}
+
+/// A restored log has no stored checkpoints, and goes on in the copy that vouches for it.
+#[test]
+fn a_restored_log_goes_on_in_its_copy() {
+    let (world, copy) = with_copy();
+    world.ok(&add("ada"));
+    world.ok(&["ledger", "checkpoint"]);
+    let export = world.root().join("export");
+    world.ok(&["ledger", "export", "--dir", export.to_str().unwrap()]);
+    fs::remove_dir_all(world.data()).unwrap();
+    world.ok(&["ledger", "rebuild", "--from-export", export.to_str().unwrap()]);
+    let note = world.ok(&["ledger", "checkpoint"]);
+    assert!(fs::read_to_string(&copy).unwrap().ends_with(&note));
+    let expect = ["ledger", "verify", "--expect-checkpoint", copy.to_str().unwrap()];
+    let report = world.json(&expect);
+    assert_eq!((&report["verdict"], &report["checkpoints"]), (&"ok".into(), &3.into()), "{report}");
 }
 
 #[test]
