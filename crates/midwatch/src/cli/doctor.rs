@@ -1,12 +1,17 @@
 //! `midwatch doctor`: what is wrong with this installation, and how to fix it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use api::{Code, Error, Status, StatusAsk};
+use runtime::last_note;
+use rustix::fs::Access;
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::access::ask;
 use crate::config::Loaded;
@@ -15,6 +20,8 @@ use crate::output::{entries, table};
 
 /// Less room than this on the disk deserves a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;
+/// How long a checkpoint that was just signed may be on its way to the copy.
+const COPY_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -41,6 +48,7 @@ enum Found {
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
+    let mut signed = 0;
     let is_missing = match context.storage() {
         Ok(storage) => storage.is_missing(&context.directory),
         Err(_) => context.directory.has_database().map(|has| !has),
@@ -59,9 +67,10 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         if !is_told {
             checks.extend(watch(&status));
         }
+        signed = status.map_or(0, |status| status.log.checkpoint);
     }
     if let Ok(loaded) = &loaded {
-        checks.push(checkpoint_copy(loaded));
+        checks.push(checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == Found::Wrong);
     context.output.show(&Answer { checks }, page);
@@ -190,14 +199,52 @@ fn watch(status: &Result<Status, Error>) -> Vec<Check> {
     vec![kept, log]
 }
 
-fn checkpoint_copy(loaded: &Loaded) -> Check {
+/// The copy must have the newest checkpoint, that of the first `signed` entries, and take more.
+async fn checkpoint_copy(loaded: &Loaded, signed: u64) -> Check {
     let name = "checkpoint copy";
-    match &loaded.config.ledger.checkpoint_copy {
-        Some(path) => Check::ok(name, path.display().to_string()),
-        None => Check::warning(
+    let Some(path) = &loaded.config.ledger.checkpoint_copy else {
+        return Check::warning(
             name,
             "none: whoever can change all of the data directory can change the log unseen",
             "set `checkpoint_copy` under `[ledger]` to a file on another disk or machine",
-        ),
+        );
+    };
+    let shown = path.display();
+    let detail = match (can_append(path), copied(path, signed).await) {
+        (Err(error), _) => format!("`{shown}` cannot be written: {error}"),
+        (_, Err(error)) => format!("`{shown}` cannot be read: {error}"),
+        (_, Ok(0)) if 0 < signed => {
+            format!("`{shown}` has no checkpoint, the log is signed up to {signed}")
+        }
+        (_, Ok(copied)) if copied < signed => {
+            format!("`{shown}` ends at {copied} entries, the log is signed up to {signed}")
+        }
+        (Ok(()), Ok(_)) => return Check::ok(name, shown.to_string()),
+    };
+    let hint = "see that its folder is there and that the daemon may write to it, as a service by \
+                `ReadWritePaths=`; the next checkpoint is appended then";
+    Check { result: Found::Wrong, ..Check::warning(name, detail, hint) }
+}
+
+/// Whether a note could be appended. Looking makes no file.
+fn can_append(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().append(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(path);
+            Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+        }
+        opened => opened.map(drop),
+    }
+}
+
+/// How many entries the newest note in the copy vouches for.
+async fn copied(path: &Path, signed: u64) -> io::Result<u64> {
+    let look = || last_note(path).map(|note| note.map_or(0, |note| note.unverified().size));
+    match look()? {
+        copied if copied < signed => {
+            sleep(COPY_WAIT).await;
+            look()
+        }
+        copied => Ok(copied),
     }
 }
