@@ -1,7 +1,7 @@
 //! The background check: is the log sound, and are the tables what the log says?
 //!
 //! It runs beside the watch after a start and reads everything once. A damaged log stops all writing
-//! and loses nothing; tables that differ are made anew, and an event tells of it.
+//! and loses nothing, until a check passes; tables that differ are made anew, and an event tells of it.
 
 use api::{Error, ProgressSink};
 use kernel::Actor;
@@ -48,13 +48,17 @@ impl Watch {
         Ok(format!("the tables differed from the log in {differences} rows and were made anew"))
     }
 
-    /// Verifies the whole log against what is known from outside it. Damage stops all writing.
+    /// Verifies the whole log against what is known from outside it. Damage stops all writing, also
+    /// that of later processes, until this finds none.
     pub(crate) async fn verify_all(&self) -> Result<Report, Error> {
         let report = verify(self.store(), self.anchors()?, &ProgressSink::default()).await?;
         if report.verdict != Verdict::Ok {
             let what = report.damage.as_ref().map_or("", |damage| &damage.what);
             error!(what, "the log is damaged: nothing is written any more");
             self.store().stop_writing(what.to_owned());
+            self.remember_damage();
+        } else {
+            self.forget_damage();
         }
         Ok(report)
     }

@@ -26,14 +26,12 @@ impl Watch {
     /// Signs the log as it is. When that size was signed already, it is not signed again.
     pub(crate) async fn checkpoint(&self) -> Result<CheckpointMade, Error> {
         let _one_at_a_time = self.signing().lock().await;
+        self.may_write()?;
         let store = self.store();
         let chain = store.head().await.map_err(errors::store)?;
         let last = store.last_checkpoint().await.map_err(errors::store)?;
         if let Some(last) = last.filter(|last| last.chain.size() == chain.size()) {
             return Ok(made(&last.chain, last.note));
-        }
-        if let Some(reason) = store.stopped_writing() {
-            return Err(errors::store(reason));
         }
         let copy = self.confirmed_copy().await?;
         let origin = Checkpoint::origin_of(self.instance());

@@ -16,7 +16,8 @@ pub fn store(error: store::Error) -> Error {
             .hint("check the permissions of the data directory and of the files in it"),
         Store::Damaged(_) => Error::new(Code::LogDamaged, error).hint(
             "nothing was lost by this command; `midwatch ledger verify` shows where the damage is, \
-             and `midwatch ledger rebuild --from-export` recreates the directory from exports",
+             `midwatch up` checks the whole log and writes again once it is sound, and `midwatch \
+             ledger rebuild --from-export` recreates the directory from exports",
         ),
         Store::Tables(_) => Error::new(Code::TablesDamaged, error).hint(
             "the log is not concerned; `midwatch ledger rebuild` makes the tables anew from it",

@@ -44,6 +44,7 @@ impl Handle for Local {
                     exported.await.map(Answer::LedgerExport)
                 }
                 Request::LedgerRebuild(_) => {
+                    watch.may_write()?;
                     let rebuilt = watch.rebuild(actor, &call.progress).boxed();
                     let rebuilt = rebuilt.await?;
                     Ok(Answer::LedgerRebuild(TablesRebuilt { rebuilt }))
@@ -76,7 +77,7 @@ impl Watch {
                 entries: chain.size(),
                 head: chain.head().to_string(),
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
-                stopped: store.stopped_writing().map(|reason| reason.to_string()),
+                stopped: self.stopped_writing().map(|reason| reason.to_string()),
                 check: self.check_found(),
             },
             agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,

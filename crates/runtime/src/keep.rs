@@ -7,7 +7,7 @@ use api::Error;
 use futures::future::{Either, join4, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::errors;
 use crate::watch::Watch;
@@ -28,7 +28,11 @@ impl Watch {
     /// still served for reading.
     pub async fn keep(&self, stop: impl Future<Output = String>) -> Result<(), Error> {
         let _ = self.kept_since().set(self.now());
-        if let Some(reason) = self.store().stopped_writing() {
+        let mut stop = Box::pin(stop);
+        if let Either::Right(_) = select(Box::pin(self.review()), &mut stop).await {
+            return Ok(());
+        }
+        if let Some(reason) = self.stopped_writing() {
             warn!(%reason, "nothing is written: the watch only reads");
             self.set_check_found(reason.to_string());
             stop.await;
@@ -38,16 +42,27 @@ impl Watch {
         let upkeep =
             join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check());
         let failed = select(Box::pin(self.disk_failed()), Box::pin(upkeep));
-        let reason = match select(Box::pin(stop), failed).await {
+        let reason = match select(stop, failed).await {
             Either::Left((reason, _)) => reason,
             Either::Right((Either::Left((failure, _)), _)) => return Err(failure),
             Either::Right((Either::Right(_), _)) => "the upkeep ended".to_owned(),
         };
-        if self.store().stopped_writing().is_none() {
+        if self.stopped_writing().is_none() {
             self.note(WatchEvent::Stopped(Stopped { reason })).await?;
             self.checkpoint().await?;
         }
         Ok(())
+    }
+
+    /// What an earlier process found damaged must be found sound before anything is written.
+    async fn review(&self) {
+        if self.store().stopped_writing().is_some() || self.stopped_writing().is_none() {
+            return;
+        }
+        self.set_check_found("running");
+        if let Err(failed) = self.verify_all().await {
+            error!(%failed, "the check of the log did not finish");
+        }
     }
 
     async fn started(&self) -> Result<WatchEvent, Error> {
@@ -118,7 +133,10 @@ impl Watch {
     async fn disk_failed(&self) -> Error {
         match self.store().until_stopped().await {
             reason @ store::Error::Stopped(_) => errors::store(reason),
-            _ => pending().await,
+            _ => {
+                self.remember_damage();
+                pending().await
+            }
         }
     }
 }

@@ -2,13 +2,15 @@
 //! [`Local`] handle for whoever wants something.
 //!
 //! Rules are the kernel's; what is here loads, asks the kernel, and commits. Times come from a
-//! [`Clock`]; files are the signing key, the checkpoint files and the exports in the data directory.
+//! [`Clock`]; files are the signing key, the checkpoint files, the verdict on a
+//! damaged log and the exports in the data directory.
 
 mod agents;
 mod check;
 mod checkpoints;
 mod clock;
 mod copy;
+mod damage;
 mod errors;
 mod export;
 mod handle;
@@ -26,6 +28,7 @@ mod watch;
 pub use checkpoints::{last_note, notes};
 pub use clock::{Clock, SystemClock};
 pub use copy::copy;
+pub use damage::forget_damage;
 pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::{report_unreadable, verify};

@@ -1,7 +1,7 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
@@ -9,6 +9,7 @@ use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
 use ledger::{Chain, SigningKey};
 use store::{Commit, Outcome, Store, Write};
+use tracing::error;
 
 use crate::clock::Clock;
 use crate::errors::{self, internal};
@@ -16,7 +17,7 @@ use crate::export::Ended;
 use crate::handle::Local;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
 use crate::rebuild::rebuild;
-use crate::{checkpoints, key, stored};
+use crate::{checkpoints, damage, key, stored};
 
 /// What the watch must be told.
 #[derive(Clone, Debug)]
@@ -55,6 +56,8 @@ struct Inner {
     kept_since: OnceLock<Timestamp>,
     /// What the background check has found so far.
     check: Mutex<String>,
+    /// Why an earlier process found the log to be damaged.
+    verdict: Mutex<Option<String>>,
 }
 
 impl Watch {
@@ -67,7 +70,8 @@ impl Watch {
     ) -> Result<Watch, Error> {
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
-        let is_new = is_empty && store.stopped_writing().is_none();
+        let verdict = damage::read(&settings.data);
+        let is_new = is_empty && store.stopped_writing().is_none() && verdict.is_none();
         let (identity, key) = match is_new {
             true => begin(&*store, &*clock, &settings).await?,
             false => recognise(&*store, &*clock, &settings).await?,
@@ -83,6 +87,7 @@ impl Watch {
             exporting: tokio::sync::Mutex::new(Ended::none()),
             kept_since: OnceLock::new(),
             check: Mutex::new("not run".to_owned()),
+            verdict: Mutex::new(verdict),
         }));
         checkpoints::check_newest(&watch).await?;
         Ok(watch)
@@ -137,20 +142,61 @@ impl Watch {
         *self.0.check.lock().unwrap_or_else(PoisonError::into_inner) = found.into();
     }
 
+    /// Why nothing may be written, if so: by what the store knows, or by an earlier verdict.
+    pub(crate) fn stopped_writing(&self) -> Option<store::Error> {
+        let verdict = || self.verdict().clone().map(store::Error::Damaged);
+        self.store().stopped_writing().or_else(verdict)
+    }
+
+    pub(crate) fn may_write(&self) -> Result<(), Error> {
+        self.stopped_writing().map_or(Ok(()), |reason| Err(errors::store(reason)))
+    }
+
+    /// If the log was found to be damaged, the next process shall know it too.
+    pub(crate) fn remember_damage(&self) {
+        let Some(store::Error::Damaged(reason)) = self.store().stopped_writing() else { return };
+        let mut verdict = self.verdict();
+        if verdict.is_some() {
+            return;
+        }
+        if let Err(error) = damage::keep(&self.settings().data, &reason) {
+            error!(%error, "that the log is damaged could not be noted in the data directory");
+        }
+        *verdict = Some(reason);
+    }
+
+    /// The whole log was found to be sound.
+    pub(crate) fn forget_damage(&self) {
+        let mut verdict = self.verdict();
+        if verdict.is_none() {
+            return;
+        }
+        match damage::forget_damage(&self.settings().data) {
+            Ok(()) => *verdict = None,
+            Err(error) => error!(%error, "the verdict on the log could not be removed"),
+        }
+    }
+
+    fn verdict(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.verdict.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome, Error> {
+        self.may_write()?;
         self.store().commit(commit).await.map_err(errors::store)
     }
 
     /// To be called by a command that leaves: the upkeep of a log that grows without a watch. It is
     /// due after many entries, or when the newest that is signed has become old.
     pub async fn leave(&self) -> Result<(), Error> {
+        self.remember_damage();
         let size = self.store().head().await.map_err(errors::store)?.size();
         let last = self.store().last_checkpoint().await.map_err(errors::store)?;
         let signed = last.map_or_else(Chain::empty, |last| last.chain);
         let is_long = signed.size() + CHECKPOINT_ENTRIES <= size;
         let is_old = signed.ts_us() + micros(CHECKPOINT_AFTER) <= self.now().as_micros();
         let is_due = signed.size() < size && (is_long || is_old);
-        if is_due && self.store().stopped_writing().is_none() {
+        if is_due && self.stopped_writing().is_none() {
             self.checkpoint().await?;
             self.forget_old_answers().await?;
         }
@@ -199,6 +245,9 @@ async fn recognise(
     let identity = match (identity(store).await, store.counter(Counter::Agents.name()).await) {
         (Ok(Some(identity)), Ok(_)) => identity,
         _ => {
+            if let Some(reason) = damage::read(&settings.data) {
+                return Err(errors::store(store::Error::Damaged(reason)));
+            }
             let reason = "the tables did not say whose log this is, or could not be read";
             rebuild(store, &Actor::system(), now(store, clock), reason, &ProgressSink::default())
                 .await?;

@@ -192,7 +192,11 @@ fn watch(status: &Result<Status, Error>) -> Vec<Check> {
     let log = match &status.log.stopped {
         Some(reason) => Check {
             result: Found::Wrong,
-            ..Check::warning("log", reason, "`midwatch ledger verify` shows where")
+            ..Check::warning(
+                "log",
+                reason,
+                "`midwatch ledger verify` shows where; `midwatch up` writes again once it is sound",
+            )
         },
         None => Check::ok("log", entries(status.log.entries)),
     };

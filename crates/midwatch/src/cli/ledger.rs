@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
 use ledger::export::{MANIFEST_BYTES_MAX, Manifest};
 use ledger::verify::{Anchors, ExportFiles, KEYS_MAX, Report, Verdict, verify_export};
-use runtime::{ExportDir, RestoredKey, SystemClock, last_note, report_unreadable};
+use runtime::{ExportDir, RestoredKey, SystemClock, forget_damage, last_note, report_unreadable};
 use serde::Serialize;
 use store_postgres::Postgres;
 use store_sqlite::Sqlite;
@@ -361,18 +361,25 @@ async fn restore(context: &Context, dir: PathBuf, vkeys: Vec<String>) -> Result<
     let settings = context.settings(&context.load_config()?);
     let anchors = Anchors { keys, checkpoints: None };
     let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
+    // Every entry was verified; what was said of another log is not said of this one.
+    let data = directory.path();
+    let forget = || forget_damage(data).map_err(|error| unreadable("verdict in", data, error));
     let (report, key) = match &storage {
         Storage::File(_) => {
             let restoring = Restoring::begin(directory)?;
             let store = restoring.open()?;
             let done =
                 runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
+            forget()?;
             restoring.finish(store).await?;
             done
         }
         Storage::Database(target) => {
             let store = Postgres::open(target).await.map_err(runtime::store_error)?;
-            runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?
+            let done =
+                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
+            forget()?;
+            done
         }
     };
     drop((progress, lock));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{LAST, caveats, history, report};
+use super::{LAST, altered, caveats, history, report};
 use crate::world::{World, copy_dir};
 
 /// A history, and its export outside of the data directory.
@@ -106,6 +106,21 @@ fn without_its_old_key_the_log_goes_on_under_a_new_one_and_says_so() {
     assert_eq!(third.json(&both)["restored"]["key_kept"], false);
     assert_eq!(agents(&third), agents(&world));
     third.verified();
+}
+
+/// What was found of the log before does not hold for the one that was recreated.
+#[test]
+fn a_directory_with_a_damaged_log_is_recreated_in_place() {
+    let (history, dir) = exported();
+    let world = altered(&history, "UPDATE entry SET actor = 'x' WHERE seq = 2");
+    let daemon = world.up();
+    assert!(world.checked().contains("damaged"));
+    daemon.stop();
+    fs::rename(world.data().join("midwatch.db"), world.root().join("damaged.db")).unwrap();
+    assert_eq!(restore(&world, &dir)["key_kept"], true);
+    fs::remove_file(world.data().join("checkpoints.log")).unwrap();
+    world.ok(&["agent", "add", "new", "--backend", "builtin"]);
+    world.verified();
 }
 
 #[test]

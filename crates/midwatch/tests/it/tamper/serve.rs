@@ -1,7 +1,7 @@
 //! A watch over a log that was altered: it starts, reads, changes nothing and loses nothing.
 
-use super::{MIDDLE, altered, history};
-use crate::world::{Daemon, World};
+use super::{MIDDLE, alter, altered, history};
+use crate::world::{Daemon, World, wait_for};
 
 const REFUSED: [&[&str]; 4] = [
     &["agent", "add", "new", "--backend", "builtin"],
@@ -46,8 +46,15 @@ fn check(history: &World, sql: &str) {
     }
     stop(daemon);
 
-    assert_eq!(world.agents(), agents, "{sql}");
+    // The verdict holds without the daemon, too.
     let after = rows(&world);
+    for arguments in REFUSED.into_iter().chain([&["ledger", "checkpoint"][..]]) {
+        world.refused(arguments, "log_damaged", 4);
+    }
+    assert!(world.ok(&["status"]).contains("STOPPED"), "{sql}");
+    assert_eq!(world.run(&["doctor"]).code, Some(1), "{sql}");
+    assert_eq!(world.agents(), agents, "{sql}");
+    assert_eq!(rows(&world), after, "{sql}");
     let lost: Vec<&String> = before.iter().filter(|row| !after.contains(row)).collect();
     assert!(lost.is_empty(), "{sql}: {lost:?}");
 }
@@ -98,6 +105,53 @@ fn an_entry_that_cannot_be_read_is_found() {
         check(&history, &format!("UPDATE entry SET hash = x'00' WHERE seq = {seq}"));
         check(&history, &format!("UPDATE entry SET version = 70000 WHERE seq = {seq}"));
     }
+}
+
+/// Damage that is mended is believed only when all of the log was looked at.
+#[test]
+fn a_verdict_holds_until_a_check_of_the_whole_log_passes() {
+    let history = history();
+    let mut agents = history.agents();
+    let world = altered(&history, "UPDATE entry SET actor = 'x' || actor WHERE seq = 2");
+    let found = |daemon: Daemon| {
+        let found = world.checked();
+        stop(daemon);
+        found
+    };
+    let verdict = "entry 2 was changed";
+    assert!(found(world.up()).contains(verdict));
+    let before = rows(&world);
+    for _ in 0..2 {
+        let said = world.refused(REFUSED[0], "log_damaged", 4);
+        assert!(said.contains(verdict) && said.contains("`midwatch up` checks"), "{said}");
+        assert!(found(world.up()).contains(verdict));
+        assert_eq!(rows(&world), before);
+    }
+    alter(&world, "UPDATE entry SET actor = substr(actor, 2) WHERE seq = 2");
+    assert!(world.refused(REFUSED[0], "log_damaged", 4).contains(verdict));
+
+    let daemon = world.up();
+    // The verdict is taken back before the usual check begins.
+    wait_for(|| world.checked().starts_with("sound").then_some(()));
+    stop(daemon);
+    world.ok(REFUSED[0]);
+    agents.push("new".to_owned());
+    assert_eq!(world.agents(), agents);
+    assert_eq!(world.json(&["status"])["log"]["stopped"], serde_json::Value::Null);
+    world.verified();
+}
+
+/// A log that is lost as well is not begun again either.
+#[test]
+fn a_verdict_on_a_log_that_is_gone_still_holds() {
+    let world = altered(&history(), "UPDATE entry SET actor = 'x' WHERE seq = 2");
+    let daemon = world.up();
+    world.checked();
+    stop(daemon);
+    for name in ["midwatch.db", "checkpoints.log"] {
+        std::fs::remove_file(world.data().join(name)).unwrap();
+    }
+    world.refused(REFUSED[0], "log_damaged", 4);
 }
 
 /// Where a start begins to read is no part of the log: without it, all is read, and all is well.
