@@ -19,7 +19,7 @@ const SECRET_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub enum Storage {
     File(PathBuf),
-    Database(Target),
+    Database(Box<Target>),
 }
 
 impl Storage {
@@ -27,7 +27,7 @@ impl Storage {
     pub fn of(context: &Context, config: &Config) -> Result<Storage, Error> {
         match &config.store.url {
             None => Ok(Storage::File(context.directory.database())),
-            Some(url) => target(url, context, config).map(Storage::Database),
+            Some(url) => Ok(Storage::Database(Box::new(target(url, context, config)?))),
         }
     }
 

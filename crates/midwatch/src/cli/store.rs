@@ -54,7 +54,7 @@ struct Copied {
 /// One end of a copy.
 enum Place {
     Directory(Directory),
-    Database(Target),
+    Database(Box<Target>),
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
@@ -75,7 +75,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 fn place(context: &Context, text: &str) -> Result<Place, Error> {
     if text.contains("://") {
         let config = context.load_config()?.config;
-        return Ok(Place::Database(target(text, context, &config)?));
+        return Ok(Place::Database(Box::new(target(text, context, &config)?)));
     }
     let path = PathBuf::from(text);
     Ok(Place::Directory(Directory::at(std::path::absolute(&path).unwrap_or(path))))
