@@ -7,6 +7,7 @@
 
 mod machine;
 mod raw;
+mod raw_postgres;
 mod start;
 mod store;
 mod verify;
@@ -25,18 +26,24 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Durable changes through the handle, against raw SQLite writing the same rows
+    /// Durable changes through the handle, against the raw engine writing the same rows
     Store {
+        #[arg(long, value_enum, default_value_t = store::Engine::Sqlite)]
+        engine: store::Engine,
         #[arg(long, default_value_t = 64)]
         writers: usize,
         #[arg(long, default_value_t = 4)]
         seconds: u64,
         #[arg(long, default_value_t = 5)]
         rounds: usize,
+        /// Stores on the one database, among which the writers are divided; PostgreSQL only
+        #[arg(long, default_value_t = 1)]
+        nodes: usize,
         /// Changes without an idempotency key
         #[arg(long)]
         no_keys: bool,
-        /// Where to write [default: a temporary directory, then shared memory]
+        /// Where to write [default: a temporary directory, then shared memory]. A PostgreSQL is
+        /// always started in a temporary directory.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -59,10 +66,10 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     machine::describe();
     match Arguments::parse().command {
-        Command::Store { writers, seconds, rounds, no_keys, dir } => {
+        Command::Store { engine, writers, seconds, rounds, nodes, no_keys, dir } => {
             let span = Duration::from_secs(seconds);
-            let load = store::Load { writers, span, rounds, has_keys: !no_keys };
-            let dirs = dir.map_or_else(store::default_dirs, |dir| vec![dir]);
+            let load = store::Load { engine, writers, span, rounds, nodes, has_keys: !no_keys };
+            let dirs = dir.map_or_else(|| store::default_dirs(engine), |dir| vec![dir]);
             for dir in dirs {
                 store::run(&dir, load)?;
             }

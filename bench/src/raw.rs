@@ -15,8 +15,8 @@ use crate::machine;
 use crate::store::Measured;
 
 /// A row's body and an answer as they are in such a run.
-const BODY: &[u8] = br#"{"backend":{"kind":"builtin"},"changed_at":1794771785426889,"name":"writer-0001","registered_at":1794771785426889,"tier":1}"#;
-const ANSWER: &[u8] = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
+pub(crate) const BODY: &[u8] = br#"{"backend":{"kind":"builtin"},"changed_at":1794771785426889,"name":"writer-0001","registered_at":1794771785426889,"tier":1}"#;
+pub(crate) const ANSWER: &[u8] = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
 
 pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<Measured> {
     let path = dir.join("raw.db");

@@ -11,42 +11,68 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::{AgentAdd, AgentEdit, Call, Handle, ask};
+use cluster::Cluster;
 use futures::future::try_join_all;
 use kernel::Actor;
 use ledger::Entry;
 use runtime::{Settings, SystemClock, Watch};
 use store::{PAGE_ENTRIES_MAX, Store};
+use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
 use tempfile::TempDir;
 
-use crate::{machine, raw, spread};
+use crate::{machine, raw, raw_postgres, spread};
 
-pub(crate) fn default_dirs() -> Vec<PathBuf> {
-    vec![std::env::temp_dir(), PathBuf::from("/dev/shm")]
+pub(crate) fn default_dirs(engine: Engine) -> Vec<PathBuf> {
+    match engine {
+        Engine::Sqlite => vec![std::env::temp_dir(), PathBuf::from("/dev/shm")],
+        Engine::Postgres => vec![std::env::temp_dir()],
+    }
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
 }
 
 /// How much is measured, and of what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
+    pub(crate) engine: Engine,
     pub(crate) writers: usize,
     pub(crate) span: Duration,
     pub(crate) rounds: usize,
+    pub(crate) nodes: usize,
     pub(crate) has_keys: bool,
 }
 
 pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
-    let Load { writers, span, rounds, has_keys } = load;
+    let Load { engine, writers, span, rounds, nodes, has_keys } = load;
     let keys = if has_keys { "with keys" } else { "without keys" };
     println!(
-        "\nstore: {writers} writers {keys}, {rounds} rounds of {span:?}, in {}",
+        "\nstore: {engine:?}, {writers} writers {keys}, nodes: {nodes}, {rounds} rounds of {span:?}, in {}",
         dir.display()
     );
     let (mut ours, mut raws, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
         let place = tempfile::tempdir_in(dir)?;
         let (p50, p99) = machine::flush_ms(place.path())?;
-        let (our, rows) = through_the_handle(&place, load)?;
-        let raw = raw::replay(place.path(), &rows, our.batch)?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (our, raw) = match engine {
+            Engine::Sqlite => {
+                let (our, rows) = runtime.block_on(on_sqlite(&place, load))?;
+                (our, raw::replay(place.path(), &rows, our.batch)?)
+            }
+            Engine::Postgres => {
+                let cluster = Cluster::start()?;
+                let (our, rows) = runtime.block_on(on_postgres(&cluster, &place, load))?;
+                let database = cluster.database()?;
+                let raw = raw_postgres::replay(&database, &rows, our.batch);
+                (our, runtime.block_on(raw)?)
+            }
+        };
         println!("round {round}: flush p50 {p50:.2} ms, p99 {p99:.2} ms");
         println!("  handle {our}\n  raw    {raw}\n  ratio  {:.2}", our.rate / raw.rate);
         ours.push(our.rate);
@@ -78,48 +104,78 @@ impl fmt::Display for Measured {
     }
 }
 
-/// What it did, and the entries that it wrote.
-fn through_the_handle(place: &TempDir, load: Load) -> anyhow::Result<(Measured, Vec<Entry>)> {
-    let Load { writers, span, has_keys, .. } = load;
+async fn on_sqlite(place: &TempDir, load: Load) -> anyhow::Result<(Measured, Vec<Entry>)> {
     let data = place.path().join("ours");
     std::fs::create_dir(&data)?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    runtime.block_on(async {
-        let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
-        let watch = watch_on(store.clone(), &data).await?;
-        let handle: Arc<dyn Handle> = Arc::new(watch.handle(Actor::local_user(0)));
-        for writer in 0..writers {
-            ask(
-                &*handle,
-                AgentAdd { name: name(writer), backend: "builtin".into(), ..AgentAdd::default() },
-            )
-            .await?;
-        }
-        let (transactions, cpu) = (store.transactions(), machine::cpu_seconds());
-        let started = Instant::now();
-        let tasks = (0..writers).map(|writer| {
-            let handle = Arc::clone(&handle);
-            runtime.spawn(async move {
-                let mut changes = 0_u64;
-                while started.elapsed() < span {
-                    let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
-                    let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
-                    let key = has_keys.then(|| key(changes, writer));
-                    Call { key, ..Call::new(edit) }.ask::<AgentEdit>(&*handle).await?;
-                    changes += 1;
-                }
-                Ok::<u64, api::Error>(changes)
-            })
-        });
-        let changes = try_join_all(tasks).await?.into_iter().sum::<Result<u64, _>>()? as f64;
-        let measured = Measured {
-            rate: changes / started.elapsed().as_secs_f64(),
-            batch: changes / (store.transactions() - transactions) as f64,
-            cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / changes,
-        };
-        Ok((measured, changes_in(&*store).await?))
-    })
+    let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
+    let counted = Arc::clone(&store);
+    through_the_handles(vec![store], &data, load, move || counted.transactions()).await
+}
+
+async fn on_postgres(
+    cluster: &Cluster,
+    place: &TempDir,
+    load: Load,
+) -> anyhow::Result<(Measured, Vec<Entry>)> {
+    let data = place.path().join("ours");
+    std::fs::create_dir(&data)?;
+    let target = Target::new(&cluster.database()?, None, None)?;
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    let mut counted = Vec::new();
+    for _ in 0..load.nodes {
+        let store = Arc::new(Postgres::open(&target).await?);
+        counted.push(Arc::clone(&store));
+        stores.push(store);
+    }
+    let transactions = move || counted.iter().map(|store| store.transactions()).sum();
+    through_the_handles(stores, &data, load, transactions).await
+}
+
+/// What it did, and the entries that it wrote.
+async fn through_the_handles(
+    stores: Vec<Arc<dyn Store>>,
+    data: &Path,
+    load: Load,
+    transactions: impl Fn() -> u64,
+) -> anyhow::Result<(Measured, Vec<Entry>)> {
+    let Load { writers, span, has_keys, .. } = load;
+    let mut handles: Vec<Arc<dyn Handle>> = Vec::new();
+    for store in &stores {
+        let watch = watch_on(Arc::clone(store), data).await?;
+        handles.push(Arc::new(watch.handle(Actor::local_user(0))));
+    }
+    for (writer, handle) in (0..writers).zip(handles.iter().cycle()) {
+        let agent =
+            AgentAdd { name: name(writer), backend: "builtin".into(), ..AgentAdd::default() };
+        ask(&**handle, agent).await?;
+    }
+    let (before, cpu) = (transactions(), machine::cpu_seconds());
+    let started = Instant::now();
+    let tasks = (0..writers).zip(handles.iter().cycle()).map(|(writer, handle)| {
+        let handle = Arc::clone(handle);
+        tokio::task::spawn(async move {
+            let mut changes = 0_u64;
+            while started.elapsed() < span {
+                let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
+                let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
+                let key = has_keys.then(|| key(changes, writer));
+                Call { key, ..Call::new(edit) }.ask::<AgentEdit>(&*handle).await?;
+                changes += 1;
+            }
+            Ok::<u64, api::Error>(changes)
+        })
+    });
+    let changes = try_join_all(tasks).await?.into_iter().sum::<Result<u64, _>>()? as f64;
+    let measured = Measured {
+        rate: changes / started.elapsed().as_secs_f64(),
+        batch: changes / (transactions() - before) as f64,
+        cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / changes,
+    };
+    let rows = match stores.first() {
+        Some(store) => changes_in(&**store).await?,
+        None => Vec::new(),
+    };
+    Ok((measured, rows))
 }
 
 async fn changes_in(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
@@ -136,7 +192,7 @@ pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
     watch_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data).await
 }
 
-async fn watch_on(store: Arc<Sqlite>, data: &Path) -> anyhow::Result<Watch> {
+async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Watch> {
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),

@@ -73,10 +73,21 @@ impl Watch {
         decide: impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
         answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
+        let (noun, id) = (change.noun.name(), change.id);
+        let mut remembered = self.store().remembered(noun, id);
         for _ in 0..DECISIONS_MAX {
-            let loaded = self.store().load(change.noun.name(), change.id).await;
-            let loaded = stored::row(change.noun, loaded.map_err(errors::store)?)?;
-            let (commit, answer) = match plan(&change, loaded, self.now(), &decide, &answer)? {
+            let is_remembered = remembered.is_some();
+            let loaded = match remembered.take() {
+                Some(row) => row,
+                None => self.store().load(noun, id).await.map_err(errors::store)?,
+            };
+            let loaded = stored::row(change.noun, loaded)?;
+            let plan = plan(&change, loaded, self.now(), &decide, &answer)?;
+            // What is remembered may be out of date, and only a write would show it.
+            if is_remembered && !plan.writes() {
+                continue;
+            }
+            let (commit, answer) = match plan {
                 Plan::Commit(commit, answer) => (commit, answer),
                 Plan::Nothing(answer) => return Ok(*answer),
                 // The first call with this key may be what the second is refused for.
@@ -108,6 +119,13 @@ enum Plan {
     /// It is so already, and there is no key under which to keep the answer.
     Nothing(Box<Answer>),
     Refuse(Box<Error>),
+}
+
+impl Plan {
+    /// Whether a commit will check the row that this was decided on.
+    fn writes(&self) -> bool {
+        matches!(self, Plan::Commit(commit, _) if !commit.writes.is_empty())
+    }
 }
 
 /// Decides on a row as it was loaded.

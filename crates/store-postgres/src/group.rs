@@ -11,7 +11,7 @@ use ledger::{Chain, Draft, Hash, Sealed};
 use store::{Answer, Commit, Outcome, Receipt, Write};
 
 /// The rows that a group asks about, as they are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Loaded {
     /// By noun and id; 0 for a row that is not there.
     pub(crate) versions: BTreeMap<&'static str, BTreeMap<String, u64>>,
@@ -81,6 +81,21 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
 }
 
 impl Loaded {
+    /// The rows as these commits expect them to be. What a counter holds, no commit can know.
+    pub(crate) fn expected_by(commits: &[&Commit]) -> Option<Loaded> {
+        let mut expected = Loaded::default();
+        for commit in commits {
+            if !commit.deltas.is_empty() {
+                return None;
+            }
+            for write in &commit.writes {
+                let of_noun = expected.versions.entry(write.noun).or_default();
+                of_noun.entry(write.id.clone()).or_insert(write.expected);
+            }
+        }
+        Some(expected)
+    }
+
     /// The first reason why a commit cannot be. A key that was answered comes first: its request may
     /// have been overtaken by what it did itself.
     fn refusal(&self, commit: &Commit) -> Option<Outcome> {

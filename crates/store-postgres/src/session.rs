@@ -4,9 +4,10 @@
 //! answers, and at last the end of the log. So two processes may wait for each other, but never in a
 //! circle.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use futures::future::{join4, join5, try_join4};
+use futures::future::{join3, join4, join5, try_join4};
 use ledger::{Chain, Draft, Hash, PrivateRef, Sealed};
 use store::{Checkpoint, Commit, Derived, Error, Page};
 use tokio_postgres::types::ToSql;
@@ -142,8 +143,7 @@ impl Session {
 
     /// Begins, locks the rows that these commits write, and finds the answers to their keys.
     pub(crate) async fn load(&self, commits: &[&Commit]) -> Result<Loaded, Error> {
-        let (mut loaded, mut nouns, mut ids, mut names, mut keys) =
-            (Loaded::default(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut loaded, mut names, mut keys) = (Loaded::default(), Vec::new(), Vec::new());
         for commit in commits {
             for write in &commit.writes {
                 loaded.versions.entry(write.noun).or_default().insert(write.id.clone(), 0);
@@ -153,10 +153,7 @@ impl Session {
             }
             keys.extend(commit.answer.as_ref().map(|answer| answer.key.as_str()));
         }
-        for (noun, of_noun) in &loaded.versions {
-            nouns.extend(of_noun.keys().map(|_| *noun));
-            ids.extend(of_noun.keys().map(String::as_str));
-        }
+        let (nouns, ids) = keys_of(&loaded);
         names.extend(loaded.counters.keys().copied());
         let ((), items, counters, answers) = try_join4(
             async { self.client.batch_execute("BEGIN").await },
@@ -181,6 +178,33 @@ impl Session {
             loaded.answers.insert(row.get(0), (hash(row.get(1))?, row.get(2)));
         }
         Ok(loaded)
+    }
+
+    /// Begins, and writes a plan that was made on what its commits expect, all at once. `None` when
+    /// something was not as expected.
+    pub(crate) async fn write_boldly(
+        &self,
+        expected: &Loaded,
+        plan: &Plan<'_>,
+    ) -> Result<Option<Head>, Error> {
+        let (nouns, ids) = keys_of(expected);
+        let (begun, items, head) = join3(
+            async { self.client.batch_execute("BEGIN").await },
+            self.rows(&self.lock_items, nouns.len(), &[&nouns, &ids]),
+            self.write(plan),
+        )
+        .await;
+        begun.map_err(meaning)?;
+        let (items, head) = (items.map_err(meaning)?, head?);
+        let mut there = 0;
+        for row in &items {
+            let version = expected.versions.get(row.get::<_, &str>(0));
+            let version = version.and_then(|ids| ids.get(row.get::<_, &str>(1)));
+            there += usize::from(version == Some(&unsigned(row.get(2))));
+        }
+        let wanted = expected.versions.values().flat_map(BTreeMap::values).filter(|it| 0 < **it);
+        let is_as_expected = there == items.len() && there == wanted.count();
+        Ok(head.filter(|_| is_as_expected))
     }
 
     /// Writes the rows of a plan, then holds the end of the log. `None` when another process was
@@ -378,6 +402,12 @@ impl Session {
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
+}
+
+/// The nouns and ids of all rows, sorted.
+fn keys_of(loaded: &Loaded) -> (Vec<&'static str>, Vec<&str>) {
+    let rows = loaded.versions.iter();
+    rows.flat_map(|(noun, ids)| ids.keys().map(|id| (*noun, id.as_str()))).unzip()
 }
 
 fn in_doubt(error: tokio_postgres::Error) -> Failure {

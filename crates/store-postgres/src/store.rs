@@ -8,7 +8,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
 use store::{
-    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store, until_some,
+    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Recent, Row, Store, until_some,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     time: Mutex<(i64, Instant)>,
     groups: AtomicU64,
     grown_here: Notify,
+    pub(crate) recent: Recent,
 }
 
 impl Postgres {
@@ -79,6 +80,7 @@ impl Postgres {
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
             grown_here: Notify::new(),
+            recent: Recent::default(),
         });
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(target.config().clone(), target.tls().clone(), manager);
@@ -186,6 +188,10 @@ impl Store for Postgres {
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
         reads::load(&self.pool, noun, id).boxed()
+    }
+
+    fn remembered(&self, noun: &str, id: &str) -> Option<Row> {
+        self.shared.recent.get(noun, id)
     }
 
     fn list<'a>(

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use crate::group::{Appended, decide};
-use crate::session::{Failure, Session, hash_of};
+use crate::group::{Appended, Loaded, Plan, decide};
+use crate::session::{Failure, Head, Session, hash_of};
 use crate::store::Shared;
 use crate::target::Target;
 
@@ -90,6 +90,7 @@ impl Writer {
         let answers = self.persist(&group).await;
         match answers {
             Ok(outcomes) => {
+                self.shared.recent.keep(committed(&group, &outcomes));
                 for (job, outcome) in group.into_iter().zip(outcomes) {
                     let _ = job.reply.send(Ok(outcome));
                 }
@@ -209,16 +210,22 @@ impl Writer {
         commits: &[&Commit],
         doubt: &mut Option<Doubt>,
     ) -> Result<Attempt, Failure> {
-        let loaded = session.load(commits).await.map_err(Failure::Before)?;
-        let plan = decide(commits, loaded);
-        if plan.writes_nothing() {
-            session.rollback().await;
-            let Appended { outcomes, .. } = plan.append(&mut Chain::empty());
-            return Ok(Attempt::Done(outcomes));
-        }
-        let Some(head) = session.write(&plan).await.map_err(Failure::Before)? else {
-            session.rollback().await;
-            return Ok(Attempt::Again);
+        let (plan, head) = match boldly(session, commits).await? {
+            Some(written) => written,
+            None => {
+                let loaded = session.load(commits).await.map_err(Failure::Before)?;
+                let plan = decide(commits, loaded);
+                if plan.writes_nothing() {
+                    session.rollback().await;
+                    let Appended { outcomes, .. } = plan.append(&mut Chain::empty());
+                    return Ok(Attempt::Done(outcomes));
+                }
+                let Some(head) = session.write(&plan).await.map_err(Failure::Before)? else {
+                    session.rollback().await;
+                    return Ok(Attempt::Again);
+                };
+                (plan, head)
+            }
         };
         self.shared.told_time(head.time_us, head.at);
         let mut chain = head.chain;
@@ -278,11 +285,37 @@ impl Writer {
     }
 }
 
+/// Writes at once what most groups come to: every row is as expected, every key new. `None` when it is
+/// not so, or cannot be known; then nothing was written.
+async fn boldly<'a>(
+    session: &Session,
+    commits: &[&'a Commit],
+) -> Result<Option<(Plan<'a>, Head)>, Failure> {
+    let Some(expected) = Loaded::expected_by(commits) else { return Ok(None) };
+    let plan = decide(commits, expected.clone());
+    if plan.writes_nothing() {
+        return Ok(None);
+    }
+    match session.write_boldly(&expected, &plan).await.map_err(Failure::Before)? {
+        Some(head) => Ok(Some((plan, head))),
+        None => {
+            session.rollback().await;
+            Ok(None)
+        }
+    }
+}
+
 fn commit(job: &Job) -> Option<&Commit> {
     match &job.task {
         Task::Commit(commit) => Some(commit),
         _ => None,
     }
+}
+
+/// The commits of a group that were not refused.
+fn committed<'a>(group: &'a [Job], outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Commit> {
+    let done = group.iter().zip(outcomes).filter(|(_, it)| matches!(it, Outcome::Committed(_)));
+    done.filter_map(|(job, _)| commit(job))
 }
 
 /// The outcome of what no entry is made of.

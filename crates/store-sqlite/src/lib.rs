@@ -8,7 +8,6 @@ mod error;
 mod migrate;
 mod open;
 mod readers;
-mod recent;
 mod statements;
 mod store;
 mod writer;

@@ -16,11 +16,10 @@ use std::time::{Duration, Instant};
 use ledger::Chain;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
-use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt};
+use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Recent};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::meaning;
-use crate::recent::Recent;
 use crate::statements::{Manner, Statements, Written};
 
 /// Commits in one transaction.

@@ -10,6 +10,7 @@
 mod commit;
 mod page;
 mod port;
+mod recent;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -19,3 +20,4 @@ pub use commit::{Answer, Commit, Delta, Derived, Item, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
 pub use port::{Checkpoint, Error, Row, Store, until_some};
+pub use recent::Recent;

@@ -1,13 +1,14 @@
-//! Rows that were written lately, as they are on the disk.
+//! Rows that a writer has written lately, as it left them.
 //!
 //! Whoever changes a row has mostly changed it before, and reading it back costs more than writing
-//! it. Only the writer puts rows here, after their commit, and the writer is the only one who changes
-//! them: so a row found here is never out of date.
+//! it. Only the writer puts rows here, after their commit. Where it is the only one who changes them,
+//! a row found here is never out of date.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use store::{Commit, Row, Write};
+use crate::commit::{Commit, Write};
+use crate::port::Row;
 
 /// Rows kept before all are forgotten and the newest are gathered again.
 const ROWS_MAX: usize = 4_096;
@@ -15,17 +16,17 @@ const ROWS_MAX: usize = 4_096;
 const BODY_BYTES_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub struct Recent {
     nouns: Mutex<HashMap<&'static str, HashMap<String, Row>>>,
 }
 
 impl Recent {
-    pub(crate) fn get(&self, noun: &str, id: &str) -> Option<Row> {
+    pub fn get(&self, noun: &str, id: &str) -> Option<Row> {
         self.lock().get(noun)?.get(id).cloned()
     }
 
     /// After the transaction with these commits is on the disk.
-    pub(crate) fn keep<'a>(&self, commits: impl Iterator<Item = &'a Commit>) {
+    pub fn keep<'a>(&self, commits: impl Iterator<Item = &'a Commit>) {
         let mut nouns = self.lock();
         for commit in commits {
             if commit.replace.is_some() {
