@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Advice;
+use crate::advice::said_with_advice;
 use crate::civil::Month;
 use crate::cron::{Refusal, listed, parse_weekdays, weekday_list, weekday_text, weekly};
 use crate::pattern::Pattern;
@@ -31,12 +33,28 @@ pub struct Times(Vec<TimeOfDay>);
 #[serde(into = "String", try_from = "String")]
 pub struct Weekdays(u8);
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidTimes {
-    #[error("`{0}` is not a time of the day: write it as `09:00` or `09:00:30`")]
     Malformed(String),
-    #[error("{0} times of the day: at least one and at most {TIMES_MAX} are allowed")]
     Count(usize),
+}
+
+said_with_advice!(InvalidTimes);
+
+impl Advice for InvalidTimes {
+    fn reason(&self) -> String {
+        match self {
+            InvalidTimes::Malformed(text) => format!("`{text}` is not a time of the day"),
+            InvalidTimes::Count(count) => format!("{count} times of the day"),
+        }
+    }
+
+    fn advice(&self) -> String {
+        match self {
+            InvalidTimes::Malformed(_) => "write it as `09:00` or `09:00:30`".to_owned(),
+            InvalidTimes::Count(_) => format!("at least one and at most {TIMES_MAX} are allowed"),
+        }
+    }
 }
 
 impl Times {

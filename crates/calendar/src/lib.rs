@@ -22,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod advice;
 mod calendar;
 mod civil;
 pub mod cron;
@@ -35,6 +36,7 @@ mod trigger;
 mod wall;
 mod zone;
 
+pub use advice::Advice;
 pub use calendar::Calendar;
 pub use cron::Cron;
 pub use daily::{InvalidTimes, TIMES_MAX, TimeOfDay, Times, Weekdays};

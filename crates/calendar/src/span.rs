@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Advice;
+use crate::advice::said_with_advice;
 use crate::text::shorten;
 
 /// Ten years.
@@ -24,12 +26,28 @@ const UNITS: [(&str, i64); 6] =
 #[serde(into = "String", try_from = "String")]
 pub struct Span(i64);
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidSpan {
-    #[error("`{0}` is not a span: write it as `10s`, `5m`, `1h30m` or `2d`")]
     Malformed(String),
-    #[error("`{0}` is out of range: a span is from 1ms to {SPAN_MAX}")]
     OutOfRange(String),
+}
+
+said_with_advice!(InvalidSpan);
+
+impl Advice for InvalidSpan {
+    fn reason(&self) -> String {
+        match self {
+            InvalidSpan::Malformed(text) => format!("`{text}` is not a span"),
+            InvalidSpan::OutOfRange(text) => format!("`{text}` is out of range"),
+        }
+    }
+
+    fn advice(&self) -> String {
+        match self {
+            InvalidSpan::Malformed(_) => "write it as `10s`, `5m`, `1h30m` or `2d`".to_owned(),
+            InvalidSpan::OutOfRange(_) => format!("a span is from 1ms to {SPAN_MAX}"),
+        }
+    }
 }
 
 impl Span {

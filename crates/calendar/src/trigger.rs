@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::advice::said_with_advice;
 use crate::daily::Daily;
-use crate::{Cron, END_US, START_US, Span, Times, Weekdays, Zone, format_instant};
+use crate::{Advice, Cron, END_US, START_US, Span, Times, Weekdays, Zone, format_instant};
 
 /// The shortest interval between slots.
 pub const EVERY_MIN: Span = Span::from_seconds(1);
@@ -65,12 +66,28 @@ pub enum Fold {
     Both,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidTrigger {
-    #[error("an interval of {0} is too short: the shortest is {EVERY_MIN}")]
     TooOften(Span),
-    #[error("the instant {0} µs is out of range: instants are from 1970 to 2199")]
     OutOfRange(i64),
+}
+
+said_with_advice!(InvalidTrigger);
+
+impl Advice for InvalidTrigger {
+    fn reason(&self) -> String {
+        match self {
+            InvalidTrigger::TooOften(every) => format!("an interval of {every} is too short"),
+            InvalidTrigger::OutOfRange(at_us) => format!("the instant {at_us} µs is out of range"),
+        }
+    }
+
+    fn advice(&self) -> String {
+        match self {
+            InvalidTrigger::TooOften(_) => format!("the shortest is {EVERY_MIN}"),
+            InvalidTrigger::OutOfRange(_) => "instants are from 1970 to 2199".to_owned(),
+        }
+    }
 }
 
 impl Trigger {

@@ -6,10 +6,11 @@
 
 use std::fmt;
 
+use crate::advice::said_with_advice;
 use crate::civil::{DAY_S, Date, SECOND_US};
 use crate::text::shorten;
 use crate::zone::Meaning;
-use crate::{END_US, START_US, Zone};
+use crate::{Advice, END_US, START_US, Zone};
 
 const TEXT_BYTES_MAX: usize = 64;
 
@@ -65,18 +66,47 @@ pub fn format_instant(at_us: i64) -> String {
     text + "Z"
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidInstant {
-    #[error("`{0}` is not an instant: write it as `2026-07-01T09:00:00Z` or with an offset")]
     Malformed(String),
-    #[error("`{0}` is out of range: instants are from 1970 to 2199")]
     OutOfRange(String),
-    #[error("`{0}` has no offset: add `Z` or an offset such as `+02:00`, or name a zone")]
     NoZone(String),
-    #[error("in {zone} the clock skips `{text}`: use {}", listed(candidates_us, zone))]
     Skipped { text: String, zone: Zone, candidates_us: [i64; 2] },
-    #[error("in {zone} the clock shows `{text}` twice: use {}", listed(candidates_us, zone))]
     Repeated { text: String, zone: Zone, candidates_us: [i64; 2] },
+}
+
+said_with_advice!(InvalidInstant);
+
+impl Advice for InvalidInstant {
+    fn reason(&self) -> String {
+        match self {
+            InvalidInstant::Malformed(text) => format!("`{text}` is not an instant"),
+            InvalidInstant::OutOfRange(text) => format!("`{text}` is out of range"),
+            InvalidInstant::NoZone(text) => format!("`{text}` has no offset"),
+            InvalidInstant::Skipped { text, zone, .. } => {
+                format!("in {zone} the clock skips `{text}`")
+            }
+            InvalidInstant::Repeated { text, zone, .. } => {
+                format!("in {zone} the clock shows `{text}` twice")
+            }
+        }
+    }
+
+    fn advice(&self) -> String {
+        match self {
+            InvalidInstant::Malformed(_) => {
+                "write it as `2026-07-01T09:00:00Z` or with an offset".to_owned()
+            }
+            InvalidInstant::OutOfRange(_) => "instants are from 1970 to 2199".to_owned(),
+            InvalidInstant::NoZone(_) => {
+                "add `Z` or an offset such as `+02:00`, or name a zone".to_owned()
+            }
+            InvalidInstant::Skipped { zone, candidates_us, .. }
+            | InvalidInstant::Repeated { zone, candidates_us, .. } => {
+                format!("use {}", listed(candidates_us, zone))
+            }
+        }
+    }
 }
 
 fn listed(candidates_us: &[i64; 2], zone: &Zone) -> String {

@@ -13,10 +13,11 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::END_S;
+use crate::advice::said_with_advice;
 use crate::civil::{DAY_S, SECOND_US};
 use crate::text::shorten;
 use crate::wall::WallTime;
+use crate::{Advice, END_S};
 
 pub const ZONE_BYTES_MAX: usize = 64;
 
@@ -65,17 +66,24 @@ pub(crate) enum Meaning {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no time zone `{name}`{}", hint(similar))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownZone {
     pub name: String,
     pub similar: Vec<&'static str>,
 }
 
-fn hint(similar: &[&str]) -> String {
-    match similar {
-        [] => ": use an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
-        names => format!(": did you mean `{}`?", names.join("`, `")),
+said_with_advice!(UnknownZone);
+
+impl Advice for UnknownZone {
+    fn reason(&self) -> String {
+        format!("there is no time zone `{}`", self.name)
+    }
+
+    fn advice(&self) -> String {
+        match self.similar.as_slice() {
+            [] => "use an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
+            names => format!("did you mean `{}`?", names.join("`, `")),
+        }
     }
 }
 

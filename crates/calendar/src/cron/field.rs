@@ -54,6 +54,20 @@ impl FieldName {
         self.max() - self.min() + 1
     }
 
+    /// In words, what may stand in it.
+    pub(crate) const fn takes(self) -> &'static str {
+        match self {
+            FieldName::Second | FieldName::Minute => "0 to 59, as in `0,30`, `10-20` or `*/15`",
+            FieldName::Hour => "0 to 23, as in `9,17`, `9-17` or `*/2`",
+            FieldName::DayOfMonth => "1 to 31, as in `1,15`, `*/2`, `L`, `L-2`, `LW` or `15W`",
+            FieldName::Month => "1 to 12 or JAN to DEC, as in `JAN,JUL` or `4-9`",
+            FieldName::DayOfWeek => {
+                "0 to 7 or SUN to SAT, as in `MON-FRI`, `TUE#3`, `FRI#L` or `+FRI`"
+            }
+            FieldName::Year => "1970 to 2199, as in `2027` or `2027-2030`",
+        }
+    }
+
     pub(crate) const fn is_day(self) -> bool {
         matches!(self, FieldName::DayOfMonth | FieldName::DayOfWeek)
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::EXPRESSION_BYTES_MAX;
 use super::field::FieldName;
+use crate::Advice;
 
 /// An expression that is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,15 +63,29 @@ pub enum Problem {
 
 impl std::error::Error for Refusal {}
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(field) = self.field {
-            write!(out, "in the {field} field, ")?;
+impl Advice for Refusal {
+    fn reason(&self) -> String {
+        match self.field {
+            Some(field) => format!("in the {field} field, {}", self.problem),
+            None => self.problem.to_string(),
         }
-        write!(out, "{}", self.problem)?;
-        match &self.fix {
-            Some(fix) => write!(out, ": write `{fix}`"),
-            None => Ok(()),
+    }
+
+    fn advice(&self) -> String {
+        match (&self.fix, self.field) {
+            (Some(fix), _) => format!("write `{fix}`"),
+            (None, Some(field)) => format!("the {field} field takes {}", field.takes()),
+            (None, None) => "write an expression such as `30 9 * * MON-FRI`".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// With a fix if there is one; what a field takes in general would be too long.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fix {
+            Some(_) => write!(out, "{}: {}", self.reason(), self.advice()),
+            None => write!(out, "{}", self.reason()),
         }
     }
 }

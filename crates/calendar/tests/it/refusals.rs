@@ -1,6 +1,6 @@
 //! What is refused, in which words, and that following the advice helps.
 
-use calendar::Cron;
+use calendar::{Advice, Cron};
 
 /// What is said about a whole expression.
 fn check(expression: &str, expected: &str) {
@@ -151,6 +151,26 @@ fn whole_expressions() {
     assert!("@daily UTC".parse::<Cron>().is_err());
     assert!("  @Daily ".parse::<Cron>().is_ok());
     assert!("\t0  9 * * MON ".parse::<Cron>().is_ok());
+}
+
+/// For surfaces that show what is wrong and what to do apart.
+#[test]
+fn every_refusal_has_a_reason_and_an_advice() {
+    let check = |expression: &str, reason: &str, advice: &str| {
+        let refusal = expression.parse::<Cron>().unwrap_err();
+        assert_eq!((refusal.reason().as_str(), refusal.advice().as_str()), (reason, advice));
+    };
+    check("0 22-2 * * *", "in the hour field, `22-2` runs backwards", "write `22-23,0-2`");
+    check(
+        "99 * * * *",
+        "in the minute field, `99` is not within 0 to 59",
+        "the minute field takes 0 to 59, as in `0,30`, `10-20` or `*/15`",
+    );
+    check(
+        "@reboot",
+        "`@reboot` is not a time of the calendar: use a trigger on an event",
+        "write an expression such as `30 9 * * MON-FRI`",
+    );
 }
 
 #[test]
