@@ -19,6 +19,8 @@ mod oracle;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
+mod silence;
+#[cfg(test)]
 mod stored;
 #[cfg(test)]
 mod support;
