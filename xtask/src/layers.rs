@@ -57,6 +57,7 @@ pub const LAYERS: &[Layer] = &[
         "midwatch",
         &[
             "api",
+            "calendar",
             "client",
             "kernel",
             "ledger",
