@@ -6,6 +6,7 @@ mod doctor;
 mod ledger;
 mod manual;
 mod restoring;
+mod schedule;
 mod status;
 mod store;
 
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use api::{Code, Error, LIST_ITEMS_MAX};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use runtime::SystemClock;
 use tokio::runtime::Builder;
 
 use crate::context::Context;
@@ -66,6 +68,9 @@ enum Command {
     /// Register agents and look at them
     #[command(subcommand)]
     Agent(agent::Command),
+    /// Try out when schedules would fire
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// Read, verify, export and rebuild the log
     #[command(subcommand)]
     Ledger(ledger::Command),
@@ -111,6 +116,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     match cli.command {
         Command::Completions { shell } => return Ok(manual::completions(shell, &output)),
         Command::Man { dir } => return manual::pages(dir.as_deref(), &output),
+        Command::Schedule(command) => return schedule::run(command, &SystemClock, &output),
         _ => {}
     }
     // Whatever is made from here on is for this user only; a manual page is for everybody.
@@ -137,7 +143,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,
             Command::Config(command) => config::run(&context, command),
-            Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
+            Command::Completions { .. } | Command::Man { .. } | Command::Schedule(_) => {
+                Ok(ExitCode::SUCCESS)
+            }
         }
     })
 }

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 25] = [
     "",
     "up",
     "status",
@@ -14,6 +14,8 @@ const COMMANDS: [&str; 23] = [
     "agent list",
     "agent show",
     "agent remove",
+    "schedule",
+    "schedule next",
     "ledger",
     "ledger tail",
     "ledger verify",

@@ -1,0 +1,160 @@
+//! `midwatch schedule …`
+
+use runtime::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+use super::Transcript;
+use crate::world::World;
+
+/// Instants are exclusive, so the first answers of the new year come after it.
+const FROM: [&str; 2] = ["--from", "2026-01-01T00:00:00Z"];
+
+fn next<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    [&["schedule", "next"], flags].concat()
+}
+
+/// The vectors of the scheduling reference, each by a process of its own.
+#[test]
+fn all_vectors_hold_for_the_program() {
+    let text = include_str!("../../../../calendar/tests/cron-vectors.json");
+    let vectors: Vec<Value> = serde_json::from_str(text).unwrap();
+    assert_eq!(vectors.len(), 26);
+    let world = World::new();
+    for vector in &vectors {
+        let [cron, tz, from] = ["expr", "tz", "from"]
+            .map(|name| vector[name].as_str().unwrap_or_else(|| panic!("{vector}")));
+        let count = vector["count"].to_string();
+        let flags = ["--cron", cron, "--tz", tz, "--from", from, "--count", &count];
+        if !vector["expect"].is_array() {
+            world.refused(&next(&flags), "invalid_input", 2);
+            continue;
+        }
+        let outcome = world.run(&[&next(&flags)[..], &["--json"]].concat());
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{vector}");
+        let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(answer["next"], vector["expect"], "{vector}: {answer}");
+        let is_told = answer["next"] != json!([]) || answer["warnings"] != json!([]);
+        assert!(is_told && answer["describe"].as_str() != Some(""), "{vector}: {answer}");
+    }
+    assert!(!world.data().exists());
+}
+
+#[test]
+fn every_kind_of_trigger_for_people_and_for_programs() {
+    let world = World::new();
+    let mut transcript = Transcript::verbatim(&world);
+    for flags in [
+        &["--cron", "30 9 * * 1-5", "--tz", "Europe/Berlin"][..],
+        &["--cron", "0 0 29 2 *", "--tz", "UTC", "--count", "2"],
+        &["--cron", "0 0-23/2 */2 * MON", "--tz", "America/New_York", "--count", "2"],
+        &["--cron", "0 0 31 2 *", "--tz", "UTC"],
+        &["--cron", "0 0 9 * * * 2020", "--tz", "Asia/Kolkata"],
+        &["--every", "10s", "--count", "3"],
+        &["--every", "90m", "--anchor", "2026-01-01 00:10", "--tz", "Asia/Kolkata", "--count", "2"],
+        &["--daily", "17:30,09:00", "--on", "mon,fri", "--tz", "Europe/Berlin", "--count", "3"],
+        &["--at", "2026-07-01T09:00+02:00"],
+        &["--at", "2026-07-01 09:00", "--tz", "Europe/Berlin"],
+        &["--at", "2026-01-01T00:00:00Z"],
+    ] {
+        transcript.both(&next(&[flags, &FROM].concat()));
+    }
+    insta::assert_snapshot!("schedule_next", transcript.finish());
+    assert!(!world.data().exists());
+}
+
+/// Flags, and the words that the message and the hint must hold.
+const REFUSALS: &[(&[&str], &str, &str)] = &[
+    (&["--cron", "0 22-2 * * *", "--tz", "UTC"], "`22-2` runs backwards", "`22-23,0-2`"),
+    (&["--cron", "5/15 * * * *", "--tz", "UTC"], "`5/15`", "`5-59/15`"),
+    (&["--cron", "0 24 * * *", "--tz", "UTC"], "`24` is not within 0 to 23", "`0`"),
+    (&["--cron", "99 * * * *", "--tz", "UTC"], "`99` is not within 0 to 59", "0 to 59"),
+    (&["--cron", "-5 * * * *", "--tz", "UTC"], "`-5` is not understood", "minute"),
+    (&["--cron", "0 9 * *", "--tz", "UTC"], "not 4", "`0 9 * * *`"),
+    (&["--cron", "", "--tz", "UTC"], "not 0", "`30 9 * * MON-FRI`"),
+    (&["--cron", "@every 5m", "--tz", "UTC"], "`@every`", "`--every 5m`"),
+    (&["--cron", "@every", "--tz", "UTC"], "`@every`", "`--every 10m`"),
+    (&["--cron", "@reboot", "--tz", "UTC"], "`@reboot`", "expression"),
+    (&["--cron", "0 9 * * *"], "needs a time zone, and there is no default", "--tz Europe/Berlin"),
+    (&["--daily", "09:00"], "needs a time zone, and there is no default", "--tz Europe/Berlin"),
+    (&["--cron", "0 9 * * *", "--tz", "Europe/Berln"], "`Europe/Berln`", "`Europe/Berlin`"),
+    (&["--cron", "0 9 * * *", "--tz", "+02:00"], "`+02:00`", "`Europe/Berlin`"),
+    (&["--cron", "0 9 * * *", "--tz", ""], "no time zone", "`UTC`"),
+    (&["--every", "10s", "--tz", "Mars"], "`Mars`", "IANA"),
+    (&["--every", "ten"], "`ten` is not a span", "`10s`"),
+    (&["--every", "-5m"], "`-5m` is not a span", "`5m`"),
+    (&["--every", "0s"], "`0s` is out of range", "1s to 3660d"),
+    (&["--every", "999ms"], "too short", "1s"),
+    (&["--every", "10s", "--anchor", "noon"], "`noon` is not an instant", "Z"),
+    (&["--every", "10s", "--anchor", "2026-01-01 09:00"], "no offset", "--tz Europe/Berlin"),
+    (&["--daily", "9am", "--tz", "UTC"], "`9am` is not a time of the day", "`09:00`"),
+    (&["--daily", "09:00", "--on", "monday", "--tz", "UTC"], "`MONDAY`", "`mon,fri`"),
+    (&["--daily", "09:00", "--on", "fri-mon", "--tz", "UTC"], "`FRI-MON`", "`FRI-SUN,MON`"),
+    (&["--at", "tomorrow", "--tz", "UTC"], "`tomorrow` is not an instant", "2026-07-01T09:00:00Z"),
+    (&["--at", "2026-07-01T09:00:00"], "has no offset", "--tz Europe/Berlin"),
+    (&["--at", "2200-01-01T00:00:00Z"], "out of range", "2199"),
+    (
+        &["--at", "2026-03-08T02:30", "--tz", "America/New_York"],
+        "the clock skips",
+        "`2026-03-08T07:30:00Z`",
+    ),
+    (&["--every", "10s", "--from", "2026-01-01 09:00"], "no offset", "--tz Europe/Berlin"),
+    (&["--every", "10s", "--from", "now"], "`now` is not an instant", "2026-07-01T09:00:00Z"),
+    (&["--every", "10s", "--count", "0"], "from 1 to 1000, not 0", "five"),
+    (&["--every", "10s", "--count", "1001"], "from 1 to 1000, not 1001", "five"),
+];
+
+#[test]
+fn refusals_say_what_is_wrong_and_what_to_write() {
+    let world = World::new();
+    let mut transcript = Transcript::verbatim(&world);
+    for (flags, message, hint) in REFUSALS {
+        let said = world.refused(&next(flags), "invalid_input", 2);
+        let (found, advice) = said.split_once('\n').unwrap();
+        assert!(found.contains(message) && advice.contains(hint), "{flags:?}: {said}");
+        transcript.run(&next(flags));
+    }
+    insta::assert_snapshot!("schedule_next_refusals", transcript.finish());
+    assert!(!world.data().exists());
+}
+
+#[test]
+fn one_trigger_and_the_flags_that_belong_to_it() {
+    let world = World::new();
+    for flags in [
+        &["--tz", "UTC"][..],
+        &["--cron", "0 9 * * *", "--every", "5m", "--tz", "UTC"],
+        &["--every", "5m", "--on", "mon"],
+        &["--daily", "09:00", "--anchor", "2026-01-01T00:00:00Z", "--tz", "UTC"],
+        &["--every", "5m", "--count", "many"],
+        &["--every"],
+    ] {
+        world.refused(&next(flags), "bad_usage", 2);
+    }
+}
+
+#[test]
+fn times_begin_now_and_are_as_many_as_asked_for() {
+    let world = World::new();
+    let before = SystemClock.now().as_micros();
+    let answer = world.json(&next(&["--every", "1s", "--count", "1000"]));
+    let after = SystemClock.now().as_micros();
+    let times = answer["next"].as_array().unwrap();
+    assert_eq!(times.len(), 1000);
+    let first = calendar::parse_instant(times[0].as_str().unwrap(), None).unwrap();
+    assert!(before < first && first <= after + 1_000_000, "{before} {first} {after}");
+    assert_eq!(world.json(&next(&["--every", "1s"]))["next"].as_array().unwrap().len(), 5);
+}
+
+/// Neither the zone of the machine nor an installation that is broken makes a difference.
+#[test]
+fn nothing_around_it_matters() {
+    let flags = next(&["--daily", "09:00", "--tz", "Asia/Kolkata", FROM[0], FROM[1]]);
+    let expected = World::new().ok(&flags);
+    let mut world = World::new().with_data("data/no/such");
+    std::fs::write(world.root().join("data"), "a file, where a directory should be").unwrap();
+    world.set("TZ", "America/New_York");
+    world.set("TZDIR", world.root().display().to_string());
+    world.set("MIDWATCH_CONFIG", "/no/such/file");
+    world.set("MIDWATCH_STORE_URL", "nonsense");
+    assert_eq!(world.ok(&flags), expected);
+}
