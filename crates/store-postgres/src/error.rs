@@ -25,6 +25,11 @@ pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
         | &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::TOO_MANY_CONNECTIONS
         | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Unreachable(text),
+        // Somebody else was in the way, and may not be for long: a lock, or a cancelled statement.
+        &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::QUERY_CANCELED => Error::Unreachable(text),
         _ => Error::Failed(text),
     }
 }

@@ -1,6 +1,8 @@
 //! Brings a database to the newest schema, step by step, once, whoever comes first. A step that was
 //! applied is remembered with the hash of its text.
 
+use std::time::Duration;
+
 use store::Error;
 use tokio_postgres::{Client, GenericClient};
 
@@ -19,10 +21,14 @@ const STEPS: &[Step] = &[Step {
 
 /// Of the lock that is held while steps are applied: "MWch".
 const LOCK: i64 = 0x4d57_6368;
+/// How long the steps that another process applies are waited for.
+const MIGRATION_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// Applies what is missing, in one transaction.
 pub(crate) async fn migrate(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await.map_err(meaning)?;
+    let patience = format!("SET LOCAL lock_timeout = {}", MIGRATION_WAIT_MAX.as_millis());
+    transaction.batch_execute(&patience).await.map_err(meaning)?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map_err(meaning)?;
     let table =
         "CREATE TABLE IF NOT EXISTS migration (step integer PRIMARY KEY, sha256 text NOT NULL)";

@@ -16,8 +16,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that is silent for this long is asked whether it is still there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-/// A transaction that waits for us longer than this is ended, so that it holds nobody up.
-const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(60);
+const KEEPALIVE_PAUSE: Duration = Duration::from_secs(5);
+const KEEPALIVES_MAX: u32 = 3;
+/// A connection is given up when what was sent stays without an echo for this long.
+const UNHEARD_MAX: Duration = Duration::from_secs(15);
+/// A transaction of ours that waits for us longer than this is ended, so that a process that stands
+/// still holds nobody up. It only has to begin again.
+const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
+/// How long a row, or the end of the log, is waited for. Longer than a process of ours can hold it
+/// while it stands still; a transaction that a stranger left open is reported instead of awaited.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub struct Target {
@@ -51,10 +59,18 @@ impl Target {
             .application_name("midwatch")
             .connect_timeout(CONNECT_TIMEOUT)
             .keepalives_idle(KEEPALIVE_IDLE)
-            .options(format!(
-                "-c idle_in_transaction_session_timeout={}",
-                IDLE_IN_TRANSACTION_MAX.as_millis()
-            ));
+            .keepalives_interval(KEEPALIVE_PAUSE)
+            .keepalives_retries(KEEPALIVES_MAX)
+            .tcp_user_timeout(UNHEARD_MAX);
+        // Those in the url come last, and win.
+        let options = format!(
+            "-c default_transaction_isolation=read\\ committed \
+             -c idle_in_transaction_session_timeout={} -c lock_timeout={} {}",
+            IDLE_IN_TRANSACTION_MAX.as_millis(),
+            LOCK_WAIT_MAX.as_millis(),
+            config.get_options().unwrap_or_default()
+        );
+        config.options(options);
         let needs_roots = config.get_ssl_mode() == SslMode::Require;
         let tls = MakeRustlsConnect::new(tls(needs_roots, ca_file)?);
         Ok(Target { config, tls })
