@@ -12,6 +12,7 @@ mod error;
 mod feed;
 mod group;
 mod migrate;
+mod patience;
 mod reads;
 mod session;
 mod store;

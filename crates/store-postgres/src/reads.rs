@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 
 use crate::error::{meaning, of_pool};
+use crate::patience::Patience;
 use crate::session::{chain, hash, signed, unsigned};
 
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -17,7 +18,18 @@ async fn client(pool: &Pool) -> Result<Client, Error> {
     pool.get().await.map_err(of_pool)
 }
 
+/// On another connection if the first is found broken, until the database stays away too long.
 async fn rows(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, Error> {
+    let mut patience = Patience::new();
+    loop {
+        match rows_once(pool, sql, values).await {
+            Err(error @ Error::Unreachable(_)) => patience.pause(error).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn rows_once(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, Error> {
     let client = client(pool).await?;
     let statement = client.prepare_cached(sql).await.map_err(meaning)?;
     client.query(&statement, values).await.map_err(meaning)
@@ -144,10 +156,23 @@ pub(crate) async fn checkpoint_notes(
 
 /// All tables at one moment.
 pub(crate) async fn derived(pool: &Pool) -> Result<Derived, Error> {
+    let mut patience = Patience::new();
+    loop {
+        match derived_once(pool).await {
+            Err(error @ Error::Unreachable(_)) => patience.pause(error).await?,
+            done => return done,
+        }
+    }
+}
+
+async fn derived_once(pool: &Pool) -> Result<Derived, Error> {
     let mut client = client(pool).await?;
     let moment = client.build_transaction().read_only(true);
     let moment = moment.isolation_level(IsolationLevel::RepeatableRead).start().await;
     let moment = moment.map_err(meaning)?;
+    // Before the first look: tables that are being replaced would seem empty afterwards.
+    let wait = "LOCK TABLE item, counter IN ACCESS SHARE MODE";
+    moment.batch_execute(wait).await.map_err(meaning)?;
     let size = moment.query_one("SELECT size FROM head", &[]).await.map_err(meaning)?;
     let items = "SELECT noun, id, version, body FROM item ORDER BY noun, id";
     let items = moment.query(items, &[]).await.map_err(meaning)?;
