@@ -11,12 +11,12 @@ use std::time::Duration;
 use store::Error;
 use tokio::select;
 use tokio::sync::Notify;
-use tokio::time::{interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::debug;
 
 use crate::error::meaning;
-use crate::session::{chain, hash_of};
+use crate::session::{chain, check_seen};
 use crate::store::Shared;
 use crate::target::Target;
 
@@ -24,7 +24,8 @@ use crate::target::Target;
 const POLL: Duration = Duration::from_millis(50);
 /// Notifications are not sent more often than this.
 const HINT_PAUSE: Duration = Duration::from_millis(50);
-const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Before a connection is made again: first no longer than a poll, then longer each time.
+const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How often the database's time is asked for when nothing is written.
 const QUIET_POLLS_MAX: u32 = 200;
 
@@ -32,13 +33,19 @@ const CHANNEL: &str = "midwatch";
 
 /// Runs until it is dropped; a lost connection is made again.
 pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
+    let mut pause = POLL;
     loop {
+        let looks = shared.looks();
         match follow(&target, &shared).await {
             Err(error @ Error::Rewound(_)) => return shared.stop(error),
             Err(error) => debug!(%error, "the feed lost its connection"),
             Ok(()) => {}
         }
-        sleep(RECONNECT_PAUSE).await;
+        pause = match shared.looks() == looks {
+            true => (pause * 2).min(RECONNECT_PAUSE_MAX),
+            false => POLL,
+        };
+        sleep(pause).await;
     }
 }
 
@@ -61,16 +68,15 @@ async fn follow(target: &Target, shared: &Shared) -> Result<(), Error> {
 }
 
 async fn ask(client: &Client, shared: &Shared, hinted: &Notify) -> Result<(), Error> {
-    if let Some((size, head)) = shared.seen()
-        && hash_of(client, size).await? != Some(head)
-    {
-        return Err(Error::Rewound(format!(
-            "entry {size} was acknowledged, and the database does not have it any more"
-        )));
+    look(client, shared).await?;
+    // On a standby it is refused, behind a pooler it may have no effect: then the polls alone must do.
+    match client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(meaning) {
+        Ok(()) | Err(Error::ReadOnly) => {}
+        Err(error) => return Err(error),
     }
-    // Behind a pooler this may have no effect; then the polls alone must do.
-    client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(meaning)?;
     let (mut polls, mut hints) = (interval(POLL), interval(HINT_PAUSE));
+    polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    hints.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut quiet = 0;
     loop {
         select! {
@@ -92,10 +98,14 @@ async fn ask(client: &Client, shared: &Shared, hinted: &Notify) -> Result<(), Er
     }
 }
 
+/// Asks for the end of the log and the time. What was seen before must still be there.
 async fn look(client: &Client, shared: &Shared) -> Result<(), Error> {
+    check_seen(client, shared.seen()).await?;
     let sql = "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head";
+    let asked = now();
     let row = client.query_one(sql, &[]).await.map_err(meaning)?;
-    shared.told_time(row.get(1), now());
+    // The database looked at its clock at some moment between.
+    shared.told_time(row.get(1), asked + asked.elapsed() / 2);
     shared.saw(&chain(row.get(0))?);
     Ok(())
 }

@@ -15,7 +15,8 @@ use store::{Answer, Commit, Outcome, Receipt, Write};
 pub(crate) struct Loaded {
     /// By noun and id; 0 for a row that is not there.
     pub(crate) versions: BTreeMap<&'static str, BTreeMap<String, u64>>,
-    pub(crate) counters: BTreeMap<&'static str, i64>,
+    /// `None` for one that is not there.
+    pub(crate) counters: BTreeMap<&'static str, Option<i64>>,
     pub(crate) answers: BTreeMap<String, (Hash, Vec<u8>)>,
 }
 
@@ -25,6 +26,7 @@ pub(crate) struct Plan<'a> {
     /// New rows and changed ones, by their final version and body.
     pub(crate) inserts: Rows<'a>,
     pub(crate) updates: Rows<'a>,
+    pub(crate) new_counters: BTreeMap<&'static str, i64>,
     pub(crate) counters: BTreeMap<&'static str, i64>,
     pub(crate) answers: Vec<&'a Answer>,
     /// One for each commit.
@@ -47,9 +49,10 @@ pub(crate) struct Appended<'a> {
 }
 
 pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a> {
-    let before = loaded.versions.clone();
+    let (before, counters) = (loaded.versions.clone(), loaded.counters.clone());
     let is_there =
         |noun, id| before.get(noun).and_then(|ids| ids.get(id)).is_some_and(|it| 0 < *it);
+    let is_counted = |name| counters.get(name).is_some_and(Option::is_some);
     let mut plan = Plan::default();
     for commit in commits {
         if let Some(refusal) = loaded.refusal(commit) {
@@ -66,9 +69,13 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
             versions.insert(write.id.clone(), write.version);
         }
         for delta in &commit.deltas {
-            let value = loaded.counters.entry(delta.counter).or_default();
-            *value += delta.add;
-            plan.counters.insert(delta.counter, *value);
+            let known = loaded.counters.entry(delta.counter).or_default();
+            let value = known.unwrap_or_default().saturating_add(delta.add);
+            *known = Some(value);
+            match is_counted(delta.counter) {
+                true => plan.counters.insert(delta.counter, value),
+                false => plan.new_counters.insert(delta.counter, value),
+            };
         }
         if let Some(answer) = &commit.answer {
             loaded.answers.insert(answer.key.clone(), (answer.request_hash, answer.body.clone()));
@@ -115,9 +122,13 @@ impl Loaded {
         }
         let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
         for delta in &commit.deltas {
-            let known = self.counters.get(delta.counter).copied().unwrap_or_default();
+            let known = self.counters.get(delta.counter).copied().flatten().unwrap_or_default();
             let sum = sums.entry(delta.counter).or_insert(known);
-            *sum += delta.add;
+            // What is beyond all numbers is beyond the limit, whatever that is.
+            let Some(next) = sum.checked_add(delta.add) else {
+                return Some(Outcome::OverLimit { counter: delta.counter });
+            };
+            *sum = next;
             if !(0..=delta.max).contains(sum) {
                 return Some(Outcome::OverLimit { counter: delta.counter });
             }

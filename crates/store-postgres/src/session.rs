@@ -1,13 +1,12 @@
 //! The writer's connection: its statements, and the parts of a transaction in their order.
 //!
-//! Rows are locked in one order by everybody, each kind sorted: rows that exist, counters, new rows,
-//! answers, and at last the end of the log. So two processes may wait for each other, but never in a
+//! Rows are locked in one order by everybody, each kind sorted: rows that exist, counters that exist,
+//! new rows, new counters, answers, and at last the end of the log. So two processes may wait for each other, but never in a
 //! circle.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use futures::future::{join3, join4, join5, try_join4};
+use futures::future::{join, join3, join4, join5, try_join4};
 use ledger::{Chain, Draft, Hash, PrivateRef, Sealed};
 use store::{Checkpoint, Commit, Derived, Error, Page};
 use tokio_postgres::types::ToSql;
@@ -27,20 +26,13 @@ pub(crate) struct Session {
     find_answers: Statement,
     insert_items: Statement,
     update_items: Statement,
-    set_counters: Statement,
+    insert_counters: Statement,
+    update_counters: Statement,
     insert_answers: Statement,
     lock_head: Statement,
     insert_entries: Statement,
     insert_private: Statement,
     set_head: Statement,
-}
-
-/// The end of the log while its row is held, and what the database's clock says.
-#[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) chain: Chain,
-    pub(crate) time_us: i64,
-    pub(crate) at: Instant,
 }
 
 /// Why a transaction did not come to an end.
@@ -97,18 +89,18 @@ impl Session {
                       AS new (noun, id, version, body)
                  WHERE item.noun = new.noun AND item.id = new.id")
             .await?,
-            set_counters: sql("INSERT INTO counter SELECT * FROM unnest($1::text[], $2::bigint[])
-                 ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+            insert_counters: sql("INSERT INTO counter
+                 SELECT * FROM unnest($1::text[], $2::bigint[]) ON CONFLICT DO NOTHING")
+            .await?,
+            update_counters: sql("UPDATE counter SET value = new.value
+                 FROM unnest($1::text[], $2::bigint[]) AS new (name, value)
+                 WHERE counter.name = new.name")
             .await?,
             insert_answers: sql("INSERT INTO answer
                  SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bigint[])
                  ON CONFLICT DO NOTHING")
             .await?,
-            lock_head: sql(
-                "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-                 FROM head FOR UPDATE",
-            )
-            .await?,
+            lock_head: sql("SELECT chain FROM head FOR UPDATE").await?,
             insert_entries: sql(
                 "INSERT INTO entry SELECT * FROM unnest($1::bigint[], $2::bigint[],
                  $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[],
@@ -123,13 +115,19 @@ impl Session {
         })
     }
 
-    /// Whether this entry is in the log, once nobody is about to append to it.
+    /// Whether this entry is in the log, once nobody is about to append to it. It is as safe as a
+    /// commit then: standbys that a commit waits for have it too, which a connection that was lost
+    /// while waiting does not tell.
     pub(crate) async fn has_entry(&self, seq: u64, hash: Hash) -> Result<bool, Error> {
         self.begin().await?;
         self.lock_head().await?;
-        let found = hash_of(&self.client, seq).await;
-        self.rollback().await;
-        Ok(found? == Some(hash))
+        let is_there = hash_of(&self.client, seq).await? == Some(hash);
+        let end = match is_there {
+            true => "UPDATE head SET size = size; COMMIT",
+            false => "ROLLBACK",
+        };
+        self.client.batch_execute(end).await.map_err(meaning)?;
+        Ok(is_there)
     }
 
     pub(crate) async fn begin(&self) -> Result<(), Error> {
@@ -149,7 +147,7 @@ impl Session {
                 loaded.versions.entry(write.noun).or_default().insert(write.id.clone(), 0);
             }
             for delta in &commit.deltas {
-                loaded.counters.insert(delta.counter, 0);
+                loaded.counters.insert(delta.counter, None);
             }
             keys.extend(commit.answer.as_ref().map(|answer| answer.key.as_str()));
         }
@@ -171,7 +169,7 @@ impl Session {
         }
         for row in counters {
             if let Some(value) = loaded.counters.get_mut(row.get::<_, &str>(0)) {
-                *value = row.get(1);
+                *value = Some(row.get(1));
             }
         }
         for row in answers {
@@ -186,7 +184,7 @@ impl Session {
         &self,
         expected: &Loaded,
         plan: &Plan<'_>,
-    ) -> Result<Option<Head>, Error> {
+    ) -> Result<Option<Chain>, Error> {
         let (nouns, ids) = keys_of(expected);
         let (begun, items, head) = join3(
             async { self.client.batch_execute("BEGIN").await },
@@ -209,34 +207,35 @@ impl Session {
 
     /// Writes the rows of a plan, then holds the end of the log. `None` when another process was
     /// faster with a row or a key: then all must be decided again.
-    pub(crate) async fn write(&self, plan: &Plan<'_>) -> Result<Option<Head>, Error> {
-        let (counters, values): (Vec<&str>, Vec<i64>) =
-            plan.counters.iter().map(|(name, value)| (*name, *value)).unzip();
+    pub(crate) async fn write(&self, plan: &Plan<'_>) -> Result<Option<Chain>, Error> {
         let answers = &plan.answers;
         let keys: Vec<&str> = answers.iter().map(|answer| answer.key.as_str()).collect();
         let hashes: Vec<&[u8]> =
             answers.iter().map(|answer| answer.request_hash.as_bytes().as_slice()).collect();
         let bodies: Vec<&[u8]> = answers.iter().map(|answer| answer.body.as_slice()).collect();
         let times: Vec<i64> = answers.iter().map(|answer| answer.at_us).collect();
-        let (inserted, updated, counted, answered, head) = join5(
+        let answers: [&(dyn ToSql + Sync); 4] = [&keys, &hashes, &bodies, &times];
+        let rows = join5(
             self.put(&self.insert_items, &plan.inserts),
             self.put(&self.update_items, &plan.updates),
-            self.executed(&self.set_counters, counters.len(), &[&counters, &values]),
-            self.executed(&self.insert_answers, keys.len(), &[&keys, &hashes, &bodies, &times]),
-            self.lock_head(),
-        )
-        .await;
+            self.count(&self.insert_counters, &plan.new_counters),
+            self.count(&self.update_counters, &plan.counters),
+            self.executed(&self.insert_answers, keys.len(), &answers),
+        );
+        let ((inserted, updated, begun, counted, answered), head) =
+            join(rows, self.lock_head()).await;
         let is_whole = inserted.map_err(meaning)? == plan.inserts.len()
             && updated.map_err(meaning)? == plan.updates.len()
-            && counted.map_err(meaning)? == counters.len()
+            && begun.map_err(meaning)? == plan.new_counters.len()
+            && counted.map_err(meaning)? == plan.counters.len()
             && answered.map_err(meaning)? == keys.len();
         let head = head?;
         Ok(is_whole.then_some(head))
     }
 
-    pub(crate) async fn lock_head(&self) -> Result<Head, Error> {
+    pub(crate) async fn lock_head(&self) -> Result<Chain, Error> {
         let row = self.client.query_one(&self.lock_head, &[]).await.map_err(meaning)?;
-        Ok(Head { chain: chain(row.get(0))?, time_us: row.get(1), at: now() })
+        chain(row.get(0))
     }
 
     /// Appends the entries and commits.
@@ -323,7 +322,7 @@ impl Session {
         }
         let (names, values): (Vec<&str>, Vec<i64>) =
             derived.counters.iter().map(|(name, value)| (name.as_str(), *value)).unzip();
-        let counted = self.executed(&self.set_counters, names.len(), &[&names, &values]).await;
+        let counted = self.executed(&self.insert_counters, names.len(), &[&names, &values]).await;
         counted.map(drop).map_err(meaning)
     }
 
@@ -369,6 +368,16 @@ impl Session {
         let bodies: Vec<Option<&[u8]>> =
             rows.values().map(|(_, body)| body.map(|body| &**body)).collect();
         self.executed(statement, rows.len(), &[&nouns, &ids, &versions, &bodies]).await
+    }
+
+    async fn count(
+        &self,
+        statement: &Statement,
+        counters: &BTreeMap<&'static str, i64>,
+    ) -> Result<usize, tokio_postgres::Error> {
+        let (names, values): (Vec<&str>, Vec<i64>) =
+            counters.iter().map(|(name, value)| (*name, *value)).unzip();
+        self.executed(statement, names.len(), &[&names, &values]).await
     }
 
     /// Not at all, if there is nothing to be done.
@@ -417,6 +426,25 @@ fn in_doubt(error: tokio_postgres::Error) -> Failure {
     }
 }
 
+/// Refuses a log that has lost what this process has seen. A standby may only be behind: it is not
+/// judged before it has taken over, or has got there.
+pub(crate) async fn check_seen(client: &Client, seen: Option<(u64, Hash)>) -> Result<(), Error> {
+    let Some((size, head)) = seen else { return Ok(()) };
+    let sql = "SELECT (SELECT hash FROM entry WHERE seq = $1), pg_is_in_recovery()";
+    let row = client.query_one(sql, &[&signed(size)]).await.map_err(meaning)?;
+    let found = row.get::<_, Option<&[u8]>>(0).map(hash).transpose()?;
+    match found {
+        Some(found) if found == head => Ok(()),
+        None if row.get(1) => {
+            Err(Error::Unreachable(format!("the standby does not have entry {size} yet")))
+        }
+        Some(_) => Err(Error::Rewound(format!("entry {size} is not the one that it was"))),
+        None => Err(Error::Rewound(format!(
+            "entry {size} was acknowledged, and the database does not have it any more"
+        ))),
+    }
+}
+
 /// The hash of an entry, if it is there.
 pub(crate) async fn hash_of(client: &Client, seq: u64) -> Result<Option<Hash>, Error> {
     let sql = "SELECT hash FROM entry WHERE seq = $1";
@@ -440,9 +468,4 @@ pub(crate) fn signed(number: u64) -> i64 {
 
 pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
-}
-
-#[expect(clippy::disallowed_methods, reason = "measures how long ago the database told its time")]
-fn now() -> Instant {
-    Instant::now()
 }

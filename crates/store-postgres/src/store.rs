@@ -12,6 +12,7 @@ use store::{
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tracing::error;
 
 use crate::session::{connect, hash_of};
 use crate::spawn;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     /// What the database's clock said, and when.
     time: Mutex<(i64, Instant)>,
     groups: AtomicU64,
+    looks: AtomicU64,
     grown_here: Notify,
     pub(crate) recent: Recent,
 }
@@ -79,6 +81,7 @@ impl Postgres {
             stopped: watch::Sender::new(stopped),
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
+            looks: AtomicU64::new(0),
             grown_here: Notify::new(),
             recent: Recent::default(),
         });
@@ -129,11 +132,14 @@ impl Shared {
         self.stopped.borrow().clone()
     }
 
-    /// The first reason stays.
+    /// The first reason stays, unless it was only that the store was opened for reading.
     pub(crate) fn stop(&self, reason: Error) {
         self.stopped.send_if_modified(|stopped| {
-            let is_first = stopped.is_none();
-            stopped.get_or_insert(reason);
+            let is_first = matches!(stopped, None | Some(Error::ReadOnly));
+            if is_first {
+                error!(%reason, "nothing is written any more");
+                *stopped = Some(reason);
+            }
             is_first
         });
     }
@@ -169,6 +175,12 @@ impl Shared {
 
     pub(crate) fn told_time(&self, time_us: i64, at: Instant) {
         *lock(&self.time) = (time_us, at);
+        self.looks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often the database told its time.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
     }
 
     fn time_us(&self) -> i64 {

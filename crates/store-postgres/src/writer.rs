@@ -4,25 +4,20 @@
 //! its way is looked for in the log first. Only when the database stays away are callers told so.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ledger::Chain;
 use store::{Checkpoint, Commit, Derived, Error, Outcome, Page, Receipt};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::group::{Appended, Loaded, Plan, decide};
-use crate::session::{Failure, Head, Session, hash_of};
+use crate::patience::Patience;
+use crate::session::{Failure, Session, check_seen};
 use crate::store::Shared;
 use crate::target::Target;
 
 /// Commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 1_024;
-/// How long a group is tried again before its callers are told that the database is away.
-const AWAY_MAX: Duration = Duration::from_secs(15);
-const RETRY_PAUSE_MIN: Duration = Duration::from_millis(20);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
@@ -56,8 +51,10 @@ enum Attempt {
     Refused(Error),
 }
 
-/// What is to be looked for when a commit is in doubt.
+/// A commit that is on its way: what it comes to, and the end of the log by which it is found if the
+/// connection is lost. One that appends nothing cannot be found.
 struct Doubt {
+    before: u64,
     chain: Chain,
     outcomes: Vec<Outcome>,
 }
@@ -104,8 +101,7 @@ impl Writer {
     }
 
     async fn persist(&mut self, group: &[Job]) -> Result<Vec<Outcome>, Error> {
-        let deadline = Instant::now() + AWAY_MAX;
-        let mut pause = RETRY_PAUSE_MIN;
+        let mut patience = Patience::new();
         let mut doubt: Option<Doubt> = None;
         loop {
             if let Some(reason) = self.shared.stopped() {
@@ -117,23 +113,24 @@ impl Writer {
                 Ok(Attempt::Refused(error)) => return Err(error),
                 Err(error) => error,
             };
+            self.session = None;
+            let open = |error: Error| match doubt {
+                None => error,
+                Some(_) => Error::InDoubt(error.to_string()),
+            };
             match &error {
-                Error::Unreachable(_) => self.session = None,
+                Error::Unreachable(_) => {}
+                // A standby that is about to take over, and then tells what became of the commit.
+                Error::ReadOnly if doubt.is_some() => {}
                 Error::Damaged(_) | Error::Rewound(_) => {
                     self.shared.stop(error.clone());
                     return Err(error);
                 }
-                _ => return Err(error),
+                Error::InDoubt(_) => return Err(error),
+                _ => return Err(open(error)),
             }
-            if deadline <= Instant::now() {
-                return Err(match doubt {
-                    None => error,
-                    Some(_) => Error::InDoubt(error.to_string()),
-                });
-            }
-            warn!(%error, "the database went away; trying again");
-            sleep(pause).await;
-            pause = (pause * 2).min(RETRY_PAUSE_MAX);
+            warn!(%error, "the database is away; trying again");
+            patience.pause(error).await.map_err(open)?;
         }
     }
 
@@ -145,7 +142,10 @@ impl Writer {
         self.connect().await?;
         // It was put there just now.
         let Some(session) = &self.session else { return Ok(Attempt::Again) };
-        if let Some(Doubt { chain, outcomes }) = doubt {
+        if let Some(Doubt { before, chain, outcomes }) = doubt {
+            if chain.size() == *before {
+                return Err(Error::InDoubt("the connection was lost during the commit".into()));
+            }
             if session.has_entry(chain.size(), chain.head()).await? {
                 self.shared.saw(chain);
                 return Ok(Attempt::Done(std::mem::take(outcomes)));
@@ -153,7 +153,9 @@ impl Writer {
             *doubt = None;
         }
         let done = match group {
-            [Job { task: Task::AppendSealed(page), .. }] => self.append_sealed(session, page).await,
+            [Job { task: Task::AppendSealed(page), .. }] => {
+                self.append_sealed(session, page, doubt).await
+            }
             [Job { task: Task::KeepCheckpoint(checkpoint), .. }] => session
                 .keep_checkpoint(checkpoint)
                 .await
@@ -192,13 +194,7 @@ impl Writer {
             return Ok(());
         }
         let session = Session::open(&self.target).await?;
-        if let Some((size, head)) = self.shared.seen()
-            && hash_of(session.client(), size).await? != Some(head)
-        {
-            return Err(Error::Rewound(format!(
-                "entry {size} was acknowledged, and the database does not have it any more"
-            )));
-        }
+        check_seen(session.client(), self.shared.seen()).await?;
         self.session = Some(session);
         Ok(())
     }
@@ -210,7 +206,7 @@ impl Writer {
         commits: &[&Commit],
         doubt: &mut Option<Doubt>,
     ) -> Result<Attempt, Failure> {
-        let (plan, head) = match boldly(session, commits).await? {
+        let (plan, mut chain) = match boldly(session, commits).await? {
             Some(written) => written,
             None => {
                 let loaded = session.load(commits).await.map_err(Failure::Before)?;
@@ -220,19 +216,16 @@ impl Writer {
                     let Appended { outcomes, .. } = plan.append(&mut Chain::empty());
                     return Ok(Attempt::Done(outcomes));
                 }
-                let Some(head) = session.write(&plan).await.map_err(Failure::Before)? else {
+                let Some(chain) = session.write(&plan).await.map_err(Failure::Before)? else {
                     session.rollback().await;
                     return Ok(Attempt::Again);
                 };
-                (plan, head)
+                (plan, chain)
             }
         };
-        self.shared.told_time(head.time_us, head.at);
-        let mut chain = head.chain;
+        let before = chain.size();
         let Appended { entries, outcomes } = plan.append(&mut chain);
-        if !entries.is_empty() {
-            *doubt = Some(Doubt { chain: chain.clone(), outcomes: outcomes.clone() });
-        }
+        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: outcomes.clone() });
         session.commit(&entries, &chain).await?;
         self.shared.grew(&chain);
         Ok(Attempt::Done(outcomes))
@@ -246,39 +239,39 @@ impl Writer {
         doubt: &mut Option<Doubt>,
     ) -> Result<Attempt, Failure> {
         session.lock_tables().await.map_err(Failure::Before)?;
-        let mut chain = session.lock_head().await.map_err(Failure::Before)?.chain;
-        if chain.size() != derived.through {
+        let mut chain = session.lock_head().await.map_err(Failure::Before)?;
+        let before = chain.size();
+        if before != derived.through {
             session.rollback().await;
-            return Ok(Attempt::Done(vec![Outcome::Moved { head: chain.size() }]));
+            return Ok(Attempt::Done(vec![Outcome::Moved { head: before }]));
         }
         session.replace(derived).await.map_err(Failure::Before)?;
-        let first = chain.size() + 1;
         let entries: Vec<_> =
             commit.drafts.iter().map(|draft| (draft, chain.seal(draft))).collect();
-        let outcomes = vec![Outcome::Committed(Receipt { first, last: chain.size() })];
-        if !entries.is_empty() {
-            *doubt = Some(Doubt { chain: chain.clone(), outcomes: outcomes.clone() });
-        }
+        let receipt = Receipt { first: before + 1, last: chain.size() };
+        let outcomes = vec![Outcome::Committed(receipt)];
+        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: outcomes.clone() });
         session.commit(&entries, &chain).await?;
         self.shared.grew(&chain);
         Ok(Attempt::Done(outcomes))
     }
 
-    async fn append_sealed(&self, session: &Session, page: &Page) -> Result<Attempt, Failure> {
+    async fn append_sealed(
+        &self,
+        session: &Session,
+        page: &Page,
+        doubt: &mut Option<Doubt>,
+    ) -> Result<Attempt, Failure> {
         session.begin().await.map_err(Failure::Before)?;
-        let mut chain = session.lock_head().await.map_err(Failure::Before)?.chain;
-        let last = page.last_seq().unwrap_or_default();
-        if chain.size() == last {
-            // An earlier attempt was committed after all.
-            session.rollback().await;
-            return Ok(nothing());
-        }
+        let mut chain = session.lock_head().await.map_err(Failure::Before)?;
+        let before = chain.size();
         for fields in page.iter() {
             if let Err(fault) = chain.check(&fields) {
                 session.rollback().await;
                 return Ok(Attempt::Refused(Error::Damaged(fault.to_string())));
             }
         }
+        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: vec![no_entry()] });
         session.commit_page(page, &chain).await?;
         self.shared.grew(&chain);
         Ok(nothing())
@@ -290,7 +283,7 @@ impl Writer {
 async fn boldly<'a>(
     session: &Session,
     commits: &[&'a Commit],
-) -> Result<Option<(Plan<'a>, Head)>, Failure> {
+) -> Result<Option<(Plan<'a>, Chain)>, Failure> {
     let Some(expected) = Loaded::expected_by(commits) else { return Ok(None) };
     let plan = decide(commits, expected.clone());
     if plan.writes_nothing() {
@@ -319,6 +312,10 @@ fn committed<'a>(group: &'a [Job], outcomes: &'a [Outcome]) -> impl Iterator<Ite
 }
 
 /// The outcome of what no entry is made of.
+fn no_entry() -> Outcome {
+    Outcome::Committed(Receipt { first: 1, last: 0 })
+}
+
 fn nothing() -> Attempt {
-    Attempt::Done(vec![Outcome::Committed(Receipt { first: 1, last: 0 })])
+    Attempt::Done(vec![no_entry()])
 }

@@ -1,0 +1,107 @@
+//! Several stores on one database that want the same thing at the same moment.
+
+use futures::future::join_all;
+use store::{Commit, Error, Outcome, Store};
+
+use crate::audit;
+use crate::places::{Database, open, soon, stranger};
+use crate::work::{add, event, put, version_of};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_database_is_made_ready_once() {
+    let database = Database::new();
+    let stores = join_all((0..8).map(|_| open(&database.url))).await;
+    let commits = stores.iter().enumerate().map(|(number, store)| async move {
+        store.commit(event(&number.to_string())).await.unwrap()
+    });
+    join_all(commits).await;
+    let steps = stranger(&database.url).await.query("SELECT step FROM migration", &[]).await;
+    assert_eq!(steps.unwrap().len(), 1);
+    let mut names = audit::names(&*stores[0]).await;
+    names.sort();
+    assert_eq!(names, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+/// What does not exist yet cannot be locked: then the slower one must decide again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_that_two_begin_counts_both() {
+    let database = Database::new();
+    let stores = [open(&database.url).await, open(&database.url).await];
+    for round in 0..40 {
+        let name: &'static str = Box::leak(format!("counter-{round}").into_boxed_str());
+        let commits = stores.iter().map(|store| store.commit(add(name, 1)));
+        for outcome in join_all(commits).await {
+            assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
+        }
+        assert_eq!(stores[0].counter(name).await.unwrap(), 2, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_two_begin_is_begun_once() {
+    let database = Database::new();
+    let stores = [open(&database.url).await, open(&database.url).await];
+    for round in 0..40 {
+        let row = format!("row-{round}");
+        let outcomes = join_all(stores.iter().map(|store| store.commit(put(&row, 1)))).await;
+        let conflict = Outcome::Conflict { noun: "row", id: row.clone() };
+        let lost = outcomes.iter().filter(|outcome| **outcome == Ok(conflict.clone())).count();
+        assert_eq!(lost, 1, "{outcomes:?}");
+    }
+    assert_eq!(audit::names(&*stores[0]).await.len(), 40);
+}
+
+/// A transaction that somebody left open on a row delays those who write the row, for a while. They
+/// are told then, nothing of theirs is written, and others are not held up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_a_stranger_holds_is_not_awaited_for_ever() {
+    let database = Database::new();
+    let store = open(&format!("{}?options=-c%20lock_timeout%3D100", database.url)).await;
+    let other = open(&database.url).await;
+    store.commit(put("held", 1)).await.unwrap();
+    let stranger = stranger(&database.url).await;
+    stranger.batch_execute("BEGIN; UPDATE item SET body = '' WHERE id = 'held'").await.unwrap();
+
+    let waiting = store.commit(put("held", 2));
+    let (refused, ()) = futures::future::join(waiting, async {
+        for name in ["a", "b", "c"] {
+            soon("a commit to another row", other.commit(put(name, 1))).await.unwrap();
+        }
+    })
+    .await;
+    let Err(Error::Unreachable(text)) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("lock timeout"), "{text}");
+    assert_eq!(version_of(&*store, "held").await, Ok(1));
+
+    stranger.batch_execute("ROLLBACK").await.unwrap();
+    let outcome = soon("a commit to the row", store.commit(put("held", 2))).await;
+    assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
+    assert_eq!(audit::names(&*store).await, ["held", "a", "b", "c", "held"]);
+}
+
+/// The tables that another store replaces are never seen empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_whole_while_they_are_replaced() {
+    let database = Database::new();
+    let (writer, reader) = (open(&database.url).await, open(&database.url).await);
+    for row in ["a", "b", "c"] {
+        writer.commit(put(row, 1)).await.unwrap();
+    }
+    let rows = writer.derived().await.unwrap().items;
+    let replacing = async {
+        for _ in 0..60 {
+            let derived = writer.derived().await.unwrap();
+            let commit = Commit { replace: Some(derived), ..event("rebuilt") };
+            writer.commit(commit).await.unwrap();
+        }
+    };
+    let reading = async {
+        loop {
+            assert_eq!(reader.derived().await.unwrap().items, rows);
+        }
+    };
+    tokio::select! {
+        () = replacing => {}
+        () = reading => {}
+    }
+}
