@@ -2,28 +2,46 @@
 //! told so, or that nobody knows.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures::future::join_all;
 use store::{Error, Outcome, Store};
+use store_postgres::Postgres;
 
 use crate::audit;
-use crate::places::{Database, open, stranger};
+use crate::places::{CLUSTER, Database, open, stranger, target};
+use crate::proxy::Proxy;
 use crate::work::{Step, add, event};
 
 const WRITERS: usize = 8;
-const CUTS: usize = 150;
+const CUTS: usize = 25;
 
-/// Cuts connections that are committing right now until it has done so `CUTS` times, while `work` runs.
-async fn cutting(url: &str, work: impl Future<Output = ()>) {
+/// A store whose connection loses commits, or the answers to them, again and again.
+async fn behind_a_proxy(database: &Database) -> (Proxy, Arc<Postgres>) {
+    let directory = CLUSTER.directory().to_string_lossy();
+    let proxy = Proxy::new(&directory, u64::from(std::process::id()));
+    // Opening commits too, and is not tried again.
+    drop(open(&database.url).await);
+    let store = loop {
+        match Postgres::open(&target(&proxy.url(&database.url))).await {
+            Ok(store) => break store,
+            Err(Error::Unreachable(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    (proxy, Arc::new(store))
+}
+
+/// Lets `work` run until its connections were cut `CUTS` times. Meanwhile the server is told to end
+/// those that are committing right now.
+async fn cutting(proxy: &Proxy, url: &str, work: impl Future<Output = ()>) {
     let stranger = stranger(url).await;
     let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                WHERE application_name = 'midwatch' AND datname = current_database()
                AND state = 'active' AND query = 'COMMIT'";
     let cut = async {
-        let mut cuts = 0;
-        while cuts < CUTS {
-            let row = stranger.query_one(sql, &[]).await.unwrap();
-            cuts += usize::try_from(row.get::<_, i64>(0)).unwrap();
+        while proxy.cuts() < CUTS {
+            stranger.query_one(sql, &[]).await.unwrap();
         }
     };
     tokio::select! {
@@ -35,7 +53,7 @@ async fn cutting(url: &str, work: impl Future<Output = ()>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_was_cut_off_happened_once_or_not_at_all() {
     let database = Database::new();
-    let store = open(&database.url).await;
+    let (proxy, store) = behind_a_proxy(&database).await;
     let (told, known) = std::sync::mpsc::channel();
     let write = |writer: usize| {
         let (store, told) = (&store, told.clone());
@@ -47,7 +65,7 @@ async fn a_commit_that_was_cut_off_happened_once_or_not_at_all() {
             }
         }
     };
-    cutting(&database.url, async { drop(join_all((0..WRITERS).map(write)).await) }).await;
+    cutting(&proxy, &database.url, async { drop(join_all((0..WRITERS).map(write)).await) }).await;
     drop(told);
     let names = audit::names(&*store).await;
     let once: BTreeSet<&String> = names.iter().collect();
@@ -73,7 +91,7 @@ async fn a_commit_that_was_cut_off_happened_once_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_was_cut_off_is_whole() {
     let database = Database::new();
-    let store = open(&database.url).await;
+    let (proxy, store) = behind_a_proxy(&database).await;
     let write = |writer: usize| {
         let store = &store;
         async move {
@@ -90,7 +108,7 @@ async fn a_commit_that_was_cut_off_is_whole() {
             }
         }
     };
-    cutting(&database.url, async { drop(join_all((0..WRITERS).map(write)).await) }).await;
+    cutting(&proxy, &database.url, async { drop(join_all((0..WRITERS).map(write)).await) }).await;
     audit::tables(&*store).await;
     audit::acknowledged(&*store, &[]).await;
 }
@@ -100,7 +118,7 @@ async fn a_commit_that_was_cut_off_is_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_entry_is_not_done_twice() {
     let database = Database::new();
-    let store = open(&database.url).await;
+    let (proxy, store) = behind_a_proxy(&database).await;
     let (told, known) = std::sync::mpsc::channel();
     let count = |_| {
         let (store, told) = (&store, told.clone());
@@ -112,7 +130,7 @@ async fn a_commit_without_an_entry_is_not_done_twice() {
             }
         }
     };
-    cutting(&database.url, async { drop(join_all((0..WRITERS).map(count)).await) }).await;
+    cutting(&proxy, &database.url, async { drop(join_all((0..WRITERS).map(count)).await) }).await;
     drop(told);
     let (mut asked, mut committed, mut refused) = (0, 0, 0);
     for answer in known {

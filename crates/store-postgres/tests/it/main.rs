@@ -19,6 +19,8 @@ mod nodes;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod races;
 #[cfg(test)]
 mod work;
