@@ -193,8 +193,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn holds_nul(commit: &Commit) -> bool {
+    let in_drafts = commit.drafts.iter().any(|draft| {
+        let header = draft.header();
+        let texts = [header.kind, header.actor, header.role, header.cause];
+        texts.into_iter().chain([header.noun, header.noun_id]).any(|text| text.contains('\0'))
+    });
+    in_drafts
+        || commit.writes.iter().any(|write| write.id.contains('\0'))
+        || commit.answer.as_ref().is_some_and(|answer| answer.key.contains('\0'))
+}
+
 impl Store for Postgres {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
+        if holds_nul(&commit) {
+            // Here, because in the database it would fail for all that share its transaction.
+            let what = "a text with a NUL character cannot be kept in PostgreSQL";
+            return ready(Err(Error::Failed(what.into()))).boxed();
+        }
         self.write(Task::Commit(commit)).boxed()
     }
 

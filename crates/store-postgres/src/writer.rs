@@ -18,6 +18,8 @@ use crate::target::Target;
 
 /// Commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 1_024;
+/// What they carry, beyond the first: the database takes no message of more than a gigabyte.
+const GROUP_BYTES_MAX: usize = 32 << 20;
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
@@ -66,9 +68,13 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>, mut jobs: mpsc::Rec
         if waiting.is_empty() && jobs.recv_many(&mut waiting, GROUP_COMMITS_MAX).await == 0 {
             return;
         }
-        let alone =
-            waiting.iter().position(|job| !job.task.joins_a_group()).unwrap_or(waiting.len());
-        let rest = waiting.split_off(alone.max(1));
+        let mut bytes = 0;
+        let next = |job: &Job| {
+            bytes += job.task.bytes();
+            !job.task.joins_a_group() || GROUP_BYTES_MAX < bytes
+        };
+        let end = waiting.iter().position(next).unwrap_or(waiting.len());
+        let rest = waiting.split_off(end.max(1));
         let group = std::mem::replace(&mut waiting, rest);
         writer.write(group).await;
     }
@@ -78,6 +84,16 @@ impl Task {
     /// Whether it can share a transaction with others.
     fn joins_a_group(&self) -> bool {
         matches!(self, Task::Commit(commit) if commit.replace.is_none())
+    }
+
+    fn bytes(&self) -> usize {
+        let Task::Commit(commit) = self else { return 0 };
+        let drafts = commit.drafts.iter().map(|draft| {
+            draft.facts().len() + draft.private().map_or(0, |private| private.bytes.len())
+        });
+        let bodies = commit.writes.iter().filter_map(|write| Some(write.body.as_ref()?.len()));
+        let answer = commit.answer.as_ref().map_or(0, |answer| answer.body.len());
+        drafts.sum::<usize>() + bodies.sum::<usize>() + answer
     }
 }
 

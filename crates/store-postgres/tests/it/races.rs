@@ -1,5 +1,7 @@
 //! Several stores on one database that want the same thing at the same moment.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use store::{Commit, Error, Outcome, Store};
 
@@ -104,4 +106,41 @@ async fn tables_are_whole_while_they_are_replaced() {
         () = replacing => {}
         () = reading => {}
     }
+}
+
+/// What the database cannot keep is refused for itself, whoever shares its transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_cannot_be_kept_is_refused_alone() {
+    let database = Database::new();
+    let store = open(&database.url).await;
+    let commits = (0..32).map(|number| match number % 8 {
+        0 => store.commit(event("a\0b")),
+        1 => store.commit(put("a\0b", 1)),
+        _ => store.commit(event("fine")),
+    });
+    for (number, outcome) in join_all(commits).await.into_iter().enumerate() {
+        match (number % 8, outcome) {
+            (0 | 1, Err(Error::Failed(text))) => assert!(text.contains("NUL"), "{text}"),
+            (2.., Ok(Outcome::Committed(_))) => {}
+            (_, other) => panic!("{number}: {other:?}"),
+        }
+    }
+    assert_eq!(audit::names(&*store).await.len(), 24);
+}
+
+/// More than fits into one message to the database, all at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_commits_do_not_share_a_transaction() {
+    let database = Database::new();
+    let store = open(&database.url).await;
+    let body: Arc<[u8]> = vec![0; 8 << 20].into();
+    let large = |number: usize| {
+        let mut commit = put(&number.to_string(), 1);
+        commit.writes[0].body = Some(Arc::clone(&body));
+        commit
+    };
+    for outcome in join_all((0..12).map(|number| store.commit(large(number)))).await {
+        assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
+    }
+    assert!(3 <= store.transactions(), "{}", store.transactions());
 }
