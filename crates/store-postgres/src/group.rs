@@ -142,6 +142,10 @@ impl<'a> Plan<'a> {
         !self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Accepted(_)))
     }
 
+    pub(crate) fn refuses_any(&self) -> bool {
+        self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Refused(_)))
+    }
+
     /// Gives every accepted draft its place.
     pub(crate) fn append(self, chain: &mut Chain) -> Appended<'a> {
         let mut entries = Vec::new();

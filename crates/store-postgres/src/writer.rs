@@ -302,7 +302,8 @@ async fn boldly<'a>(
 ) -> Result<Option<(Plan<'a>, Chain)>, Failure> {
     let Some(expected) = Loaded::expected_by(commits) else { return Ok(None) };
     let plan = decide(commits, expected.clone());
-    if plan.writes_nothing() {
+    // The key of a commit that is refused is not written, so it would not be found to be answered.
+    if plan.refuses_any() {
         return Ok(None);
     }
     match session.write_boldly(&expected, &plan).await.map_err(Failure::Before)? {

@@ -7,7 +7,7 @@ use store::{Commit, Error, Outcome, Store};
 
 use crate::audit;
 use crate::places::{Database, open, soon, stranger};
-use crate::work::{add, event, put, version_of};
+use crate::work::{Step, add, event, put, version_of};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_database_is_made_ready_once() {
@@ -143,4 +143,20 @@ async fn large_commits_do_not_share_a_transaction() {
         assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
     }
     assert!(3 <= store.transactions(), "{}", store.transactions());
+}
+
+/// Also in one group with a commit that takes the row away from it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_answered_is_answered_before_its_rows_are_looked_at() {
+    let database = Database::new();
+    let store = open(&database.url).await;
+    for round in 0..40 {
+        let row = format!("row-{round}");
+        let step = |version| Step { name: row.clone(), row: row.clone(), version, add: 0 }.commit();
+        let asked = |version| Commit { deltas: Vec::new(), ..step(version) };
+        store.commit(asked(1)).await.unwrap();
+        let commits = [event("a"), event("b"), put(&row, 2), asked(2)];
+        let outcomes = join_all(commits.map(|commit| store.commit(commit))).await;
+        assert_eq!(outcomes[3], Ok(Outcome::Answered(row.clone().into_bytes())), "{row}");
+    }
 }
