@@ -152,8 +152,8 @@ async fn a_key_that_was_answered_is_answered_before_its_rows_are_looked_at() {
     let store = open(&database.url).await;
     for round in 0..40 {
         let row = format!("row-{round}");
-        let step = |version| Step { name: row.clone(), row: row.clone(), version, add: 0 }.commit();
-        let asked = |version| Commit { deltas: Vec::new(), ..step(version) };
+        let asked =
+            |version| Step { name: row.clone(), row: row.clone(), version, add: 0 }.commit();
         store.commit(asked(1)).await.unwrap();
         let commits = [event("a"), event("b"), put(&row, 2), asked(2)];
         let outcomes = join_all(commits.map(|commit| store.commit(commit))).await;

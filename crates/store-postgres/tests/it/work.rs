@@ -33,10 +33,11 @@ impl Step {
             version: self.version,
             body: Some(self.name.as_bytes().into()),
         };
+        let delta = Some(Delta { counter: COUNTER, add: self.add, max: COUNTER_MAX });
         Commit {
             drafts: vec![draft(&self.name, &facts)],
             writes: vec![write],
-            deltas: vec![Delta { counter: COUNTER, add: self.add, max: COUNTER_MAX }],
+            deltas: delta.filter(|delta| delta.add != 0).into_iter().collect(),
             answer: Some(answer),
             replace: None,
         }
