@@ -133,7 +133,8 @@ impl Watch {
     async fn disk_failed(&self) -> Error {
         match self.store().until_stopped().await {
             reason @ store::Error::Stopped(_) => errors::store(reason),
-            _ => {
+            reason => {
+                error!(%reason, "nothing is written any more");
                 self.remember_damage();
                 pending().await
             }

@@ -16,6 +16,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use tracing::debug;
 
 use crate::error::meaning;
+use crate::now;
 use crate::session::{chain, check_seen};
 use crate::store::Shared;
 use crate::target::Target;
@@ -37,7 +38,7 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
     loop {
         let looks = shared.looks();
         match follow(&target, &shared).await {
-            Err(error @ Error::Rewound(_)) => return shared.stop(error),
+            Err(error @ Error::Rewound(_)) => return shared.stop.set(error),
             Err(error) => debug!(%error, "the feed lost its connection"),
             Ok(()) => {}
         }
@@ -108,9 +109,4 @@ async fn look(client: &Client, shared: &Shared) -> Result<(), Error> {
     shared.told_time(row.get(1), asked + asked.elapsed() / 2);
     shared.saw(&chain(row.get(0))?);
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "measures how long ago the database told its time")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
 }

@@ -4,14 +4,10 @@
 use std::time::Duration;
 
 use store::Error;
+use store::schema::{self, Step};
 use tokio_postgres::{Client, GenericClient};
 
 use crate::error::meaning;
-
-struct Step {
-    sql: &'static str,
-    sha256: &'static str,
-}
 
 /// Append only. A released step is never edited: its hash is pinned here.
 const STEPS: &[Step] = &[Step {
@@ -59,20 +55,8 @@ pub(crate) async fn check(client: &impl GenericClient) -> Result<(), Error> {
 /// How many steps were applied, after checking that they are the ones known here.
 async fn applied(client: &impl GenericClient) -> Result<usize, Error> {
     let rows = client.query("SELECT sha256 FROM migration ORDER BY step", &[]).await;
-    let rows = rows.map_err(meaning)?;
-    for (index, (row, step)) in rows.iter().zip(STEPS).enumerate() {
-        if row.get::<_, String>(0) != step.sha256 {
-            let number = index + 1;
-            return Err(Error::Failed(format!(
-                "step {number} of the schema is not the one known here"
-            )));
-        }
-    }
-    let number = |steps| u32::try_from(steps).unwrap_or(u32::MAX);
-    match rows.len() <= STEPS.len() {
-        true => Ok(rows.len()),
-        false => Err(Error::Newer { found: number(rows.len()), known: number(STEPS.len()) }),
-    }
+    let hashes: Vec<String> = rows.map_err(meaning)?.iter().map(|row| row.get(0)).collect();
+    schema::applied(&hashes, STEPS)
 }
 
 #[cfg(test)]

@@ -8,17 +8,16 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
 use store::{
-    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Recent, Row, Store, until_some,
+    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Recent, Row, Stop, Store,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tracing::error;
 
 use crate::session::{connect, hash_of};
-use crate::spawn;
 use crate::target::Target;
 use crate::writer::{Job, Task};
 use crate::{feed, migrate, reads, writer};
+use crate::{now, spawn};
 
 /// Commits that wait for the writer before callers wait to hand theirs over.
 const QUEUE_JOBS_MAX: usize = 4_096;
@@ -40,7 +39,7 @@ pub(crate) struct Shared {
     /// The longest end of the log that this process has seen, and its size for those who wait.
     seen: Mutex<Option<(u64, Hash)>>,
     sizes: watch::Sender<u64>,
-    stopped: watch::Sender<Option<Error>>,
+    pub(crate) stop: Stop,
     /// What the database's clock said, and when.
     time: Mutex<(i64, Instant)>,
     groups: AtomicU64,
@@ -78,7 +77,7 @@ impl Postgres {
         let shared = Arc::new(Shared {
             seen: Mutex::new(None),
             sizes: watch::Sender::new(0),
-            stopped: watch::Sender::new(stopped),
+            stop: Stop::new(stopped),
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
             looks: AtomicU64::new(0),
@@ -94,7 +93,7 @@ impl Postgres {
         if 0 < chain.size() && hash_of(client, chain.size()).await? != Some(chain.head()) {
             let what =
                 format!("entry {} is not the one that the end of the log names", chain.size());
-            shared.stop(Error::Damaged(what));
+            shared.stop.set(Error::Damaged(what));
         }
         shared.saw(&chain);
         let feed = spawn(feed::run(target.clone(), Arc::clone(&shared)));
@@ -113,7 +112,8 @@ impl Postgres {
     }
 
     async fn write(&self, task: Task) -> Result<Outcome, Error> {
-        let gone = || self.shared.stopped().unwrap_or(Error::Failed("the writer is gone".into()));
+        let gone =
+            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer is gone".into()));
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
         jobs.send(Job { task, reply }).await.map_err(|_| gone())?;
@@ -128,22 +128,6 @@ impl Drop for Postgres {
 }
 
 impl Shared {
-    pub(crate) fn stopped(&self) -> Option<Error> {
-        self.stopped.borrow().clone()
-    }
-
-    /// The first reason stays, unless it was only that the store was opened for reading.
-    pub(crate) fn stop(&self, reason: Error) {
-        self.stopped.send_if_modified(|stopped| {
-            let is_first = matches!(stopped, None | Some(Error::ReadOnly));
-            if is_first {
-                error!(%reason, "nothing is written any more");
-                *stopped = Some(reason);
-            }
-            is_first
-        });
-    }
-
     /// The end of the log that this process knows of, if it is not empty.
     pub(crate) fn seen(&self) -> Option<(u64, Hash)> {
         *lock(&self.seen)
@@ -298,23 +282,18 @@ impl Store for Postgres {
     }
 
     fn stop_writing(&self, reason: String) {
-        self.shared.stop(Error::Damaged(reason));
+        self.shared.stop.set(Error::Damaged(reason));
     }
 
     fn stopped_writing(&self) -> Option<Error> {
-        self.shared.stopped()
+        self.shared.stop.reason()
     }
 
     fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        until_some(self.shared.stopped.subscribe()).boxed()
+        self.shared.stop.until().boxed()
     }
 
     fn time_us(&self) -> Option<i64> {
         Some(self.shared.time_us())
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "measures how long ago the database told its time")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -120,7 +120,7 @@ impl Writer {
         let mut patience = Patience::new();
         let mut doubt: Option<Doubt> = None;
         loop {
-            if let Some(reason) = self.shared.stopped() {
+            if let Some(reason) = self.shared.stop.reason() {
                 return Err(reason);
             }
             let error = match self.attempt(group, &mut doubt).await {
@@ -139,7 +139,7 @@ impl Writer {
                 // A standby that is about to take over, and then tells what became of the commit.
                 Error::ReadOnly if doubt.is_some() => {}
                 Error::Damaged(_) | Error::Rewound(_) => {
-                    self.shared.stop(error.clone());
+                    self.shared.stop.set(error.clone());
                     return Err(error);
                 }
                 Error::InDoubt(_) => return Err(error),

@@ -3,13 +3,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 use store::Error;
+use store::schema::{self, Step};
 
 use crate::error::meaning;
-
-struct Step {
-    sql: &'static str,
-    sha256: &'static str,
-}
 
 /// Append only. A released step is never edited: its hash is pinned here.
 const STEPS: &[Step] = &[Step {
@@ -77,22 +73,7 @@ fn applied(connection: &Connection) -> Result<usize, Error> {
         connection.prepare("SELECT sha256 FROM migration ORDER BY step").map_err(meaning)?;
     let hashes = statement.query_map((), |row| row.get::<_, String>(0)).map_err(meaning)?;
     let hashes = hashes.collect::<Result<Vec<_>, _>>().map_err(meaning)?;
-    for (index, (found, step)) in hashes.iter().zip(STEPS).enumerate() {
-        if found != step.sha256 {
-            let number = index + 1;
-            return Err(Error::Failed(format!(
-                "step {number} of the schema is not the one known here"
-            )));
-        }
-    }
-    match hashes.len() <= STEPS.len() {
-        true => Ok(hashes.len()),
-        false => Err(Error::Newer { found: number(hashes.len()), known: number(STEPS.len()) }),
-    }
-}
-
-fn number(steps: usize) -> u32 {
-    u32::try_from(steps).unwrap_or(u32::MAX)
+    schema::applied(&hashes, STEPS)
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::thread::{self, JoinHandle};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
 use rusqlite::Connection;
-use store::{
-    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store, until_some,
-};
+use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -96,7 +94,8 @@ impl Sqlite {
     }
 
     async fn write(&self, task: Task) -> Result<Outcome, Error> {
-        let gone = || self.shared.stopped().unwrap_or(Error::Failed("the writer is gone".into()));
+        let gone =
+            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer is gone".into()));
         let jobs = self.writer.as_ref().and_then(|writer| writer.jobs.as_ref()).ok_or_else(gone)?;
         let (reply, answer) = oneshot::channel();
         jobs.send(Job { task: Box::new(task), reply }).await.map_err(|_| gone())?;
@@ -230,14 +229,14 @@ impl Store for Sqlite {
     }
 
     fn stop_writing(&self, reason: String) {
-        self.shared.stop(Error::Damaged(reason));
+        self.shared.stop.set(Error::Damaged(reason));
     }
 
     fn stopped_writing(&self) -> Option<Error> {
-        self.shared.stopped()
+        self.shared.stop.reason()
     }
 
     fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        until_some(self.shared.stopped.subscribe()).boxed()
+        self.shared.stop.until().boxed()
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ledger::Chain;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
-use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Recent};
+use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Recent, Stop};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::meaning;
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub(crate) chain: watch::Sender<Chain>,
     pub(crate) recent: Recent,
     pub(crate) groups: AtomicU64,
-    pub(crate) stopped: watch::Sender<Option<Error>>,
+    pub(crate) stop: Stop,
 }
 
 /// A group of jobs that is on the disk, or has failed as a whole.
@@ -90,21 +90,8 @@ impl Shared {
             chain: watch::Sender::new(chain),
             recent: Recent::default(),
             groups: AtomicU64::new(0),
-            stopped: watch::Sender::new(stopped),
+            stop: Stop::new(stopped),
         }
-    }
-
-    pub(crate) fn stopped(&self) -> Option<Error> {
-        self.stopped.borrow().clone()
-    }
-
-    /// The first reason stays.
-    pub(crate) fn stop(&self, reason: Error) {
-        self.stopped.send_if_modified(|stopped| {
-            let is_first = stopped.is_none();
-            stopped.get_or_insert(reason);
-            is_first
-        });
     }
 }
 
@@ -116,7 +103,7 @@ pub(crate) fn run(
     ended: mpsc::UnboundedSender<Ended>,
 ) -> Result<(), Error> {
     let counted = count_wal_pages(&mut connection).map_err(meaning);
-    let wal_pages = counted.inspect_err(|error| shared.stop(error.clone()))?;
+    let wal_pages = counted.inspect_err(|error| shared.stop.set(error.clone()))?;
     match Statements::prepare(&connection) {
         Ok(statements) => {
             let shared = Arc::clone(&shared);
@@ -133,9 +120,9 @@ pub(crate) fn run(
                 }
             }
         }
-        Err(error) => shared.stop(error),
+        Err(error) => shared.stop.set(error),
     }
-    if let Some(reason) = shared.stopped() {
+    if let Some(reason) = shared.stop.reason() {
         return Err(reason);
     }
     let tidied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0));
@@ -215,12 +202,12 @@ impl Writer<'_> {
     fn copy_back(&self, connection: &Connection) {
         let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
         if let Err(error @ (Error::Stopped(_) | Error::Damaged(_))) = copied.map_err(meaning) {
-            self.shared.stop(error);
+            self.shared.stop.set(error);
         }
     }
 
     fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
-        if let Some(reason) = self.shared.stopped() {
+        if let Some(reason) = self.shared.stop.reason() {
             return Err(reason);
         }
         let before = self.chain.clone();
@@ -233,7 +220,7 @@ impl Writer<'_> {
                 self.statements.rollback();
                 self.chain = before;
                 if matches!(error, Error::Stopped(_) | Error::Damaged(_)) {
-                    self.shared.stop(error.clone());
+                    self.shared.stop.set(error.clone());
                 }
                 Err(error)
             }

@@ -11,6 +11,8 @@ mod commit;
 mod page;
 mod port;
 mod recent;
+pub mod schema;
+mod stop;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -19,5 +21,6 @@ pub mod memory;
 pub use commit::{Answer, Commit, Delta, Derived, Item, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
-pub use port::{Checkpoint, Error, Row, Store, until_some};
+pub use port::{Checkpoint, Error, Row, Store};
 pub use recent::Recent;
+pub use stop::Stop;

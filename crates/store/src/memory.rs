@@ -11,13 +11,14 @@ use tokio::sync::watch;
 
 use crate::commit::{Answer, Commit, Derived, Item, Outcome, Receipt};
 use crate::page::Page;
-use crate::port::{Checkpoint, Error, Row, Store, until_some};
+use crate::port::{Checkpoint, Error, Row, Store};
+use crate::stop::Stop;
 
 #[derive(Debug)]
 pub struct Memory {
     inner: Mutex<Inner>,
     size: watch::Sender<u64>,
-    stopped: watch::Sender<Option<Error>>,
+    stop: Stop,
 }
 
 #[derive(Debug)]
@@ -40,8 +41,8 @@ impl Memory {
             answers: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
         };
-        let (size, stopped) = (watch::Sender::new(0), watch::Sender::new(None));
-        Memory { inner: Mutex::new(inner), size, stopped }
+        let (size, stop) = (watch::Sender::new(0), Stop::new(None));
+        Memory { inner: Mutex::new(inner), size, stop }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -271,14 +272,14 @@ impl Store for Memory {
     }
 
     fn stop_writing(&self, reason: String) {
-        self.stopped.send_replace(Some(Error::Damaged(reason)));
+        self.stop.set(Error::Damaged(reason));
     }
 
     fn stopped_writing(&self) -> Option<Error> {
-        self.stopped.borrow().clone()
+        self.stop.reason()
     }
 
     fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        until_some(self.stopped.subscribe()).boxed()
+        self.stop.until().boxed()
     }
 }

@@ -3,9 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, pending};
+use futures::future::BoxFuture;
 use ledger::Chain;
-use tokio::sync::watch;
 
 use crate::commit::{Answer, Commit, Derived, Item, Outcome};
 use crate::page::Page;
@@ -158,14 +157,5 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// clock of the store they share. Microseconds since 1970.
     fn time_us(&self) -> Option<i64> {
         None
-    }
-}
-
-/// Waits for a reason to be set; for ever, if nobody is left to set one.
-pub async fn until_some(mut reasons: watch::Receiver<Option<Error>>) -> Error {
-    let reason = reasons.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-    match reason {
-        Some(reason) => reason,
-        None => pending().await,
     }
 }

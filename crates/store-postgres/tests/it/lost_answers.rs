@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use store::{Error, Outcome, Store};
 use store_postgres::Postgres;
+use tokio::time::timeout;
 
 use crate::audit;
 use crate::places::{CLUSTER, Database, open, stranger, target};
@@ -15,6 +17,8 @@ use crate::work::{Step, add, event};
 
 const WRITERS: usize = 8;
 const CUTS: usize = 25;
+/// Long enough for a busy machine, short enough to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store whose connection loses commits, or the answers to them, again and again.
 async fn behind_a_proxy(database: &Database) -> (Proxy, Arc<Postgres>) {
@@ -44,10 +48,14 @@ async fn cutting(proxy: &Proxy, url: &str, work: impl Future<Output = ()>) {
             stranger.query_one(sql, &[]).await.unwrap();
         }
     };
-    tokio::select! {
-        () = cut => {}
-        () = work => {}
-    }
+    let both = async {
+        tokio::select! {
+            () = cut => {}
+            () = work => {}
+        }
+    };
+    let cut = timeout(PATIENCE, both).await;
+    assert!(cut.is_ok(), "only {} connections were cut in {PATIENCE:?}", proxy.cuts());
 }
 
 #[tokio::test(flavor = "multi_thread")]

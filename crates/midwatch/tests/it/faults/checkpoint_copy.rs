@@ -40,8 +40,8 @@ fn every_checkpoint_is_copied() {
     drop(world.up());
 }
 
-#[test]
-fn an_older_copy_of_the_directory_is_refused() {
+/// A directory as it was before the entry whose checkpoint is in the copy.
+fn put_back_behind_its_copy() -> (World, PathBuf) {
     let (world, copy) = with_copy();
     world.ok(&add("ada"));
     let older = world.root().join("older");
@@ -50,6 +50,12 @@ fn an_older_copy_of_the_directory_is_refused() {
     world.ok(&["ledger", "checkpoint"]);
 
     put_back(&world, &older);
+    (world, copy)
+}
+
+#[test]
+fn an_older_copy_of_the_directory_is_refused() {
+    let (world, copy) = put_back_behind_its_copy();
     let before = log(&world);
     let (code, said) = Daemon::fails(world.command().arg("up"));
     assert_eq!(code, Some(4), "{said}");
@@ -70,14 +76,7 @@ fn an_older_copy_of_the_directory_is_refused() {
 /// A log that goes on differently after the second entry than the one whose checkpoint of three
 /// entries is in the copy. It is signed `at` these sizes; those notes are returned.
 fn another_history(names: &[&str], at: &[usize]) -> (World, PathBuf, String) {
-    let (world, copy) = with_copy();
-    world.ok(&add("ada"));
-    let older = world.root().join("older");
-    copy_dir(world.data(), &older);
-    world.ok(&add("bob"));
-    world.ok(&["ledger", "checkpoint"]);
-
-    put_back(&world, &older);
+    let (world, copy) = put_back_behind_its_copy();
     let away = world.root().join("away.txt");
     fs::rename(&copy, &away).unwrap();
     let mut notes = String::new();
