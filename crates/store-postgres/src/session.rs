@@ -1,8 +1,8 @@
 //! The writer's connection: its statements, and the parts of a transaction in their order.
 //!
 //! Rows are locked in one order by everybody, each kind sorted: rows that exist, counters that exist,
-//! new rows, new counters, answers, and at last the end of the log. So two processes may wait for each other, but never in a
-//! circle.
+//! new rows, new counters, answers, and at last the end of the log. So two processes may wait for each
+//! other, but never in a circle.
 
 use std::collections::BTreeMap;
 
@@ -44,9 +44,6 @@ pub(crate) enum Failure {
     InDoubt(Error),
 }
 
-const INSERT_ITEMS: &str = "INSERT INTO item
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) ON CONFLICT DO NOTHING";
-
 /// Connects, and drives the connection in a task that ends with it.
 pub(crate) async fn connect(target: &Target) -> Result<Client, Error> {
     let connected = target.config().connect(target.tls().clone()).await;
@@ -83,7 +80,10 @@ impl Session {
                 "SELECT key, request_hash, body FROM answer WHERE key = ANY($1::text[])",
             )
             .await?,
-            insert_items: sql(INSERT_ITEMS).await?,
+            insert_items: sql("INSERT INTO item
+                 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
+                 ON CONFLICT DO NOTHING")
+            .await?,
             update_items: sql("UPDATE item SET version = new.version, body = new.body
                  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
                       AS new (noun, id, version, body)
