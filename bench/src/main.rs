@@ -5,6 +5,7 @@
     reason = "a benchmark measures spans and prints them"
 )]
 
+mod log_end;
 mod machine;
 mod raw;
 mod raw_postgres;
@@ -47,6 +48,13 @@ enum Command {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+    /// Two designs of the end of the log on PostgreSQL, as plain SQL
+    LogEnd {
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
     /// Verifying a log, against computing its hashes in memory
     Verify {
         #[arg(long, default_value_t = 1_000_000)]
@@ -75,6 +83,7 @@ fn main() -> anyhow::Result<()> {
             }
             Ok(())
         }
+        Command::LogEnd { seconds, rounds } => log_end::run(seconds, rounds),
         Command::Verify { entries, rounds } => verify::run(entries, rounds),
         Command::Start { entries, rounds } => start::run(entries, rounds),
     }

@@ -131,6 +131,11 @@ impl Cluster {
         process::output(self.binaries.path("psql"), &[&fixed[..], &given].concat())
     }
 
+    /// Where a program of the server's version is, as `pgbench`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.binaries.path(name)
+    }
+
     /// The directory of the server's files and its socket.
     pub fn directory(&self) -> &Path {
         self.supervisor.directory()
