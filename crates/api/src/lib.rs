@@ -8,6 +8,8 @@ mod agent;
 mod call;
 mod error;
 mod ledger;
+mod run;
+mod schedule;
 mod status;
 pub mod wire;
 
@@ -20,6 +22,14 @@ pub use error::{Code, Error};
 pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
     LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
+};
+pub use run::{
+    Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, RunShown, Runs,
+};
+pub use schedule::{
+    Action, Explained, Paused, Schedule, ScheduleAdd, ScheduleAdded, ScheduleFire, ScheduleFired,
+    ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
+    ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, Terms, When, Why,
 };
 pub use status::{Log, Status, StatusAsk, Watch};
 

@@ -1,0 +1,113 @@
+//! Requests about runs.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: String,
+    /// `queued`, `running`, `done`, `failed`, `cancelled` or `unknown`
+    pub state: String,
+    pub schedule_id: Option<String>,
+    /// The nominal instant; absent for a run that was started by hand.
+    pub slot: Option<String>,
+    /// `slot`, `catch_up`, `buffer` or `manual`
+    pub origin: String,
+    pub agent: Option<String>,
+    /// Tries that were begun.
+    pub attempt: u32,
+    pub queued_at: String,
+    /// Of the last try.
+    pub started_at: Option<String>,
+    pub finished_at: Option<String>,
+    /// Why it ended as it did, or why it is tried again: a short code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The same in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<RunOutput>,
+    /// Who said how it ended, when it was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_by: Option<String>,
+}
+
+/// What a run has said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOutput {
+    /// The beginning.
+    pub text: String,
+    /// Of the whole.
+    pub bytes: u64,
+    /// Where the whole is, when it is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// The newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunList {
+    #[serde(default)]
+    pub schedule: Option<String>,
+    #[serde(default)]
+    pub state: Option<String>,
+    #[serde(default)]
+    pub limit: Option<u32>,
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunShow {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunCancel {
+    pub id: String,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Runs a failed or cancelled run again: one more attempt of the same run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRetry {
+    pub id: String,
+}
+
+/// A human says how a run ended that was cut off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSettle {
+    pub id: String,
+    /// `done` or `failed`
+    pub state: String,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunShown {
+    pub run: Run,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunChanged {
+    pub run: Run,
+    /// False when it was so already.
+    pub changed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    pub runs: Vec<Run>,
+    /// Where the next page begins; absent on the last.
+    pub cursor: Option<String>,
+}

@@ -1,0 +1,262 @@
+//! Requests about schedules and their slots.
+
+use serde::{Deserialize, Serialize};
+
+/// When a schedule is due, as people write it. Exactly one of the first four is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct When {
+    /// A cron expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// A span, such as `10s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+    /// Times of the day, such as `09:00,17:30`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daily: Option<String>,
+    /// One instant; without an offset it is a time in the zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The zone; an interval and an instant with an offset need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
+    /// With `every`: the first time of the interval, 1970 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
+    /// With `daily`: only on these days, such as `mon-fri`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+}
+
+/// What is to happen besides when and what; each has a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// `skip`, `buffer_one`, `buffer_all`, `buffer_all:N`, `allow`, `allow:N`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<String>,
+    /// `latest`, `earliest`, `all`, `all:N`, `skip`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<String>,
+    /// A span: how late a missed slot may still run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    /// A span: the most by which a slot is delayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
+    /// How often a run is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// Failed runs in a row after which the schedule is paused; 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_after: Option<u32>,
+    /// What becomes of slots in a pause: `skip`, `as_missed`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// 0 to 9, the higher the sooner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Runs in one UTC day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_day: Option<u32>,
+    /// Runs altogether.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_fires: Option<u64>,
+    /// Instants between which slots count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_at: Option<String>,
+}
+
+/// What a schedule does: a prompt to an agent, or a call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// JSON text; with `tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<String>,
+}
+
+/// Adds a schedule; the same one again is not a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleAdd {
+    pub name: String,
+    pub when: When,
+    pub action: Action,
+    /// Raises the tier above the agent's.
+    #[serde(default)]
+    pub tier: Option<u8>,
+    #[serde(default)]
+    pub terms: Terms,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleList {
+    #[serde(default)]
+    pub limit: Option<u32>,
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleShow {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulePause {
+    pub id: String,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleResume {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleRemove {
+    pub id: String,
+}
+
+/// Runs a schedule now; its next slot stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleFire {
+    pub id: String,
+}
+
+/// Asks what became of a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    pub id: String,
+    /// An instant; without an offset it is a time in the schedule's zone. The last slot unless given.
+    #[serde(default)]
+    pub at: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    pub id: String,
+    pub name: String,
+    /// As it is stored: `kind` and what belongs to it.
+    pub trigger: serde_json::Value,
+    pub tz: String,
+    /// When it is due, in words.
+    pub describe: String,
+    pub action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u8>,
+    /// All of them, with the defaults.
+    pub terms: Terms,
+    /// `active`, `paused` or `ended`
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
+    /// Absent when none is coming.
+    pub next_run_at: Option<String>,
+    pub last_run_id: Option<String>,
+    pub last_run_at: Option<String>,
+    /// Runs that have not ended.
+    pub live: Vec<String>,
+    /// How many runs there were.
+    pub fires: u64,
+    /// Failed runs in a row.
+    pub failures: u32,
+    /// Grows with every edit.
+    pub revision: u32,
+    pub created_at: String,
+    pub changed_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paused {
+    pub by: String,
+    pub at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleAdded {
+    pub schedule: Schedule,
+    /// False when it was there already.
+    pub created: bool,
+    /// The next five slots.
+    pub next: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleShown {
+    pub schedule: Schedule,
+    pub next: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulePaused {
+    pub schedule: Schedule,
+    /// False when it was paused already.
+    pub changed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleResumed {
+    pub schedule: Schedule,
+    /// False when it was not paused.
+    pub changed: bool,
+    /// Slots that fell into the pause and are left out.
+    pub skipped: u64,
+    pub next: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleRemoved {
+    /// As it was before.
+    pub schedule: Schedule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleFired {
+    pub run: crate::Run,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedules {
+    pub schedules: Vec<Schedule>,
+    /// Where the next page begins; absent on the last.
+    pub cursor: Option<String>,
+}
+
+/// What became of a slot, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explained {
+    pub schedule_id: String,
+    /// The nominal instant.
+    pub slot: String,
+    /// The same on the clocks of the schedule's zone.
+    pub wall: String,
+    /// Of the closed list; `upcoming` for a slot that is not due yet, `none` for no slot at all.
+    pub disposition: String,
+    /// A short code, if there is one to give.
+    pub reason: Option<String>,
+    pub sentence: String,
+    pub run_id: Option<String>,
+}
