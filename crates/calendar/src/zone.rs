@@ -11,7 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::advice::said_with_advice;
 use crate::civil::{DAY_S, SECOND_US};
@@ -26,8 +27,8 @@ const SUGGESTIONS_MAX: usize = 3;
 const FOREVER_S: i64 = i64::MAX / 4;
 
 /// A time zone that exists. Cheap to clone; two zones are equal if their names are.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Serialize)]
+#[serde(into = "String")]
 pub struct Zone {
     name: &'static str,
     table: Arc<[Change]>,
@@ -229,6 +230,14 @@ fn nearest(wanted: &str) -> Option<&'static str> {
 
 fn city(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, city)| city)
+}
+
+/// Not derived: what is read need not live as long as the name.
+impl<'de> Deserialize<'de> for Zone {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Zone, D::Error> {
+        let name = String::deserialize(input)?;
+        name.parse().map_err(D::Error::custom)
+    }
 }
 
 impl fmt::Display for Zone {

@@ -190,6 +190,11 @@ impl Change {
 }
 
 impl Agent {
+    /// Whether its work may be done twice without harm.
+    pub fn is_repeatable(&self) -> bool {
+        self.backend == Backend::Builtin
+    }
+
     fn is_settled_as(&self, wanted: &Settled) -> bool {
         self.backend == wanted.backend
             && self.tier == wanted.tier

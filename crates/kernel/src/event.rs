@@ -11,8 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::agent::{self, AgentName};
+use crate::id::{RunId, ScheduleId};
 use crate::time::Timestamp;
-use crate::watch;
+use crate::{run, schedule, watch};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -26,6 +27,8 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     Agent(AgentName, agent::Event),
+    Schedule(ScheduleId, schedule::Event),
+    Run(RunId, run::Event),
     /// What the watch writes about itself, with the id of this installation.
     Watch(String, watch::Event),
 }
@@ -33,6 +36,10 @@ pub enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Noun {
     Agent,
+    Progress,
+    Run,
+    Schedule,
+    Slot,
     Watch,
 }
 
@@ -40,6 +47,10 @@ impl Noun {
     pub const fn name(self) -> &'static str {
         match self {
             Noun::Agent => "agent",
+            Noun::Progress => "progress",
+            Noun::Run => "run",
+            Noun::Schedule => "schedule",
+            Noun::Slot => "slot",
             Noun::Watch => "watch",
         }
     }
@@ -108,12 +119,28 @@ kinds! {
     "agent.registered" 1 Agent agent::Event::Registered;
     "agent.changed" 1 Agent agent::Event::Changed;
     "agent.removed" 1 Agent agent::Event::Removed;
+    "schedule.added" 1 Schedule schedule::Event::Added;
+    "schedule.paused" 1 Schedule schedule::Event::Paused;
+    "schedule.resumed" 1 Schedule schedule::Event::Resumed;
+    "schedule.removed" 1 Schedule schedule::Event::Removed;
+    "slot.passed" 1 Schedule schedule::Event::Passed;
+    "slot.buffered" 1 Schedule schedule::Event::Buffered;
+    "slot.dropped" 1 Schedule schedule::Event::Dropped;
+    "run.queued" 1 Run run::Event::Queued;
+    "run.started" 1 Run run::Event::Started;
+    "run.retried" 1 Run run::Event::Retried;
+    "run.cancel_asked" 1 Run run::Event::CancelAsked;
+    "run.ended" 1 Run run::Event::Ended;
+    "run.requeued" 1 Run run::Event::Requeued;
+    "run.settled" 1 Run run::Event::Settled;
 }
 
 impl Body {
     pub const fn noun(&self) -> Noun {
         match self {
             Body::Agent(..) => Noun::Agent,
+            Body::Schedule(..) => Noun::Schedule,
+            Body::Run(..) => Noun::Run,
             Body::Watch(..) => Noun::Watch,
         }
     }

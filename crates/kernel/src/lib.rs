@@ -11,11 +11,18 @@ pub mod actor;
 pub mod agent;
 pub mod backend;
 pub mod event;
+pub mod id;
+pub mod progress;
+pub mod run;
+pub mod schedule;
+pub mod slot;
 pub mod tables;
+pub mod tick;
 pub mod time;
 pub mod watch;
 
 pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};
+pub use id::{RunId, ScheduleId};
 pub use tables::{Counter, Row, State, Tables};
 pub use time::Timestamp;

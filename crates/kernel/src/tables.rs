@@ -10,6 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::agent::{self, Agent};
 use crate::event::{Body, Noun};
+use crate::id::ScheduleId;
+use crate::progress::{self, Progress};
+use crate::run::{self, Run};
+use crate::schedule::{self, Schedule};
+use crate::slot::{self, Slot};
+use crate::time::Timestamp;
 use crate::watch::{self, Identity};
 
 /// Every derived row and counter.
@@ -40,6 +46,10 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Agent(Agent),
+    Progress(Progress),
+    Run(Run),
+    Schedule(Schedule),
+    Slot(Slot),
     Watch(Identity),
 }
 
@@ -47,12 +57,13 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     Agents,
+    Schedules,
 }
 
 impl Tables {
     pub fn apply(&mut self, body: &Body) {
-        if let Some((noun, id)) = subject(body) {
-            self.rows.entry((noun, id.to_owned())).or_default().apply(body);
+        for (noun, id) in touched(body) {
+            self.rows.entry((noun, id)).or_default().apply(noun, body);
         }
         if let Some((counter, add)) = delta(body) {
             *self.counters.entry(counter).or_default() += add;
@@ -61,31 +72,91 @@ impl Tables {
 }
 
 impl Row {
-    /// The row after an event about it.
-    pub fn apply(&mut self, body: &Body) {
+    /// A row of this noun after an event that touches it.
+    pub fn apply(&mut self, noun: Noun, body: &Body) {
         self.version += 1;
-        self.state = match (body, self.state.take()) {
-            (Body::Agent(name, event), Some(State::Agent(agent))) => {
-                agent::apply(name, Some(agent), event).map(State::Agent)
-            }
-            (Body::Agent(name, event), _) => agent::apply(name, None, event).map(State::Agent),
-            (Body::Watch(instance, event), Some(State::Watch(identity))) => {
-                watch::apply(instance, Some(identity), event).map(State::Watch)
-            }
-            (Body::Watch(instance, event), _) => {
-                watch::apply(instance, None, event).map(State::Watch)
-            }
-        };
+        self.state = apply(noun, self.state.take(), body);
+    }
+
+    /// When it is to be looked at.
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.state.as_ref()? {
+            State::Progress(progress) => progress.due(),
+            State::Run(run) => run.due(),
+            State::Agent(_) | State::Schedule(_) | State::Slot(_) | State::Watch(_) => None,
+        }
+    }
+
+    /// What it can be listed under.
+    pub fn under(&self) -> Option<&str> {
+        match self.state.as_ref()? {
+            State::Run(run) => Some(run.schedule.as_str()),
+            State::Agent(_) | State::Schedule(_) | State::Progress(_) => None,
+            State::Slot(_) | State::Watch(_) => None,
+        }
     }
 }
 
-/// The row that an event is about, if it changes one.
-pub fn subject(body: &Body) -> Option<(Noun, &str)> {
-    match body {
-        Body::Agent(name, _) => Some((Noun::Agent, name.as_str())),
-        Body::Watch(instance, event) => {
-            watch::is_about_identity(event).then_some((Noun::Watch, instance.as_str()))
+fn apply(noun: Noun, state: Option<State>, body: &Body) -> Option<State> {
+    match (noun, body) {
+        (Noun::Agent, Body::Agent(name, event)) => {
+            let agent = state.and_then(State::agent);
+            agent::apply(name, agent, event).map(State::Agent)
         }
+        (Noun::Schedule, Body::Schedule(_, event)) => {
+            let schedule = state.and_then(State::schedule);
+            schedule::apply(schedule, event).map(State::Schedule)
+        }
+        (Noun::Run, Body::Run(_, event)) => {
+            run::apply(state.and_then(State::run), event).map(State::Run)
+        }
+        (Noun::Progress, body) => {
+            progress::apply(state.and_then(State::progress), body).map(State::Progress)
+        }
+        (Noun::Slot, body) => slot::apply(state.and_then(State::slot), body).map(State::Slot),
+        (Noun::Watch, Body::Watch(instance, event)) => {
+            watch::apply(instance, state.and_then(State::watch), event).map(State::Watch)
+        }
+        (Noun::Agent | Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
+    }
+}
+
+/// The rows that an event changes.
+pub fn touched(body: &Body) -> Vec<(Noun, String)> {
+    use {run::Event as Run, schedule::Event as Schedule};
+    let of = |noun: Noun, id: &str| (noun, id.to_owned());
+    match body {
+        Body::Agent(name, _) => vec![of(Noun::Agent, name.as_str())],
+        Body::Schedule(id, event) => {
+            let (schedule, progress) =
+                (of(Noun::Schedule, id.as_str()), of(Noun::Progress, id.as_str()));
+            let slot = |last| (Noun::Slot, slot::key(id, last));
+            match event {
+                Schedule::Added(_) | Schedule::Removed(_) => vec![schedule, progress],
+                Schedule::Paused(_) | Schedule::Resumed(_) => vec![progress],
+                Schedule::Passed(passed) => vec![progress, slot(passed.last)],
+                Schedule::Buffered(buffered) => vec![progress, slot(buffered.slot)],
+                Schedule::Dropped(dropped) => vec![progress, slot(dropped.slot)],
+            }
+        }
+        Body::Run(id, event) => {
+            let run = of(Noun::Run, id.as_str());
+            let progress = |id: &ScheduleId| of(Noun::Progress, id.as_str());
+            match event {
+                Run::Queued(queued) => {
+                    let slot = (Noun::Slot, queued.slot_key());
+                    vec![run, progress(&queued.schedule), slot]
+                }
+                Run::Ended(ended) => vec![run, progress(&ended.schedule)],
+                Run::Requeued(requeued) => vec![run, progress(&requeued.schedule)],
+                Run::Started(_) | Run::Retried(_) => vec![run],
+                Run::CancelAsked(_) | Run::Settled(_) => vec![run],
+            }
+        }
+        Body::Watch(instance, event) => match watch::is_about_identity(event) {
+            true => vec![of(Noun::Watch, instance)],
+            false => Vec::new(),
+        },
     }
 }
 
@@ -94,7 +165,10 @@ pub fn delta(body: &Body) -> Option<(Counter, i64)> {
     match body {
         Body::Agent(_, agent::Event::Registered(_)) => Some((Counter::Agents, 1)),
         Body::Agent(_, agent::Event::Removed(_)) => Some((Counter::Agents, -1)),
-        Body::Agent(_, agent::Event::Changed(_)) | Body::Watch(..) => None,
+        Body::Schedule(_, schedule::Event::Added(_)) => Some((Counter::Schedules, 1)),
+        Body::Schedule(_, schedule::Event::Removed(_)) => Some((Counter::Schedules, -1)),
+        Body::Agent(_, agent::Event::Changed(_)) => None,
+        Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
     }
 }
 
@@ -102,6 +176,7 @@ impl Counter {
     pub const fn name(self) -> &'static str {
         match self {
             Counter::Agents => "agents",
+            Counter::Schedules => "schedules",
         }
     }
 
@@ -109,6 +184,7 @@ impl Counter {
     pub const fn max(self) -> i64 {
         match self {
             Counter::Agents => agent::AGENTS_MAX,
+            Counter::Schedules => schedule::SCHEDULES_MAX,
         }
     }
 }
@@ -118,6 +194,10 @@ impl Serialize for State {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self {
             State::Agent(agent) => agent.serialize(out),
+            State::Progress(progress) => progress.serialize(out),
+            State::Run(run) => run.serialize(out),
+            State::Schedule(schedule) => schedule.serialize(out),
+            State::Slot(slot) => slot.serialize(out),
             State::Watch(identity) => identity.serialize(out),
         }
     }
@@ -127,7 +207,34 @@ impl State {
     pub fn decode<'de, D: Deserializer<'de>>(noun: Noun, body: D) -> Result<State, D::Error> {
         match noun {
             Noun::Agent => Agent::deserialize(body).map(State::Agent),
+            Noun::Progress => Progress::deserialize(body).map(State::Progress),
+            Noun::Run => Run::deserialize(body).map(State::Run),
+            Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
+            Noun::Slot => Slot::deserialize(body).map(State::Slot),
             Noun::Watch => Identity::deserialize(body).map(State::Watch),
         }
     }
+}
+
+/// The state of a row, if it is of this noun.
+macro_rules! state_of {
+    ($($function:ident $variant:ident $state:ty;)*) => {
+        impl State {$(
+            pub fn $function(self) -> Option<$state> {
+                match self {
+                    State::$variant(state) => Some(state),
+                    _ => None,
+                }
+            }
+        )*}
+    };
+}
+
+state_of! {
+    agent Agent Agent;
+    progress Progress Progress;
+    run Run Run;
+    schedule Schedule Schedule;
+    slot Slot Slot;
+    watch Watch Identity;
 }

@@ -1,0 +1,147 @@
+//! Ids of schedules and runs. How they are made is a matter of the edge: a hash, a clock and chance
+//! are arguments here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Digits of a schedule's id, unless another schedule has that id already.
+pub const SCHEDULE_DIGITS: usize = 8;
+const SCHEDULE_DIGITS_MAX: usize = 64;
+const RUN_DIGITS: usize = 32;
+
+/// Invariant: `sch_` and 8 to 64 hexadecimal digits, the beginning of a hash of its first content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct ScheduleId(String);
+
+/// Invariant: `run_` and 32 hexadecimal digits that grow with time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct RunId(String);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not the id of a {noun}")]
+pub struct InvalidId {
+    noun: &'static str,
+    text: String,
+}
+
+impl ScheduleId {
+    /// The id of a content with this hash, with so many digits of it.
+    ///
+    /// ```
+    /// assert_eq!(kernel::ScheduleId::of(&[0xab; 32], 8).as_str(), "sch_abababab");
+    /// ```
+    pub fn of(hash: &[u8; 32], digits: usize) -> ScheduleId {
+        let digits = digits.clamp(SCHEDULE_DIGITS, SCHEDULE_DIGITS_MAX);
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        ScheduleId(format!("sch_{}", hex.get(..digits).unwrap_or(&hex)))
+    }
+}
+
+impl RunId {
+    /// `time_ordered` begins with the time of day, so that ids sort as the runs came to be.
+    pub fn of(time_ordered: u128) -> RunId {
+        RunId(format!("run_{time_ordered:032x}"))
+    }
+}
+
+impl FromStr for ScheduleId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<ScheduleId, InvalidId> {
+        let digits = SCHEDULE_DIGITS..=SCHEDULE_DIGITS_MAX;
+        match text
+            .strip_prefix("sch_")
+            .is_some_and(|hex| digits.contains(&hex.len()) && is_hex(hex))
+        {
+            true => Ok(ScheduleId(text.to_owned())),
+            false => Err(InvalidId::new("schedule", text)),
+        }
+    }
+}
+
+impl FromStr for RunId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<RunId, InvalidId> {
+        match text.strip_prefix("run_").is_some_and(|hex| hex.len() == RUN_DIGITS && is_hex(hex)) {
+            true => Ok(RunId(text.to_owned())),
+            false => Err(InvalidId::new("run", text)),
+        }
+    }
+}
+
+impl InvalidId {
+    fn new(noun: &'static str, text: &str) -> InvalidId {
+        InvalidId { noun, text: text.chars().take(80).collect() }
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What every id can do.
+macro_rules! id {
+    ($id:ident) => {
+        impl $id {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(&self.0)
+            }
+        }
+
+        impl From<$id> for String {
+            fn from(id: $id) -> String {
+                id.0
+            }
+        }
+
+        impl TryFrom<String> for $id {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<$id, InvalidId> {
+                text.parse()
+            }
+        }
+    };
+}
+
+id!(ScheduleId);
+id!(RunId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_are_ids() {
+        let run = format!("run_{}", "0".repeat(32));
+        assert_eq!(run.parse::<RunId>().map(String::from), Ok(run.clone()));
+        assert_eq!(
+            "sch_0123abcd".parse::<ScheduleId>().map(String::from),
+            Ok("sch_0123abcd".into())
+        );
+        for text in ["", "sch_", "sch_0123abc", "sch_0123ABCD", "sch_0123abcg", "run_0", &run[1..]]
+        {
+            assert!(
+                text.parse::<ScheduleId>().is_err() && text.parse::<RunId>().is_err(),
+                "{text}"
+            );
+        }
+        assert!(format!("sch_{}", "0".repeat(65)).parse::<ScheduleId>().is_err());
+    }
+
+    #[test]
+    fn runs_sort_by_time() {
+        assert!(RunId::of(9) < RunId::of(10) && RunId::of(u128::MAX) > RunId::of(u128::MAX >> 4));
+    }
+}

@@ -1,0 +1,198 @@
+//! How far a schedule has got: which slots are decided, when the next one is, what runs. The row that
+//! every fire writes, so it is kept small.
+//!
+//! Invariant: every slot up to `decided_until` has its disposition, and none after it; it only grows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Body;
+use crate::id::RunId;
+use crate::run::{self, Occurrence};
+use crate::schedule::Event;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    pub status: Status,
+    pub decided_until: Timestamp,
+    pub ahead: Ahead,
+    /// Slots that got a run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fires: u64,
+    /// Runs of the day of the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub today: Option<Today>,
+    /// Runs that have not ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<RunId>,
+    /// Slots that wait for a run to end, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Timestamp>,
+    /// Failed runs in a row.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Active,
+    Paused(Pause),
+    /// What remains of a schedule that was removed, should it come back.
+    Removed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub at: Timestamp,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ahead {
+    /// The earliest slot that is not decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    /// When it is to be decided: later than the slot by its jitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Today {
+    /// Since 1970, in UTC.
+    pub day: i64,
+    pub runs: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastRun {
+    pub id: RunId,
+    pub at: Timestamp,
+}
+
+const DAY_US: i64 = 86_400_000_000;
+
+impl Progress {
+    /// When the schedule is to be looked at.
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.status {
+            Status::Active => self.ahead.due,
+            Status::Paused(_) | Status::Removed => None,
+        }
+    }
+
+    pub(crate) fn is_out_of_budget(&self, per_day: u32, now: Timestamp) -> bool {
+        self.today.is_some_and(|today| today.day == day(now) && per_day <= today.runs)
+    }
+
+    fn decided(&mut self, until: Timestamp, ahead: Ahead) {
+        self.decided_until = self.decided_until.max(until);
+        self.ahead = ahead;
+    }
+
+    fn began(&mut self, id: &RunId, queued: &run::Queued) {
+        match &queued.occurrence {
+            Occurrence::Slot(slot) => {
+                self.fires += 1;
+                self.waiting.retain(|waiting| *waiting != slot.nominal);
+                self.decided(slot.nominal, slot.ahead);
+            }
+            Occurrence::Manual { .. } => {}
+        }
+        let day = day(queued.at);
+        let runs = self.today.filter(|today| today.day == day).map_or(0, |today| today.runs);
+        self.today = Some(Today { day, runs: runs.saturating_add(1) });
+        self.live.push(id.clone());
+        self.last_run = Some(LastRun { id: id.clone(), at: queued.at });
+    }
+
+    fn ended(&mut self, id: &RunId, ended: &run::Ended) {
+        self.live.retain(|live| live != id);
+        match ended.outcome {
+            run::Outcome::Done => self.failures = 0,
+            run::Outcome::Failed => self.failures += 1,
+            run::Outcome::Cancelled | run::Outcome::Unknown => {}
+        }
+        // What waits may go on.
+        if !self.waiting.is_empty() {
+            self.ahead.due = Some(ended.at);
+        }
+    }
+}
+
+/// The progress of a schedule after an event.
+pub fn apply(progress: Option<Progress>, body: &Body) -> Option<Progress> {
+    let mut progress = match (body, progress) {
+        (Body::Schedule(_, Event::Added(added)), before) => {
+            let at = before.as_ref().map_or(added.at, |before| before.decided_until.max(added.at));
+            let (live, today) = before.map(|it| (it.live, it.today)).unwrap_or_default();
+            return Some(Progress { live, today, ..Progress::new(at, added.ahead) });
+        }
+        (_, before) => before?,
+    };
+    match body {
+        Body::Schedule(_, event) => match event {
+            Event::Added(_) => {}
+            Event::Paused(paused) => progress.status = Status::Paused(paused.into()),
+            Event::Resumed(resumed) => {
+                progress.status = Status::Active;
+                progress.failures = 0;
+                progress.ahead = resumed.ahead;
+            }
+            Event::Removed(_) => {
+                progress.status = Status::Removed;
+                progress.ahead = Ahead::default();
+                progress.waiting.clear();
+            }
+            Event::Passed(passed) => progress.decided(passed.last, passed.ahead),
+            Event::Buffered(buffered) => {
+                progress.decided(buffered.slot, buffered.ahead);
+                progress.waiting.push(buffered.slot);
+            }
+            Event::Dropped(dropped) => {
+                progress.waiting.retain(|slot| *slot != dropped.slot);
+                progress.ahead = dropped.ahead;
+            }
+        },
+        Body::Run(id, run::Event::Queued(queued)) => progress.began(id, queued),
+        Body::Run(id, run::Event::Requeued(_)) => progress.live.push(id.clone()),
+        Body::Run(id, run::Event::Ended(ended)) => progress.ended(id, ended),
+        Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
+    }
+    Some(progress)
+}
+
+impl Progress {
+    fn new(decided_until: Timestamp, ahead: Ahead) -> Progress {
+        Progress {
+            status: Status::Active,
+            decided_until,
+            ahead,
+            fires: 0,
+            today: None,
+            live: Vec::new(),
+            waiting: Vec::new(),
+            failures: 0,
+            last_run: None,
+        }
+    }
+}
+
+fn day(at: Timestamp) -> i64 {
+    at.as_micros().div_euclid(DAY_US)
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}

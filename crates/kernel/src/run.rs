@@ -1,0 +1,582 @@
+//! A run: one execution of a schedule's action, from the queue to its end.
+//!
+//! `queued → running → done / failed / cancelled / unknown`. A run is `running` from the commit that
+//! precedes its effect: found so after a crash, its effect may have happened. It is repeated then only
+//! if that does no harm, otherwise it ends `unknown` and a human says how it ended.
+//!
+//! Whoever works on a run carries its epoch, which grows with every claim; what an older epoch says is
+//! refused.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::{Actor, Role};
+use crate::agent::{Agent, AgentName};
+use crate::backend::Tier;
+use crate::event::Body;
+use crate::id::{RunId, ScheduleId};
+use crate::progress::{Ahead, Progress, Status};
+use crate::schedule::{self, Action, Schedule, check_note};
+use crate::slot;
+use crate::time::Timestamp;
+
+/// What is kept of a run's output beside the file that has all of it.
+pub const OUTPUT_BYTES_MAX: usize = 16_384;
+pub const MESSAGE_BYTES_MAX: usize = 1_024;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    pub schedule: ScheduleId,
+    /// Of the schedule, when the run was queued.
+    pub revision: u32,
+    /// The nominal instant; a run that was started by hand has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Timestamp>,
+    pub origin: Origin,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    pub priority: u8,
+    pub queued_at: Timestamp,
+    pub state: State,
+    /// Tries that were begun; grows with every claim.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub epoch: u32,
+    /// Tries that count: those since it was last asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Of the last try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// Why it ended as it did, or is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    /// Somebody wants it to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Cancel>,
+    /// How it ended the first time; that is what its slot says for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_outcome: Option<Outcome>,
+    /// Who said how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_by: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum State {
+    Queued {
+        /// Not before this.
+        from: Timestamp,
+    },
+    Running {
+        /// The process that works on it.
+        holder: String,
+        /// Whether it may be begun again after a crash.
+        repeatable: bool,
+    },
+    Ended(Outcome),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Failed,
+    Cancelled,
+    Unknown,
+}
+
+/// How a run came to be; no part of what makes it the same run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Slot,
+    CatchUp,
+    Buffer,
+    Manual,
+}
+
+/// A short code and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    pub code: String,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    /// The beginning.
+    pub text: String,
+    /// Of the whole.
+    pub bytes: u64,
+    /// Where the whole is, if that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Queued(Queued),
+    Started(Started),
+    Retried(Retried),
+    CancelAsked(Cancel),
+    Ended(Ended),
+    Requeued(Requeued),
+    Settled(Settled),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queued {
+    pub schedule: ScheduleId,
+    pub revision: u32,
+    pub occurrence: Occurrence,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    pub priority: u8,
+    pub at: Timestamp,
+}
+
+/// What makes two runs of a schedule the same run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Occurrence {
+    Slot(Fired),
+    Manual { key: String },
+}
+
+/// A slot that fires.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fired {
+    pub nominal: Timestamp,
+    pub wall: String,
+    pub origin: Origin,
+    pub late_us: i64,
+    pub ahead: Ahead,
+}
+
+/// It is about to do what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    pub epoch: u32,
+    pub attempt: u32,
+    pub holder: String,
+    pub repeatable: bool,
+    pub tier: Tier,
+    pub at: Timestamp,
+}
+
+/// A try has failed, or was cut off and may be repeated; another follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retried {
+    pub epoch: u32,
+    pub cause: Cause,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    pub from: Timestamp,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
+    pub schedule: ScheduleId,
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    pub at: Timestamp,
+}
+
+/// Somebody wants it to be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requeued {
+    pub schedule: ScheduleId,
+    pub by: String,
+    pub at: Timestamp,
+}
+
+/// Somebody says how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settled {
+    pub outcome: Outcome,
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Cancel { note: Option<String> },
+    Retry,
+    Settle { outcome: Outcome, note: Option<String> },
+}
+
+/// How a try ended, as the one who worked on it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub result: Result<(), Failure>,
+    pub output: Option<Output>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: Cause,
+    /// Another try cannot help.
+    pub is_permanent: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no run `{0}`")]
+    Unknown(RunId),
+    #[error("run `{id}` is {state}, and only a run that {needed} can be {done}")]
+    Wrong { id: RunId, state: &'static str, needed: &'static str, done: &'static str },
+    #[error("run `{0}` is another's by now")]
+    Stale(RunId),
+    #[error(transparent)]
+    Schedule(#[from] schedule::Refusal),
+}
+
+/// A run and what belongs to it, when something about it is decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub id: &'a RunId,
+    pub run: &'a Run,
+    pub schedule: Option<&'a Schedule>,
+    pub progress: Option<&'a Progress>,
+    pub now: Timestamp,
+}
+
+/// Every rule about what people ask of a run. Nothing happens when it is so already.
+pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
+    if actor.role < Role::Operator {
+        let needed = Role::Operator;
+        return Err(schedule::Refusal::RoleTooLow { actor: actor.clone(), needed }.into());
+    }
+    let Ground { id, run, now, .. } = ground;
+    let wrong = |needed, done| {
+        Err(Refusal::Wrong { id: id.clone(), state: run.state.name(), needed, done })
+    };
+    let by = actor.name.clone();
+    match (command, &run.state) {
+        (Command::Cancel { note }, State::Queued { .. }) => {
+            check_note(note.as_deref())?;
+            let cause = cancelled_by(&by, note.as_deref());
+            Ok(vec![ground.ended(Outcome::Cancelled, Some(cause), None)])
+        }
+        (Command::Cancel { note }, State::Running { .. }) => {
+            check_note(note.as_deref())?;
+            let cancel = Cancel { by, note, at: now };
+            let is_new = run.cancel.is_none();
+            Ok(is_new.then(|| ground.body(Event::CancelAsked(cancel))).into_iter().collect())
+        }
+        (Command::Cancel { .. }, State::Ended(_)) => Ok(Vec::new()),
+        (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
+            if ground.schedule.is_none() {
+                return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());
+            }
+            let requeued = Requeued { schedule: run.schedule.clone(), by, at: now };
+            Ok(vec![ground.body(Event::Requeued(requeued))])
+        }
+        (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),
+        (Command::Settle { outcome, note }, State::Ended(Outcome::Unknown)) => {
+            check_note(note.as_deref())?;
+            Ok(vec![ground.body(Event::Settled(Settled { outcome, by, note, at: now }))])
+        }
+        (Command::Settle { outcome, .. }, State::Ended(ended))
+            if run.settled_by.is_some() && outcome == *ended =>
+        {
+            Ok(Vec::new())
+        }
+        (Command::Settle { .. }, _) => wrong("ended unknown", "settled"),
+    }
+}
+
+/// Begins a try: from here on its effect may happen. A run that has nothing to do any more ends.
+pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Option<Body> {
+    let Ground { run, now, .. } = ground;
+    let State::Queued { from } = run.state else { return None };
+    if now < from {
+        return None;
+    }
+    let Some(schedule) = ground.schedule else {
+        let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
+        return Some(ground.ended(Outcome::Cancelled, Some(cause), None));
+    };
+    let (tier, repeatable) = match (&schedule.definition.action, agent) {
+        (Action::Prompt { .. }, Some(agent)) => {
+            (schedule.definition.tier.unwrap_or(agent.tier).max(agent.tier), agent.is_repeatable())
+        }
+        (Action::Prompt { agent, .. }, None) => {
+            let cause = Cause::new("agent_missing", &format!("there is no agent `{agent}`"));
+            return Some(ground.ended(Outcome::Failed, Some(cause), None));
+        }
+        (Action::Tool { tool, .. }, _) => {
+            let cause = Cause::new("tool_missing", &format!("there is no tool `{tool}` yet"));
+            return Some(ground.ended(Outcome::Failed, Some(cause), None));
+        }
+    };
+    Some(ground.body(Event::Started(Started {
+        epoch: run.epoch + 1,
+        attempt: run.attempt + 1,
+        holder: holder.to_owned(),
+        repeatable: repeatable && tier < Tier::External,
+        tier,
+        at: now,
+    })))
+}
+
+/// What a report leads to. `epoch` is that of the try which it is about.
+pub fn finish(
+    ground: Ground<'_>,
+    epoch: u32,
+    report: Report,
+    random: u64,
+) -> Result<Vec<Body>, Refusal> {
+    let Ground { id, run, now, .. } = ground;
+    if !matches!(run.state, State::Running { .. }) || run.epoch != epoch {
+        return Err(Refusal::Stale(id.clone()));
+    }
+    // Cancel wins unless the end was committed first.
+    if let Some(cancel) = &run.cancel {
+        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
+        return Ok(vec![ground.ended(Outcome::Cancelled, Some(cause), report.output)]);
+    }
+    let failure = match report.result {
+        Ok(()) => return Ok(vec![ground.ended(Outcome::Done, None, report.output)]),
+        Err(failure) => failure,
+    };
+    let retry = ground.schedule.map(|schedule| schedule.definition.terms.retry);
+    match retry.filter(|retry| !failure.is_permanent && run.attempt < retry.attempts) {
+        Some(retry) => Ok(vec![ground.body(Event::Retried(Retried {
+            epoch,
+            cause: failure.cause,
+            output: report.output,
+            from: Timestamp::from_micros(
+                now.as_micros().saturating_add(retry.delay_us(run.attempt, random)),
+            ),
+            at: now,
+        }))]),
+        None => {
+            let mut bodies =
+                vec![ground.ended(Outcome::Failed, Some(failure.cause), report.output)];
+            bodies.extend(ground.pause_after_failures());
+            Ok(bodies)
+        }
+    }
+}
+
+/// What becomes of a run that a process has left behind. `None` if it was not at work on it.
+pub fn recover(ground: Ground<'_>) -> Option<Body> {
+    let State::Running { repeatable, .. } = ground.run.state else { return None };
+    let now = ground.now;
+    if let Some(cancel) = ground.run.cancel.as_ref().filter(|_| repeatable) {
+        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
+        return Some(ground.ended(Outcome::Cancelled, Some(cause), None));
+    }
+    Some(match repeatable {
+        true => {
+            let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
+            let epoch = ground.run.epoch;
+            ground.body(Event::Retried(Retried { epoch, cause, output: None, from: now, at: now }))
+        }
+        false => {
+            let cause = Cause::new(
+                "interrupted",
+                "it was cut off after it had begun; whether it took effect is not known",
+            );
+            ground.ended(Outcome::Unknown, Some(cause), None)
+        }
+    })
+}
+
+/// The run after an event.
+pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
+    if let Event::Queued(queued) = event {
+        return Some(Run::new(queued));
+    }
+    let mut run = run?;
+    match event {
+        Event::Queued(_) => {}
+        Event::Started(started) => {
+            let Started { epoch, attempt, holder, repeatable, at, .. } = started;
+            (run.epoch, run.attempt, run.started_at) = (*epoch, *attempt, Some(*at));
+            run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
+        }
+        Event::Retried(retried) => {
+            run.state = State::Queued { from: retried.from };
+            (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
+        }
+        Event::CancelAsked(cancel) => run.cancel = Some(cancel.clone()),
+        Event::Ended(ended) => {
+            run.state = State::Ended(ended.outcome);
+            (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
+            run.finished_at = Some(ended.at);
+            run.first_outcome = run.first_outcome.or(Some(ended.outcome));
+        }
+        Event::Requeued(requeued) => {
+            run.state = State::Queued { from: requeued.at };
+            (run.attempt, run.cancel, run.finished_at) = (0, None, None);
+        }
+        Event::Settled(settled) => {
+            run.state = State::Ended(settled.outcome);
+            run.settled_by = Some(settled.by.clone());
+        }
+    }
+    Some(run)
+}
+
+impl Queued {
+    /// The row of what it stands for; there is at most one run for each.
+    pub fn slot_key(&self) -> String {
+        match &self.occurrence {
+            Occurrence::Slot(fired) => slot::key(&self.schedule, fired.nominal),
+            Occurrence::Manual { key } => slot::manual_key(&self.schedule, key),
+        }
+    }
+}
+
+impl Run {
+    fn new(queued: &Queued) -> Run {
+        let (slot, origin) = match &queued.occurrence {
+            Occurrence::Slot(fired) => (Some(fired.nominal), fired.origin),
+            Occurrence::Manual { .. } => (None, Origin::Manual),
+        };
+        Run {
+            schedule: queued.schedule.clone(),
+            revision: queued.revision,
+            slot,
+            origin,
+            agent: queued.agent.clone(),
+            priority: queued.priority,
+            queued_at: queued.at,
+            state: State::Queued { from: queued.at },
+            epoch: 0,
+            attempt: 0,
+            started_at: None,
+            finished_at: None,
+            cause: None,
+            output: None,
+            cancel: None,
+            first_outcome: None,
+            settled_by: None,
+        }
+    }
+
+    /// When it is to be looked at: every run that has not ended has such an instant.
+    pub fn due(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Queued { from } => Some(*from),
+            State::Running { .. } => Some(self.started_at.unwrap_or(self.queued_at)),
+            State::Ended(_) => None,
+        }
+    }
+
+    /// How it stands, in a few words.
+    pub fn summary(&self) -> String {
+        let settled = self.settled_by.as_ref().map(|by| format!(" (as {by} says)"));
+        let cause = self.cause.as_ref().map(|cause| format!(", {}", cause.message));
+        let state = match &self.state {
+            State::Ended(Outcome::Done) if self.settled_by.is_none() => return "done".to_owned(),
+            State::Ended(Outcome::Unknown) => "nobody knows how it ended",
+            state => state.name(),
+        };
+        format!("{state}{}{}", settled.unwrap_or_default(), cause.unwrap_or_default())
+    }
+}
+
+impl State {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            State::Queued { .. } => "queued",
+            State::Running { .. } => "running",
+            State::Ended(outcome) => outcome.name(),
+        }
+    }
+}
+
+impl Outcome {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Failed => "failed",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Unknown => "unknown",
+        }
+    }
+}
+
+impl Origin {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Slot => "slot",
+            Origin::CatchUp => "catch_up",
+            Origin::Buffer => "buffer",
+            Origin::Manual => "manual",
+        }
+    }
+}
+
+impl Cause {
+    pub fn new(code: &str, message: &str) -> Cause {
+        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        let message = message.get(..end).unwrap_or_default();
+        Cause { code: code.to_owned(), message: message.to_owned() }
+    }
+}
+
+impl Ground<'_> {
+    fn body(&self, event: Event) -> Body {
+        Body::Run(self.id.clone(), event)
+    }
+
+    fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Body {
+        let schedule = self.run.schedule.clone();
+        self.body(Event::Ended(Ended { schedule, outcome, cause, output, at: self.now }))
+    }
+
+    /// Stops a schedule that only burns money.
+    fn pause_after_failures(&self) -> Option<Body> {
+        let limit = self.schedule?.definition.terms.pause_after;
+        let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
+        let failures = progress.failures + 1;
+        (0 < limit && limit <= failures).then(|| {
+            let note = format!("{failures} runs in a row have failed");
+            let paused =
+                schedule::Paused { by: "midwatch".to_owned(), note: Some(note), at: self.now };
+            Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
+        })
+    }
+}
+
+fn cancelled_by(by: &str, note: Option<&str>) -> Cause {
+    let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+    Cause::new("cancelled", &format!("{by} cancelled it{note}"))
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

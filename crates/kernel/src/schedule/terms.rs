@@ -1,0 +1,333 @@
+//! The terms of a schedule: what becomes of a slot when something is in its way.
+
+use std::fmt;
+use std::str::FromStr;
+
+use calendar::{EVERY_MIN, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+pub const BUFFER_DEFAULT: u32 = 100;
+pub const BUFFER_MAX: u32 = 1_000;
+pub const ALLOW_DEFAULT: u32 = 4;
+pub const ALLOW_MAX: u32 = 1_000;
+pub const CATCH_UP_DEFAULT: u32 = 100;
+pub const CATCH_UP_MAX: u32 = 1_000;
+pub const ATTEMPTS_MAX: u32 = 100;
+pub const PRIORITY_MAX: u8 = 9;
+
+/// Every term has a default, and what is the default is not stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Terms {
+    #[serde(skip_serializing_if = "is_default")]
+    pub overlap: Overlap,
+    #[serde(skip_serializing_if = "is_default")]
+    pub missed: Missed,
+    /// How late a missed slot may still run; by the trigger, unless given.
+    #[serde(skip_serializing_if = "is_default")]
+    pub window: Option<Span>,
+    /// The most by which a slot is delayed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub jitter: Option<Span>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub retry: Retry,
+    /// Failed runs in a row after which the schedule is paused; 0 for never.
+    #[serde(skip_serializing_if = "is_pause_default")]
+    pub pause_after: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    pub resume: Resume,
+    /// The higher the sooner.
+    #[serde(skip_serializing_if = "is_priority_default")]
+    pub priority: u8,
+    /// Runs in one UTC day.
+    pub per_day: u32,
+    /// Slots that run altogether.
+    #[serde(skip_serializing_if = "is_default")]
+    pub max_fires: Option<u64>,
+    /// Slots before this do not count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub start_at: Option<Timestamp>,
+    /// Nor do slots after this.
+    #[serde(skip_serializing_if = "is_default")]
+    pub end_at: Option<Timestamp>,
+}
+
+/// What to do with a slot while a run of the schedule is live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Overlap {
+    #[default]
+    Skip,
+    /// Keep one waiting; a newer one takes its place.
+    BufferOne,
+    /// Keep as many waiting, in order.
+    BufferAll(u32),
+    /// Let as many run at a time.
+    Allow(u32),
+}
+
+/// What to do with slots that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Missed {
+    /// The newest runs and stands for the others.
+    #[default]
+    Latest,
+    /// The oldest runs and stands for the others.
+    Earliest,
+    /// The newest so many run, one after the other.
+    All(u32),
+    Skip,
+}
+
+/// What becomes of slots that fell into a pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resume {
+    #[default]
+    Skip,
+    AsMissed,
+}
+
+/// When a try that failed is repeated: after a random part of a delay that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    pub attempts: u32,
+    pub initial: Span,
+    pub factor: u32,
+    pub cap: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no {term}")]
+pub struct InvalidTerm {
+    pub term: &'static str,
+    pub text: String,
+    pub hint: &'static str,
+}
+
+const PAUSE_AFTER_DEFAULT: u32 = 5;
+const PRIORITY_DEFAULT: u8 = 5;
+const RETRY_DEFAULT: Retry =
+    Retry { attempts: 5, initial: seconds(1), factor: 2, cap: seconds(300) };
+
+const fn seconds(count: i64) -> Span {
+    match Span::from_millis(count * 1_000) {
+        Some(span) => span,
+        None => EVERY_MIN,
+    }
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            overlap: Overlap::default(),
+            missed: Missed::default(),
+            window: None,
+            jitter: None,
+            retry: RETRY_DEFAULT,
+            pause_after: PAUSE_AFTER_DEFAULT,
+            resume: Resume::default(),
+            priority: PRIORITY_DEFAULT,
+            per_day: 0,
+            max_fires: None,
+            start_at: None,
+            end_at: None,
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        RETRY_DEFAULT
+    }
+}
+
+impl Overlap {
+    /// How many runs of the schedule may be live at a time.
+    pub fn live_max(self) -> usize {
+        match self {
+            Overlap::Allow(max) => max as usize,
+            Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll(_) => 1,
+        }
+    }
+}
+
+impl Retry {
+    /// The delay before the try that follows so many, somewhere between nothing and its most.
+    pub fn delay_us(&self, attempts: u32, random: u64) -> i64 {
+        let factor = i64::from(self.factor).saturating_pow(attempts.saturating_sub(1));
+        let most = self.initial.as_micros().saturating_mul(factor).min(self.cap.as_micros());
+        let most = u64::try_from(most).unwrap_or_default();
+        i64::try_from(random % (most + 1)).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Overlap::Skip => out.write_str("skip"),
+            Overlap::BufferOne => out.write_str("buffer_one"),
+            Overlap::BufferAll(max) => write!(out, "buffer_all:{max}"),
+            Overlap::Allow(max) => write!(out, "allow:{max}"),
+        }
+    }
+}
+
+impl FromStr for Overlap {
+    type Err = InvalidTerm;
+
+    fn from_str(text: &str) -> Result<Overlap, InvalidTerm> {
+        let invalid = || InvalidTerm {
+            term: "overlap policy",
+            text: text.to_owned(),
+            hint: "it is `skip`, `buffer_one`, `buffer_all:N` or `allow:N`, with N up to 1000",
+        };
+        let (name, count) = named_count(text).ok_or_else(invalid)?;
+        match (name, count) {
+            ("skip", None) => Ok(Overlap::Skip),
+            ("buffer_one", None) => Ok(Overlap::BufferOne),
+            ("buffer_all", count) => Ok(Overlap::BufferAll(count.unwrap_or(BUFFER_DEFAULT))),
+            ("allow", count) => Ok(Overlap::Allow(count.unwrap_or(ALLOW_DEFAULT))),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missed::Latest => out.write_str("latest"),
+            Missed::Earliest => out.write_str("earliest"),
+            Missed::All(max) => write!(out, "all:{max}"),
+            Missed::Skip => out.write_str("skip"),
+        }
+    }
+}
+
+impl FromStr for Missed {
+    type Err = InvalidTerm;
+
+    fn from_str(text: &str) -> Result<Missed, InvalidTerm> {
+        let invalid = || InvalidTerm {
+            term: "policy for missed slots",
+            text: text.to_owned(),
+            hint: "it is `latest`, `earliest`, `all:N` or `skip`, with N up to 1000",
+        };
+        let (name, count) = named_count(text).ok_or_else(invalid)?;
+        match (name, count) {
+            ("latest", None) => Ok(Missed::Latest),
+            ("earliest", None) => Ok(Missed::Earliest),
+            ("all", count) => Ok(Missed::All(count.unwrap_or(CATCH_UP_DEFAULT))),
+            ("skip", None) => Ok(Missed::Skip),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+impl Resume {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resume::Skip => "skip",
+            Resume::AsMissed => "as_missed",
+        }
+    }
+}
+
+impl FromStr for Resume {
+    type Err = InvalidTerm;
+
+    fn from_str(text: &str) -> Result<Resume, InvalidTerm> {
+        [Resume::Skip, Resume::AsMissed].into_iter().find(|it| it.name() == text).ok_or_else(|| {
+            InvalidTerm {
+                term: "policy for slots in a pause",
+                text: text.to_owned(),
+                hint: "it is `skip` or `as_missed`",
+            }
+        })
+    }
+}
+
+/// `name` or `name:count`, with a count from 1 to 1000.
+fn named_count(text: &str) -> Option<(&str, Option<u32>)> {
+    let Some((name, count)) = text.split_once(':') else { return Some((text, None)) };
+    let count = count.parse().ok().filter(|count| (1..=BUFFER_MAX).contains(count))?;
+    Some((name, Some(count)))
+}
+
+impl From<Overlap> for String {
+    fn from(overlap: Overlap) -> String {
+        overlap.to_string()
+    }
+}
+
+impl TryFrom<String> for Overlap {
+    type Error = InvalidTerm;
+
+    fn try_from(text: String) -> Result<Overlap, InvalidTerm> {
+        text.parse()
+    }
+}
+
+impl From<Missed> for String {
+    fn from(missed: Missed) -> String {
+        missed.to_string()
+    }
+}
+
+impl TryFrom<String> for Missed {
+    type Error = InvalidTerm;
+
+    fn try_from(text: String) -> Result<Missed, InvalidTerm> {
+        text.parse()
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn is_pause_default(failures: &u32) -> bool {
+    *failures == PAUSE_AFTER_DEFAULT
+}
+
+fn is_priority_default(priority: &u8) -> bool {
+    *priority == PRIORITY_DEFAULT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_as_they_are_written() {
+        for text in ["skip", "buffer_one", "buffer_all:1000", "allow:1"] {
+            assert_eq!(text.parse::<Overlap>().map(|it| it.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["latest", "earliest", "all:7", "skip"] {
+            assert_eq!(text.parse::<Missed>().map(|it| it.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "skip:1", "allow:0", "allow:1001", "allow:x", "all", "SKIP"] {
+            assert!(text.parse::<Overlap>().is_err(), "{text}");
+        }
+        assert_eq!("allow".parse(), Ok(Overlap::Allow(ALLOW_DEFAULT)));
+        assert_eq!("all".parse(), Ok(Missed::All(CATCH_UP_DEFAULT)));
+    }
+
+    #[test]
+    fn delays_double_up_to_the_cap() {
+        let most = |attempts| RETRY_DEFAULT.delay_us(attempts, u64::MAX - 1);
+        // The largest remainder is the most itself.
+        for (attempts, seconds) in [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (100, 300)] {
+            assert!(most(attempts) <= seconds * 1_000_000);
+            assert_eq!(
+                RETRY_DEFAULT.delay_us(attempts, seconds as u64 * 1_000_000),
+                seconds * 1_000_000
+            );
+        }
+        assert_eq!(RETRY_DEFAULT.delay_us(5, 0), 0);
+    }
+}

@@ -1,0 +1,246 @@
+//! A slot: one nominal occurrence of a schedule, and what became of it.
+//!
+//! A slot that got a run says which; what became of it then follows from the run, so that the two
+//! never disagree. Adjacent slots with one fate share a row. The list of dispositions is closed:
+//! adding one is a change of format.
+
+use calendar::format_instant;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Body;
+use crate::id::{RunId, ScheduleId};
+use crate::run::{self, Occurrence, Origin, Run};
+use crate::schedule::Event;
+use crate::time::Timestamp;
+
+/// A start later than this is late.
+pub const LATE_US: i64 = 1_000_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// Of the schedule.
+    pub revision: u32,
+    pub first: Timestamp,
+    pub last: Timestamp,
+    pub count: u64,
+    /// What clocks in the zone showed at the last.
+    pub wall: String,
+    pub decided_at: Timestamp,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fate {
+    Run {
+        run: RunId,
+        origin: Origin,
+        /// From the instant at which it was due to that of the decision.
+        late_us: i64,
+    },
+    Passed {
+        disposition: Disposition,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        into: Option<Timestamp>,
+    },
+    Buffered,
+}
+
+/// Why a slot got no run, where the disposition leaves that open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Older than the catch-up window.
+    Window,
+    /// The policy for missed slots.
+    Policy,
+    /// More were missed than the policy runs.
+    Cap,
+    /// The schedule was removed.
+    Removed,
+}
+
+/// The one list of dispositions: variant, stored name, whether it is final.
+macro_rules! dispositions {
+    ($($variant:ident $name:literal $is_final:literal $meaning:literal;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Disposition {
+            $(#[doc = $meaning] #[serde(rename = $name)] $variant,)*
+        }
+
+        impl Disposition {
+            pub const ALL: &[Disposition] = &[$(Disposition::$variant),*];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(Disposition::$variant => $name,)* }
+            }
+
+            /// Whether it never changes again.
+            pub const fn is_final(self) -> bool {
+                match self { $(Disposition::$variant => $is_final,)* }
+            }
+
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Disposition::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+dispositions! {
+    Ran "ran" true "its run ended `done`";
+    RanLate "ran_late" true "its run ended `done`, and began more than a second late or was caught up";
+    Failed "failed" true "its run ended `failed`, retries included";
+    Unknown "unknown" true "its run was cut off in the middle of an effect; never repeated on its own";
+    Cancelled "cancelled" true "a person or a rule cancelled the run";
+    Coalesced "coalesced" true "missed or buffered, and the run of another slot stands for it";
+    SkippedOverlap "skipped_overlap" true "an earlier run was still live";
+    SkippedMissed "skipped_missed" true "missed, and not caught up";
+    SkippedPaused "skipped_paused" true "due while the schedule was paused";
+    SkippedBudget "skipped_budget" true "the budget was used up";
+    SkippedPolicy "skipped_policy" true "denied by policy, or the approval was refused or expired";
+    SkippedLease "skipped_lease" true "the autonomy lease had run out";
+    SkippedDependency "skipped_dependency" true "what it depends on did not happen in time";
+    SkippedFull "skipped_full" true "too many slots were waiting";
+    Superseded "superseded" true "the schedule was changed or removed before the slot was decided";
+    Fired "fired" false "its run is queued or running";
+    Parked "parked" false "its run waits for a human";
+    Buffered "buffered" false "waits for an earlier run of the schedule to end";
+}
+
+/// The row of a slot, or of the last of several: rows of a schedule sort by time, and the first at or
+/// after an instant is the one that covers it, if any does.
+pub fn key(schedule: &ScheduleId, last: Timestamp) -> String {
+    format!("{schedule}/{:016}", last.as_micros().max(0))
+}
+
+/// The row of a run that was started by hand: its key is taken once.
+pub fn manual_key(schedule: &ScheduleId, key: &str) -> String {
+    format!("{schedule}/manual/{key}")
+}
+
+/// The slot after an event.
+pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
+    match body {
+        Body::Run(run, run::Event::Queued(queued)) => {
+            let fate = |origin, late_us| Fate::Run { run: run.clone(), origin, late_us };
+            Some(match &queued.occurrence {
+                Occurrence::Slot(it) => Slot {
+                    revision: queued.revision,
+                    first: it.nominal,
+                    last: it.nominal,
+                    count: 1,
+                    wall: it.wall.clone(),
+                    decided_at: slot.map_or(queued.at, |slot| slot.decided_at),
+                    fate: fate(it.origin, it.late_us),
+                },
+                Occurrence::Manual { .. } => Slot {
+                    revision: queued.revision,
+                    first: queued.at,
+                    last: queued.at,
+                    count: 1,
+                    wall: String::new(),
+                    decided_at: queued.at,
+                    fate: fate(Origin::Manual, 0),
+                },
+            })
+        }
+        Body::Schedule(_, Event::Passed(passed)) => Some(Slot {
+            revision: passed.revision,
+            first: passed.first,
+            last: passed.last,
+            count: passed.count,
+            wall: passed.wall.clone(),
+            decided_at: passed.at,
+            fate: Fate::Passed {
+                disposition: passed.disposition,
+                reason: passed.reason,
+                into: passed.into,
+            },
+        }),
+        Body::Schedule(_, Event::Buffered(buffered)) => Some(Slot {
+            revision: buffered.revision,
+            first: buffered.slot,
+            last: buffered.slot,
+            count: 1,
+            wall: buffered.wall.clone(),
+            decided_at: buffered.at,
+            fate: Fate::Buffered,
+        }),
+        Body::Schedule(_, Event::Dropped(dropped)) => slot.map(|slot| Slot {
+            fate: Fate::Passed {
+                disposition: dropped.disposition,
+                reason: dropped.reason,
+                into: dropped.into,
+            },
+            ..slot
+        }),
+        Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => slot,
+    }
+}
+
+impl Slot {
+    /// What became of it. `run` is its run, if it got one.
+    pub fn disposition(&self, run: Option<&Run>) -> Disposition {
+        match (&self.fate, run) {
+            (Fate::Passed { disposition, .. }, _) => *disposition,
+            (Fate::Buffered, _) => Disposition::Buffered,
+            (Fate::Run { .. }, None) => Disposition::Fired,
+            (Fate::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
+                None => Disposition::Fired,
+                Some(run::Outcome::Done) => {
+                    let was_late = LATE_US < *late_us || *origin == Origin::CatchUp;
+                    if was_late { Disposition::RanLate } else { Disposition::Ran }
+                }
+                Some(run::Outcome::Failed) => Disposition::Failed,
+                Some(run::Outcome::Cancelled) => Disposition::Cancelled,
+                Some(run::Outcome::Unknown) => Disposition::Unknown,
+            },
+        }
+    }
+
+    /// The same in a sentence.
+    pub fn sentence(&self, run: Option<&Run>) -> String {
+        let at = format_instant(self.last.as_micros());
+        let slots = match self.count {
+            1 => format!("the slot of {at}"),
+            count => {
+                let first = format_instant(self.first.as_micros());
+                format!("the {count} slots from {first} to {at}")
+            }
+        };
+        let was = if self.count == 1 { "was" } else { "were" };
+        match &self.fate {
+            Fate::Buffered => format!("{slots} waits for an earlier run to end"),
+            Fate::Passed { disposition, reason, into } => {
+                let into = into.map(|into| format_instant(into.as_micros())).unwrap_or_default();
+                let why = match (disposition, reason) {
+                    (Disposition::Coalesced, _) => format!("the run of {into} stands for it"),
+                    (_, Some(Reason::Window)) => {
+                        "it was older than the catch-up window when it could be decided".to_owned()
+                    }
+                    (_, Some(Reason::Policy)) => {
+                        "it was missed, and missed slots of this schedule are skipped".to_owned()
+                    }
+                    (_, Some(Reason::Cap)) => {
+                        "more were missed than the schedule catches up".to_owned()
+                    }
+                    (_, Some(Reason::Removed)) => "the schedule was removed".to_owned(),
+                    (disposition, None) => disposition.meaning().to_owned(),
+                };
+                format!("{slots} {was} not run: {why}")
+            }
+            Fate::Run { run: id, late_us, .. } => {
+                let late = match late_us / 1_000_000 {
+                    0 => String::new(),
+                    seconds => format!(", {seconds} s late"),
+                };
+                let ended = run.map_or_else(String::new, |run| format!(": {}", run.summary()));
+                format!("{slots} fired run {id}{late}{ended}")
+            }
+        }
+    }
+}
