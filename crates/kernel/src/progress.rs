@@ -15,6 +15,8 @@ use crate::time::Timestamp;
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     pub status: Status,
+    /// Of the schedule.
+    pub revision: u32,
     pub decided_until: Timestamp,
     pub ahead: Ahead,
     /// Slots that got a run.
@@ -81,7 +83,7 @@ pub struct LastRun {
     pub at: Timestamp,
 }
 
-const DAY_US: i64 = 86_400_000_000;
+pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 impl Progress {
     /// When the schedule is to be looked at.
@@ -92,8 +94,9 @@ impl Progress {
         }
     }
 
-    pub(crate) fn is_out_of_budget(&self, per_day: u32, now: Timestamp) -> bool {
-        self.today.is_some_and(|today| today.day == day(now) && per_day <= today.runs)
+    /// Runs of the day.
+    pub(crate) fn runs_on(&self, day: i64) -> u32 {
+        self.today.filter(|today| today.day == day).map_or(0, |today| today.runs)
     }
 
     fn decided(&mut self, until: Timestamp, ahead: Ahead) {
@@ -111,8 +114,7 @@ impl Progress {
             Occurrence::Manual { .. } => {}
         }
         let day = day(queued.at);
-        let runs = self.today.filter(|today| today.day == day).map_or(0, |today| today.runs);
-        self.today = Some(Today { day, runs: runs.saturating_add(1) });
+        self.today = Some(Today { day, runs: self.runs_on(day).saturating_add(1) });
         self.live.push(id.clone());
         self.last_run = Some(LastRun { id: id.clone(), at: queued.at });
     }
@@ -177,6 +179,7 @@ impl Progress {
     fn new(decided_until: Timestamp, ahead: Ahead) -> Progress {
         Progress {
             status: Status::Active,
+            revision: 1,
             decided_until,
             ahead,
             fires: 0,
@@ -189,7 +192,8 @@ impl Progress {
     }
 }
 
-fn day(at: Timestamp) -> i64 {
+/// Days since 1970 in UTC.
+pub(crate) fn day(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(DAY_US)
 }
 

@@ -450,6 +450,11 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
 }
 
 impl Queued {
+    /// Whether it is for a slot that was known before.
+    pub fn has_waited(&self) -> bool {
+        matches!(&self.occurrence, Occurrence::Slot(fired) if fired.origin == Origin::Buffer)
+    }
+
     /// The row of what it stands for; there is at most one run for each.
     pub fn slot_key(&self) -> String {
         match &self.occurrence {

@@ -27,9 +27,6 @@ pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
 /// Schedules that one installation may hold.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
-/// The least that a schedule may run in a day when nobody says how often.
-const PER_DAY_MIN: u64 = 4;
-const DAY_US: i64 = 86_400_000_000;
 
 /// What the id of a schedule is the hash of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -333,8 +330,10 @@ fn fire(
     {
         return Err(Refusal::Live(live.clone()));
     }
-    if progress.is_out_of_budget(terms.per_day, ground.now) {
-        return Err(Refusal::OutOfBudget(terms.per_day));
+    let calendar = schedule.definition.calendar()?;
+    let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
+    if tick.is_out_of_budget(progress) {
+        return Err(Refusal::OutOfBudget(tick.per_day()));
     }
     let queued = Queued {
         schedule: ground.id.clone(),
@@ -359,18 +358,6 @@ impl Definition {
             .map_err(|invalid| Refusal::Invalid(invalid.to_string()))
     }
 
-    /// Gives what nobody said a sensible value: a day's budget that the trigger itself cannot
-    /// exhaust, with as much again for what is started by hand.
-    pub fn with_defaults(mut self, now: Timestamp) -> Result<Definition, Refusal> {
-        if self.terms.per_day == 0 {
-            let from = now.as_micros();
-            let slots = self.calendar()?.count(from, from.saturating_add(DAY_US));
-            let per_day = slots.saturating_mul(2).max(PER_DAY_MIN);
-            self.terms.per_day = u32::try_from(per_day).unwrap_or(u32::MAX);
-        }
-        Ok(self)
-    }
-
     fn check(&self, agent: Option<&Agent>) -> Result<Calendar, Refusal> {
         let invalid = |what: &str| Err(Refusal::Invalid(what.to_owned()));
         let terms = &self.terms;
@@ -386,7 +373,7 @@ impl Definition {
         if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
             return invalid("a run is tried 1 to 100 times");
         }
-        if terms.per_day == 0 {
+        if terms.per_day == Some(0) {
             return invalid("a schedule runs at least once a day");
         }
         if terms.max_fires == Some(0) {

@@ -62,7 +62,7 @@ pub enum Counter {
 
 impl Tables {
     pub fn apply(&mut self, body: &Body) {
-        for (noun, id) in touched(body) {
+        for Touched { noun, id, .. } in touched(body) {
             self.rows.entry((noun, id)).or_default().apply(noun, body);
         }
         if let Some((counter, add)) = delta(body) {
@@ -121,31 +121,44 @@ fn apply(noun: Noun, state: Option<State>, body: &Body) -> Option<State> {
     }
 }
 
+/// A row that an event changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub noun: Noun,
+    pub id: String,
+    /// Whether there can be no such row yet.
+    pub is_new: bool,
+}
+
 /// The rows that an event changes.
-pub fn touched(body: &Body) -> Vec<(Noun, String)> {
+pub fn touched(body: &Body) -> Vec<Touched> {
     use {run::Event as Run, schedule::Event as Schedule};
-    let of = |noun: Noun, id: &str| (noun, id.to_owned());
+    let known = |noun, id: &str| Touched { noun, id: id.to_owned(), is_new: false };
+    let new = |noun, id: String| Touched { noun, id, is_new: true };
     match body {
-        Body::Agent(name, _) => vec![of(Noun::Agent, name.as_str())],
+        Body::Agent(name, _) => vec![known(Noun::Agent, name.as_str())],
         Body::Schedule(id, event) => {
-            let (schedule, progress) =
-                (of(Noun::Schedule, id.as_str()), of(Noun::Progress, id.as_str()));
-            let slot = |last| (Noun::Slot, slot::key(id, last));
+            let progress = known(Noun::Progress, id.as_str());
             match event {
-                Schedule::Added(_) | Schedule::Removed(_) => vec![schedule, progress],
+                Schedule::Added(_) | Schedule::Removed(_) => {
+                    vec![known(Noun::Schedule, id.as_str()), progress]
+                }
                 Schedule::Paused(_) | Schedule::Resumed(_) => vec![progress],
-                Schedule::Passed(passed) => vec![progress, slot(passed.last)],
-                Schedule::Buffered(buffered) => vec![progress, slot(buffered.slot)],
-                Schedule::Dropped(dropped) => vec![progress, slot(dropped.slot)],
+                Schedule::Passed(it) => vec![progress, new(Noun::Slot, slot::key(id, it.last))],
+                Schedule::Buffered(it) => vec![progress, new(Noun::Slot, slot::key(id, it.slot))],
+                Schedule::Dropped(it) => vec![progress, known(Noun::Slot, &slot::key(id, it.slot))],
             }
         }
         Body::Run(id, event) => {
-            let run = of(Noun::Run, id.as_str());
-            let progress = |id: &ScheduleId| of(Noun::Progress, id.as_str());
+            let run = known(Noun::Run, id.as_str());
+            let progress = |id: &ScheduleId| known(Noun::Progress, id.as_str());
             match event {
                 Run::Queued(queued) => {
-                    let slot = (Noun::Slot, queued.slot_key());
-                    vec![run, progress(&queued.schedule), slot]
+                    let slot = match queued.has_waited() {
+                        true => known(Noun::Slot, &queued.slot_key()),
+                        false => new(Noun::Slot, queued.slot_key()),
+                    };
+                    vec![new(Noun::Run, run.id), progress(&queued.schedule), slot]
                 }
                 Run::Ended(ended) => vec![run, progress(&ended.schedule)],
                 Run::Requeued(requeued) => vec![run, progress(&requeued.schedule)],
@@ -154,7 +167,7 @@ pub fn touched(body: &Body) -> Vec<(Noun, String)> {
             }
         }
         Body::Watch(instance, event) => match watch::is_about_identity(event) {
-            true => vec![of(Noun::Watch, instance)],
+            true => vec![known(Noun::Watch, instance)],
             false => Vec::new(),
         },
     }

@@ -8,7 +8,7 @@ use calendar::{Calendar, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::{self, Ahead, Progress, Status};
+use crate::progress::{self, Ahead, DAY_US, Progress, Status, day};
 use crate::run::{self, Fired, Occurrence, Origin, Queued};
 use crate::schedule::terms::{Missed, Overlap, Terms};
 use crate::schedule::{Buffered, Definition, Dropped, Event, Passed, Schedule};
@@ -17,6 +17,8 @@ use crate::time::Timestamp;
 
 /// A slot decided later than this was missed.
 pub const GRACE_US: i64 = 60_000_000;
+/// The least that a schedule may run in a day when nobody says how often.
+pub const PER_DAY_MIN: u32 = 4;
 
 /// A schedule at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,23 @@ impl<'a> Tick<'a> {
             at: self.now,
             ahead,
         }
+    }
+
+    /// Runs of the day of this tick: as given, or twice what the trigger asks for on that day, so
+    /// that a schedule can neither starve nor run away when nobody says.
+    pub(crate) fn per_day(&self) -> u32 {
+        self.terms().per_day.unwrap_or_else(|| {
+            let midnight = day(self.now) * DAY_US;
+            let slots = self.calendar.count(midnight - 1, midnight + DAY_US - 1);
+            u32::try_from(slots.saturating_mul(2)).unwrap_or(u32::MAX).max(PER_DAY_MIN)
+        })
+    }
+
+    pub(crate) fn is_out_of_budget(&self, progress: &Progress) -> bool {
+        let runs = progress.runs_on(day(self.now));
+        // Most days stay below the least that there is, without a look at the calendar.
+        let is_below_least = runs < PER_DAY_MIN && self.terms().per_day.is_none();
+        !is_below_least && self.per_day() <= runs
     }
 
     fn terms(&self) -> &'a Terms {
@@ -270,7 +289,7 @@ impl Deciding<'_, '_> {
     }
 
     fn is_out_of_budget(&self) -> bool {
-        self.progress.is_out_of_budget(self.tick.terms().per_day, self.tick.now)
+        self.tick.is_out_of_budget(&self.progress)
     }
 
     fn fire(&mut self, nominal: i64, origin: Origin) {

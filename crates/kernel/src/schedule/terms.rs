@@ -41,8 +41,9 @@ pub struct Terms {
     /// The higher the sooner.
     #[serde(skip_serializing_if = "is_priority_default")]
     pub priority: u8,
-    /// Runs in one UTC day.
-    pub per_day: u32,
+    /// Runs in one UTC day; by the slots of the day, unless given.
+    #[serde(skip_serializing_if = "is_default")]
+    pub per_day: Option<u32>,
     /// Slots that run altogether.
     #[serde(skip_serializing_if = "is_default")]
     pub max_fires: Option<u64>,
@@ -132,7 +133,7 @@ impl Default for Terms {
             pause_after: PAUSE_AFTER_DEFAULT,
             resume: Resume::default(),
             priority: PRIORITY_DEFAULT,
-            per_day: 0,
+            per_day: None,
             max_fires: None,
             start_at: None,
             end_at: None,
