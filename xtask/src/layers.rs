@@ -51,7 +51,7 @@ pub const LAYERS: &[Layer] = &[
     core("api", &[], &["futures", "serde", "serde_json", "thiserror"]),
     edge("store-sqlite", &["ledger", "store"]),
     edge("store-postgres", &["ledger", "store"]),
-    edge("runtime", &["api", "kernel", "ledger", "store"]),
+    edge("runtime", &["api", "calendar", "kernel", "ledger", "store"]),
     edge("client", &["api"]),
     edge(
         "midwatch",

@@ -24,6 +24,7 @@ mod stored;
 mod times;
 mod transact;
 mod watch;
+pub mod when;
 
 pub use checkpoints::{last_note, notes};
 pub use clock::{Clock, SystemClock};

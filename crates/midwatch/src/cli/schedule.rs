@@ -36,6 +36,6 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<ExitCode, Error> {
     match command {
-        Command::Next(next) => next::run(&next, clock.now(), output),
+        Command::Next(next) => next::run(next, clock.now(), output),
     }
 }

@@ -6,9 +6,10 @@ use api::{Code, Error};
 use calendar::{Calendar, format_instant};
 use clap::Args;
 use kernel::Timestamp;
+use runtime::when::{Meant, instant, meant};
 use serde::Serialize;
 
-use super::trigger::{Meant, When, instant};
+use super::trigger::When;
 use crate::output::{Output, table};
 
 const COUNT_MAX: u32 = 1000;
@@ -38,12 +39,12 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-pub(super) fn run(next: &Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
+pub(super) fn run(next: Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
     if !(1..=COUNT_MAX).contains(&next.count) {
         let what = format!("`--count` is from 1 to {COUNT_MAX}, not {}", next.count);
         return Err(Error::new(Code::InvalidInput, what).hint("leave it out to see five"));
     }
-    let Meant { calendar, zone, mut warnings } = next.when.meant()?;
+    let Meant { calendar, zone, mut warnings } = meant(&next.when.into())?;
     let from = next.from.as_deref().map(|text| instant(text, zone.as_ref())).transpose()?;
     let from_us = from.unwrap_or(now.as_micros());
     let slots: Vec<i64> = calendar.slots_after(from_us).take(next.count as usize).collect();

@@ -1,0 +1,184 @@
+//! When a schedule is due: the wire form, and the calendar that it means. The rules are those of
+//! `calendar`; here its refusals become errors of the wire. Every surface says them alike.
+
+use api::{Code, Error, When};
+use calendar::cron::{Parsed, Problem, Refusal};
+use calendar::{Advice, InvalidInstant, InvalidSpan, InvalidTimes, UnknownZone, parse_instant};
+use calendar::{Calendar, Cron, Dst, EVERY_MIN, SPAN_MAX, START_US, Span, Trigger, Weekdays, Zone};
+
+/// What a wire form means.
+#[derive(Debug)]
+pub struct Meant {
+    pub calendar: Calendar,
+    /// As given, and so absent if none was.
+    pub zone: Option<Zone>,
+    pub warnings: Vec<String>,
+}
+
+pub fn meant(when: &When) -> Result<Meant, Error> {
+    // The trigger first: it is what most often is wrong.
+    let parsed = when.cron.as_deref().map(cron).transpose()?;
+    let zone = when.tz.as_deref().map(zone_named).transpose()?;
+    let warnings = parsed.iter().flat_map(|parsed| &parsed.warnings).map(ToString::to_string);
+    let warnings = warnings.collect();
+    let trigger = match (parsed, &when.every, &when.daily, &when.at) {
+        (Some(Parsed { cron, .. }), None, None, None) => {
+            Trigger::Cron { expression: cron, dst: Dst::default() }
+        }
+        (None, Some(every), None, None) => interval(every, when.anchor.as_deref(), zone.as_ref())?,
+        (None, None, Some(times), None) => daily(times, when.on.as_deref())?,
+        (None, None, None, Some(at)) => Trigger::Once { at_us: instant(at, zone.as_ref())? },
+        _ => return Err(not_one_trigger()),
+    };
+    check_belongings(when)?;
+    let shown_in = match (&zone, &trigger) {
+        (Some(zone), _) => zone.clone(),
+        (None, Trigger::Once { .. } | Trigger::Interval { .. }) => zone_named("UTC")?,
+        (None, Trigger::Cron { .. }) => return Err(no_zone("a cron expression")),
+        (None, Trigger::Daily { .. }) => return Err(no_zone("a time of the day")),
+    };
+    let calendar = Calendar::new(trigger, shown_in).map_err(|error| refused(&error))?;
+    Ok(Meant { calendar, zone, warnings })
+}
+
+/// An instant in microseconds since 1970; without an offset it is a time in the zone.
+pub fn instant(text: &str, zone: Option<&Zone>) -> Result<i64, Error> {
+    parse_instant(text, zone).map_err(|error| match error {
+        InvalidInstant::NoZone(_) => refused(&error)
+            .hint("name its zone, as in `--tz Europe/Berlin`, or add `Z` or an offset to it"),
+        _ => refused(&error),
+    })
+}
+
+pub fn span(text: &str) -> Result<Span, Error> {
+    text.parse().map_err(|error: InvalidSpan| refused(&error))
+}
+
+fn cron(text: &str) -> Result<Parsed, Error> {
+    Cron::parse(text).map_err(|refusal| match (&refusal.problem, &refusal.fix) {
+        (Problem::Every, Some(every)) => {
+            refused(&refusal).hint(format!("use `--{every}` in the place of `--cron`"))
+        }
+        (Problem::Every, None) => refused(&refusal).hint("use `--every`, as in `--every 10m`"),
+        _ => refused(&refusal),
+    })
+}
+
+fn interval(every: &str, anchor: Option<&str>, zone: Option<&Zone>) -> Result<Trigger, Error> {
+    let every = every.parse().map_err(|error| match error {
+        InvalidSpan::OutOfRange(_) => {
+            refused(&error).hint(format!("an interval is from {EVERY_MIN} to {SPAN_MAX}"))
+        }
+        InvalidSpan::Malformed(_) => refused(&error),
+    })?;
+    let anchor = anchor.map(|text| instant(text, zone)).transpose()?;
+    Ok(Trigger::Interval { every, anchor_us: anchor.unwrap_or(START_US) })
+}
+
+fn daily(times: &str, on: Option<&str>) -> Result<Trigger, Error> {
+    let times = times.parse().map_err(|error: InvalidTimes| refused(&error))?;
+    let weekdays = on.map(weekdays).transpose()?.unwrap_or_default();
+    Ok(Trigger::Daily { times, weekdays, dst: Dst::default() })
+}
+
+fn weekdays(text: &str) -> Result<Weekdays, Error> {
+    text.parse().map_err(|refusal: Refusal| match &refusal.fix {
+        Some(_) => refused(&refusal),
+        // The advice would be on all that an expression may hold there.
+        None => refused(&refusal).hint("write days as `mon,fri` or `mon-fri`"),
+    })
+}
+
+fn zone_named(text: &str) -> Result<Zone, Error> {
+    text.parse().map_err(|error: UnknownZone| refused(&error))
+}
+
+fn not_one_trigger() -> Error {
+    Error::new(Code::InvalidInput, "a schedule has exactly one trigger")
+        .hint("give one of `cron`, `every`, `daily` and `at`")
+}
+
+/// Some of the form goes with one trigger only.
+fn check_belongings(when: &When) -> Result<(), Error> {
+    let misplaced = |what: &str, with: &str| {
+        let message = format!("`{what}` goes only with `{with}`");
+        Err(Error::new(Code::InvalidInput, message).hint(format!("leave out `{what}`")))
+    };
+    match when {
+        When { anchor: Some(_), every: None, .. } => misplaced("anchor", "every"),
+        When { on: Some(_), daily: None, .. } => misplaced("on", "daily"),
+        _ => Ok(()),
+    }
+}
+
+fn no_zone(what: &str) -> Error {
+    let what = format!("{what} needs a time zone, and there is no default");
+    Error::new(Code::InvalidInput, what).hint("name it, as in `--tz Europe/Berlin` or `--tz UTC`")
+}
+
+fn refused(error: &impl Advice) -> Error {
+    Error::new(Code::InvalidInput, error.reason()).hint(error.advice())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The trigger in words and its zone, or what is wrong with it.
+    fn check(form: Value, expected: Result<&str, &str>) {
+        let when: When = serde_json::from_value(form.clone()).unwrap();
+        let found = meant(&when).map(|Meant { calendar, .. }| {
+            format!("{} ({})", calendar.describe(), calendar.zone().name())
+        });
+        let found = found.map_err(|error| {
+            assert_eq!(error.code, Code::InvalidInput, "{form}");
+            error.message
+        });
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{form}");
+    }
+
+    #[test]
+    fn each_trigger_is_understood() {
+        let berlin = "Europe/Berlin";
+        check(json!({"cron": "0 9 * * *", "tz": berlin}), Ok("at 09:00 every day (Europe/Berlin)"));
+        check(json!({"every": "10s"}), Ok("every 10 seconds (UTC)"));
+        check(
+            json!({"every": "1h", "anchor": "2026-01-01T00:10:00Z"}),
+            Ok("every hour from 2026-01-01T00:10:00Z (UTC)"),
+        );
+        check(
+            json!({"daily": "09:00", "on": "mon", "tz": berlin}),
+            Ok("at 09:00 on Monday (Europe/Berlin)"),
+        );
+        check(
+            json!({"at": "2026-07-01 09:00", "tz": berlin}),
+            Ok("once at 2026-07-01T09:00:00+02:00 (Europe/Berlin)"),
+        );
+    }
+
+    #[test]
+    fn exactly_one_trigger_and_what_belongs_to_it() {
+        let not_one = Err("a schedule has exactly one trigger");
+        check(json!({}), not_one);
+        check(json!({"tz": "UTC"}), not_one);
+        check(json!({"cron": "0 9 * * *", "every": "10s", "tz": "UTC"}), not_one);
+        check(json!({"every": "10s", "daily": "09:00", "tz": "UTC"}), not_one);
+        check(json!({"daily": "09:00", "at": "2026-07-01T09:00:00Z", "tz": "UTC"}), not_one);
+        let anchor = "2026-01-01T00:00:00Z";
+        check(
+            json!({"daily": "09:00", "anchor": anchor, "tz": "UTC"}),
+            Err("`anchor` goes only with `every`"),
+        );
+        check(json!({"every": "10s", "on": "mon"}), Err("`on` goes only with `daily`"));
+    }
+
+    #[test]
+    fn spans_have_limits() {
+        assert_eq!(span("1ms").unwrap().as_millis(), 1);
+        assert_eq!(span("0s").unwrap_err().hint.unwrap(), "a span is from 1ms to 3660d");
+        assert_eq!(span("3661d").unwrap_err().message, "`3661d` is out of range");
+        assert_eq!(span("ten").unwrap_err().message, "`ten` is not a span");
+    }
+}
