@@ -5,6 +5,7 @@
 //! The data directory's lock, which the caller holds, keeps a second process from writing.
 
 mod error;
+mod items;
 mod migrate;
 mod open;
 mod readers;

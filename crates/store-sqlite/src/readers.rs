@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ledger::{Chain, Fields, Hash, PrivateRef};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
-use store::{Answer, Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
+use store::{Answer, Checkpoint, Derived, Error, PAGE_ENTRIES_MAX, Page};
 
 use crate::error::{meaning, of_tables};
+use crate::items;
 use crate::open::{self, Sharing};
 
 /// Connections kept for the next reader; more are opened when more read at once.
@@ -47,27 +48,6 @@ impl Readers {
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-pub(crate) fn load(connection: &Connection, noun: &str, id: &str) -> Result<Row, Error> {
-    let sql = "SELECT version, body FROM item WHERE noun = ?1 AND id = ?2";
-    let row = |row: &SqlRow<'_>| Ok(Row { version: row.get(0)?, body: row.get(1)? });
-    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
-    let found = statement.query_row((noun, id), row).optional().map_err(of_tables)?;
-    Ok(found.unwrap_or_default())
-}
-
-pub(crate) fn list(
-    connection: &Connection,
-    noun: &str,
-    after: &str,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
-    let sql = "SELECT noun, id, version, body FROM item
-               WHERE noun = ?1 AND ?2 < id AND body IS NOT NULL ORDER BY id LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
-    let items = statement.query_map((noun, after, limit), item).map_err(of_tables)?;
-    items.collect::<Result<_, _>>().map_err(of_tables)
 }
 
 pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error> {
@@ -167,10 +147,6 @@ fn hash(row: &SqlRow<'_>, column: usize) -> Result<Hash, rusqlite::Error> {
     row.get::<_, [u8; 32]>(column).map(Hash::from_bytes)
 }
 
-fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
-    Ok(Item { noun: row.get(0)?, id: row.get(1)?, version: row.get(2)?, body: row.get(3)? })
-}
-
 /// The chain at the newest checkpoint is kept apart from the notes; both are written together.
 pub(crate) fn last_checkpoint(connection: &Connection) -> Result<Option<Checkpoint>, Error> {
     let sql = "SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1";
@@ -199,10 +175,7 @@ pub(crate) fn checkpoint_notes(
 pub(crate) fn derived(connection: &Connection) -> Result<Derived, Error> {
     let moment = connection.unchecked_transaction().map_err(meaning)?;
     let through = moment.query_row("SELECT coalesce(max(seq), 0) FROM entry", (), |row| row.get(0));
-    let mut statement = moment
-        .prepare("SELECT noun, id, version, body FROM item ORDER BY noun, id")
-        .map_err(of_tables)?;
-    let items = statement.query_map((), item).map_err(of_tables)?.collect::<Result<_, _>>();
+    let items = items::all(&moment);
     let mut statement = moment
         .prepare("SELECT name, value FROM counter WHERE value <> 0 ORDER BY name")
         .map_err(of_tables)?;
@@ -210,7 +183,7 @@ pub(crate) fn derived(connection: &Connection) -> Result<Derived, Error> {
         statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).map_err(of_tables)?;
     Ok(Derived {
         through: through.map_err(meaning)?,
-        items: items.map_err(of_tables)?,
+        items: items?,
         counters: counters.collect::<Result<_, _>>().map_err(of_tables)?,
     })
 }

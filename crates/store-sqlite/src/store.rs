@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
+use crate::items;
 use crate::migrate;
 use crate::open::{self, Sharing};
 use crate::readers::{self, Readers};
@@ -150,7 +151,7 @@ impl Store for Sqlite {
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
         match self.shared.recent.get(noun, id) {
             Some(row) => ready(Ok(row)).boxed(),
-            None => self.read(|connection| readers::load(connection, noun, id)),
+            None => self.read(|connection| items::load(connection, noun, id)),
         }
     }
 
@@ -160,7 +161,7 @@ impl Store for Sqlite {
         after: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| readers::list(connection, noun, after, limit))
+        self.read(|connection| items::list(connection, noun, after, limit))
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
