@@ -28,7 +28,8 @@ pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<M
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
     )?;
     let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut insert_item = connection.prepare("INSERT INTO item VALUES ('agent', ?1, 1, ?2)")?;
+    let mut insert_item = connection
+        .prepare("INSERT INTO item (noun, id, version, body) VALUES ('agent', ?1, 1, ?2)")?;
     for row in rows {
         if versions.insert(&row.noun_id, 1).is_none() {
             insert_item.execute((&row.noun_id, BODY))?;

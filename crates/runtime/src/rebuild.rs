@@ -142,8 +142,7 @@ mod tests {
 
     #[test]
     fn differences_are_counted_by_row() {
-        let item =
-            |id: &str, version| Item { noun: "n".into(), id: id.into(), version, body: None };
+        let item = |id: &str, version| Item { id: id.into(), version, ..Item::default() };
         let derived = |items: &[(&str, u64)], counter| Derived {
             through: 0,
             items: items.iter().map(|(id, version)| item(id, *version)).collect(),

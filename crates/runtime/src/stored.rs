@@ -66,6 +66,8 @@ pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived, Error> {
             id: id.clone(),
             version: row.version,
             body: row.state.as_ref().map(state_bytes).transpose()?,
+            due_us: None,
+            under: None,
         });
     }
     items.sort();

@@ -177,6 +177,8 @@ fn commit_of(
         expected,
         version: row.version,
         body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+        due_us: None,
+        under: None,
     };
     Ok(Commit {
         drafts: vec![stored::draft(&event)?],

@@ -296,6 +296,8 @@ pub(crate) async fn commit_row(
         expected,
         version: row.version,
         body: row.state.as_ref().map(stored::state_bytes).transpose()?,
+        due_us: None,
+        under: None,
     };
     let drafts = vec![stored::draft(&event)?];
     let commit = Commit { drafts, writes: vec![write], ..Commit::default() };

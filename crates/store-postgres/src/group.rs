@@ -5,7 +5,6 @@
 //! it changes within the group.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ledger::{Chain, Draft, Hash, Sealed};
 use store::{Answer, Commit, Outcome, Receipt, Write};
@@ -23,7 +22,7 @@ pub(crate) struct Loaded {
 /// What the accepted commits of a group leave to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Plan<'a> {
-    /// New rows and changed ones, by their final version and body.
+    /// New rows and changed ones, each as its last write leaves it.
     pub(crate) inserts: Rows<'a>,
     pub(crate) updates: Rows<'a>,
     pub(crate) new_counters: BTreeMap<&'static str, i64>,
@@ -33,7 +32,7 @@ pub(crate) struct Plan<'a> {
     verdicts: Vec<Verdict<'a>>,
 }
 
-pub(crate) type Rows<'a> = BTreeMap<(&'static str, &'a str), (u64, Option<&'a Arc<[u8]>>)>;
+pub(crate) type Rows<'a> = BTreeMap<(&'static str, &'a str), &'a Write>;
 
 #[derive(Debug)]
 enum Verdict<'a> {
@@ -64,7 +63,7 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
                 true => &mut plan.updates,
                 false => &mut plan.inserts,
             };
-            rows.insert((write.noun, &write.id), (write.version, write.body.as_ref()));
+            rows.insert((write.noun, &write.id), write);
             let versions = loaded.versions.entry(write.noun).or_default();
             versions.insert(write.id.clone(), write.version);
         }

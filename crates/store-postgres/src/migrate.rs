@@ -10,10 +10,16 @@ use tokio_postgres::{Client, GenericClient};
 use crate::error::meaning;
 
 /// Append only. A released step is never edited: its hash is pinned here.
-const STEPS: &[Step] = &[Step {
-    sql: include_str!("../migrations/0001_keel.sql"),
-    sha256: "2b07b71a19871dfa57e0fe5afa621d845281337f8fcb1e496a4e94cb08cb0a7d",
-}];
+const STEPS: &[Step] = &[
+    Step {
+        sql: include_str!("../migrations/0001_keel.sql"),
+        sha256: "2b07b71a19871dfa57e0fe5afa621d845281337f8fcb1e496a4e94cb08cb0a7d",
+    },
+    Step {
+        sql: include_str!("../migrations/0002_keys.sql"),
+        sha256: "205e1af19ce53871208e76366b20b6998415f904c1d1012aaf9f10dcc38691fb",
+    },
+];
 
 /// Of the lock that is held while steps are applied: "MWch".
 const LOCK: i64 = 0x4d57_6368;

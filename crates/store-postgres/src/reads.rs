@@ -54,7 +54,7 @@ pub(crate) async fn list(
     after: &str,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
-    let sql = "SELECT noun, id, version, body FROM item
+    let sql = "SELECT noun, id, version, body, due_us, under FROM item
                WHERE noun = $1 AND $2 < id AND body IS NOT NULL ORDER BY id LIMIT $3";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     Ok(rows(pool, sql, &[&noun, &after, &limit]).await?.iter().map(item).collect())
@@ -174,7 +174,7 @@ async fn derived_once(pool: &Pool) -> Result<Derived, Error> {
     let wait = "LOCK TABLE item, counter IN ACCESS SHARE MODE";
     moment.batch_execute(wait).await.map_err(meaning)?;
     let size = moment.query_one("SELECT size FROM head", &[]).await.map_err(meaning)?;
-    let items = "SELECT noun, id, version, body FROM item ORDER BY noun, id";
+    let items = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
     let items = moment.query(items, &[]).await.map_err(meaning)?;
     let counters = "SELECT name, value FROM counter WHERE value <> 0 ORDER BY name";
     let counters = moment.query(counters, &[]).await.map_err(meaning)?;
@@ -187,7 +187,14 @@ async fn derived_once(pool: &Pool) -> Result<Derived, Error> {
 }
 
 fn item(row: &SqlRow) -> Item {
-    Item { noun: row.get(0), id: row.get(1), version: unsigned(row.get(2)), body: body(row, 3) }
+    Item {
+        noun: row.get(0),
+        id: row.get(1),
+        version: unsigned(row.get(2)),
+        body: body(row, 3),
+        due_us: row.get(4),
+        under: row.get(5),
+    }
 }
 
 fn body(row: &SqlRow, column: usize) -> Option<Arc<[u8]>> {

@@ -81,12 +81,15 @@ impl Session {
             )
             .await?,
             insert_items: sql("INSERT INTO item
-                 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
+                 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[],
+                                      $5::bigint[], $6::text[])
                  ON CONFLICT DO NOTHING")
             .await?,
-            update_items: sql("UPDATE item SET version = new.version, body = new.body
-                 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
-                      AS new (noun, id, version, body)
+            update_items: sql("UPDATE item SET version = new.version, body = new.body,
+                                 due_us = new.due_us, under = new.under
+                 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[],
+                             $5::bigint[], $6::text[])
+                      AS new (noun, id, version, body, due_us, under)
                  WHERE item.noun = new.noun AND item.id = new.id")
             .await?,
             insert_counters: sql("INSERT INTO counter
@@ -307,17 +310,14 @@ impl Session {
     /// Puts these in the place of all derived tables. Nobody else writes them meanwhile.
     pub(crate) async fn replace(&self, derived: &Derived) -> Result<(), Error> {
         self.client.batch_execute("TRUNCATE item, counter").await.map_err(meaning)?;
-        let rows: Vec<_> = derived
-            .items
-            .iter()
-            .map(|item| (item.noun.as_str(), item.id.as_str(), item.version, item.body.as_ref()))
-            .collect();
-        for part in rows.chunks(4_096) {
-            let nouns: Vec<&str> = part.iter().map(|row| row.0).collect();
-            let ids: Vec<&str> = part.iter().map(|row| row.1).collect();
-            let versions: Vec<i64> = part.iter().map(|row| signed(row.2)).collect();
-            let bodies: Vec<Option<&[u8]>> = part.iter().map(|row| row.3.map(|it| &**it)).collect();
-            let values: [&(dyn ToSql + Sync); 4] = [&nouns, &ids, &versions, &bodies];
+        for part in derived.items.chunks(4_096) {
+            let nouns: Vec<&str> = part.iter().map(|item| item.noun.as_str()).collect();
+            let ids: Vec<&str> = part.iter().map(|item| item.id.as_str()).collect();
+            let versions: Vec<i64> = part.iter().map(|item| signed(item.version)).collect();
+            let bodies: Vec<Option<&[u8]>> = part.iter().map(|item| item.body.as_deref()).collect();
+            let due: Vec<Option<i64>> = part.iter().map(|item| item.due_us).collect();
+            let under: Vec<Option<&str>> = part.iter().map(|item| item.under.as_deref()).collect();
+            let values: [&(dyn ToSql + Sync); 6] = [&nouns, &ids, &versions, &bodies, &due, &under];
             self.client.execute(&self.insert_items, &values).await.map_err(meaning)?;
         }
         let (names, values): (Vec<&str>, Vec<i64>) =
@@ -364,10 +364,12 @@ impl Session {
         rows: &Rows<'_>,
     ) -> Result<usize, tokio_postgres::Error> {
         let (nouns, ids): (Vec<&str>, Vec<&str>) = rows.keys().copied().unzip();
-        let versions: Vec<i64> = rows.values().map(|(version, _)| signed(*version)).collect();
-        let bodies: Vec<Option<&[u8]>> =
-            rows.values().map(|(_, body)| body.map(|body| &**body)).collect();
-        self.executed(statement, rows.len(), &[&nouns, &ids, &versions, &bodies]).await
+        let versions: Vec<i64> = rows.values().map(|write| signed(write.version)).collect();
+        let bodies: Vec<Option<&[u8]>> = rows.values().map(|write| write.body.as_deref()).collect();
+        let due: Vec<Option<i64>> = rows.values().map(|write| write.due_us).collect();
+        let under: Vec<Option<&str>> = rows.values().map(|write| write.under.as_deref()).collect();
+        let values: [&(dyn ToSql + Sync); 6] = [&nouns, &ids, &versions, &bodies, &due, &under];
+        self.executed(statement, rows.len(), &values).await
     }
 
     async fn count(

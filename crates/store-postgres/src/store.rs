@@ -184,7 +184,9 @@ fn holds_nul(commit: &Commit) -> bool {
         texts.into_iter().chain([header.noun, header.noun_id]).any(|text| text.contains('\0'))
     });
     in_drafts
-        || commit.writes.iter().any(|write| write.id.contains('\0'))
+        || commit.writes.iter().any(|write| {
+            write.id.contains('\0') || write.under.as_ref().is_some_and(|key| key.contains('\0'))
+        })
         || commit.answer.as_ref().is_some_and(|answer| answer.key.contains('\0'))
 }
 

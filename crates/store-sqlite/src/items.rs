@@ -19,7 +19,7 @@ pub(crate) fn list(
     after: &str,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
-    let sql = "SELECT noun, id, version, body FROM item
+    let sql = "SELECT noun, id, version, body, due_us, under FROM item
                WHERE noun = ?1 AND ?2 < id AND body IS NOT NULL ORDER BY id LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
     let items = statement.query_map((noun, after, limit), item).map_err(of_tables)?;
@@ -28,12 +28,19 @@ pub(crate) fn list(
 
 /// Every row, by noun and id.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<Item>, Error> {
-    let sql = "SELECT noun, id, version, body FROM item ORDER BY noun, id";
+    let sql = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
     let mut statement = connection.prepare(sql).map_err(of_tables)?;
     let items = statement.query_map((), item).map_err(of_tables)?;
     items.collect::<Result<_, _>>().map_err(of_tables)
 }
 
 fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
-    Ok(Item { noun: row.get(0)?, id: row.get(1)?, version: row.get(2)?, body: row.get(3)? })
+    Ok(Item {
+        noun: row.get(0)?,
+        id: row.get(1)?,
+        version: row.get(2)?,
+        body: row.get(3)?,
+        due_us: row.get(4)?,
+        under: row.get(5)?,
+    })
 }

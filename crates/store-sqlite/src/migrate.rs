@@ -8,10 +8,16 @@ use store::schema::{self, Step};
 use crate::error::meaning;
 
 /// Append only. A released step is never edited: its hash is pinned here.
-const STEPS: &[Step] = &[Step {
-    sql: include_str!("../migrations/0001_keel.sql"),
-    sha256: "1c099ba3d668de74b33680c23eecccf093e802ea07cdf1498a5b2a3766a90c09",
-}];
+const STEPS: &[Step] = &[
+    Step {
+        sql: include_str!("../migrations/0001_keel.sql"),
+        sha256: "1c099ba3d668de74b33680c23eecccf093e802ea07cdf1498a5b2a3766a90c09",
+    },
+    Step {
+        sql: include_str!("../migrations/0002_keys.sql"),
+        sha256: "6d78f940586d411f580d8ba31396058d9ac1cc5bdc17708abecb7b288e80a00f",
+    },
+];
 
 /// Marks the file as ours: "MWch".
 const APPLICATION_ID: i32 = 0x4d57_6368;
@@ -100,6 +106,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_an_older_database_have_no_keys() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let first = &STEPS[0];
+        connection
+            .execute_batch(&format!(
+                "CREATE TABLE migration (step INTEGER PRIMARY KEY, sha256 TEXT NOT NULL) STRICT;
+                 INSERT INTO migration VALUES (1, '{}');
+                 PRAGMA application_id = {APPLICATION_ID}; {}
+                 INSERT INTO item VALUES ('agent', 'ada', 3, x'7b7d')",
+                first.sha256, first.sql
+            ))
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let kept = "SELECT version FROM item WHERE due_us IS NULL AND under IS NULL";
+        assert_eq!(connection.query_row(kept, (), |row| row.get::<_, i64>(0)), Ok(3));
+    }
+
+    #[test]
     fn a_newer_an_altered_and_a_foreign_database_are_refused() {
         let altered = |sql: &str| {
             let mut connection = Connection::open_in_memory().unwrap();
@@ -108,8 +132,8 @@ mod tests {
             migrate(&mut connection).unwrap_err().to_string()
         };
         assert_eq!(
-            altered("INSERT INTO migration VALUES (2, 'later')"),
-            "the data has format 2, this program knows formats up to 1"
+            altered("INSERT INTO migration VALUES (3, 'later')"),
+            "the data has format 3, this program knows formats up to 2"
         );
         assert_eq!(
             altered("UPDATE migration SET sha256 = 'x'"),

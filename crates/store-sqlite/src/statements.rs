@@ -7,7 +7,7 @@
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
-use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Outcome, Receipt, Write};
+use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Item, Outcome, Receipt, Write};
 
 use crate::error::{meaning, of_tables};
 
@@ -20,6 +20,7 @@ pub(crate) struct Statements<'c> {
     insert_private: Statement<'c>,
     insert_item: Statement<'c>,
     update_item: Statement<'c>,
+    update_keyless: Statement<'c>,
     add_to_counter: Statement<'c>,
     start_counter: Statement<'c>,
     insert_answer: Statement<'c>,
@@ -54,9 +55,14 @@ impl<'c> Statements<'c> {
             rollback: sql("ROLLBACK")?,
             insert_entry: sql("INSERT INTO entry VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?,
             insert_private: sql("INSERT INTO entry_private VALUES (?1, ?2, ?3, ?4)")?,
-            insert_item: sql("INSERT INTO item VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?,
-            update_item: sql("UPDATE item SET version = ?3, body = ?4
-                              WHERE noun = ?1 AND id = ?2 AND version = ?5")?,
+            insert_item: sql(
+                "INSERT INTO item VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            )?,
+            update_item: sql("UPDATE item SET version = ?3, body = ?4, due_us = ?5, under = ?6
+                              WHERE noun = ?1 AND id = ?2 AND version = ?7")?,
+            update_keyless: sql("UPDATE item SET version = ?3, body = ?4
+                                 WHERE noun = ?1 AND id = ?2 AND version = ?5
+                                 AND due_us IS NULL AND under IS NULL")?,
             add_to_counter: sql("UPDATE counter SET value = value + ?2
                                  WHERE name = ?1 AND value + ?2 BETWEEN 0 AND ?3")?,
             start_counter: sql("INSERT INTO counter SELECT ?1, ?2 WHERE ?2 BETWEEN 0 AND ?3
@@ -185,13 +191,21 @@ impl<'c> Statements<'c> {
     }
 
     fn write_item(&mut self, write: &Write) -> Result<bool, Error> {
-        let Write { noun, id, expected, version, body } = write;
+        let Write { noun, id, expected, version, body, due_us, under } = write;
         let body = body.as_deref();
-        let changed = match expected {
-            0 => self.insert_item.execute((noun, id, version, body)),
-            _ => self.update_item.execute((noun, id, version, body, expected)),
-        };
-        Ok(changed.map_err(of_tables)? == 1)
+        if *expected == 0 {
+            let inserted = self.insert_item.execute((noun, id, version, body, due_us, under));
+            return Ok(inserted.map_err(of_tables)? == 1);
+        }
+        // Most rows had no keys and get none: then no index is opened.
+        if due_us.is_none() && under.is_none() {
+            let updated = self.update_keyless.execute((noun, id, version, body, expected));
+            if updated.map_err(of_tables)? == 1 {
+                return Ok(true);
+            }
+        }
+        let updated = self.update_item.execute((noun, id, version, body, due_us, under, expected));
+        Ok(updated.map_err(of_tables)? == 1)
     }
 
     fn add(&mut self, delta: &Delta) -> Result<bool, Error> {
@@ -249,7 +263,8 @@ impl<'c> Statements<'c> {
             self.empty(table).map_err(meaning)?;
         }
         for item in &derived.items {
-            let row = (&item.noun, &item.id, item.version, item.body.as_deref());
+            let Item { noun, id, version, body, due_us, under } = item;
+            let row = (noun, id, version, body.as_deref(), due_us, under);
             self.insert_item.execute(row).map_err(of_tables)?;
         }
         for (name, value) in &derived.counters {
@@ -266,7 +281,9 @@ impl<'c> Statements<'c> {
         if found.is_ok_and(|found| found == "ok") {
             return self.connection.execute_batch(&format!("DELETE FROM {table}"));
         }
-        let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
+        // The table comes before its indexes.
+        let sql = "SELECT group_concat(sql, ';' ORDER BY type = 'index') FROM sqlite_schema
+                   WHERE tbl_name = ?1";
         let create: String = self.connection.query_row(sql, [table], |row| row.get(0))?;
         self.connection.execute_batch(&format!(
             "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE tbl_name = '{table}';

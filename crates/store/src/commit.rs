@@ -15,8 +15,9 @@ pub struct Commit {
     pub replace: Option<Derived>,
 }
 
-/// A row of the generic table, and the version that it must have had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A row of the generic table, and the version that it must have had. It takes the place of the row
+/// before as a whole, with its keys. A row without a body has no keys either.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     pub noun: &'static str,
     pub id: String,
@@ -25,6 +26,10 @@ pub struct Write {
     pub version: u64,
     /// `None` for a thing that is gone; its row stays, so that its versions go on.
     pub body: Option<Arc<[u8]>>,
+    /// When the row wants to be looked at.
+    pub due_us: Option<i64>,
+    /// A key under which rows of this noun can be listed.
+    pub under: Option<String>,
 }
 
 /// Adds to a counter that many writers share, if it stays between zero and its limit.
@@ -55,13 +60,15 @@ pub struct Derived {
     pub counters: Vec<(String, i64)>,
 }
 
-/// One row of the generic table.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// One row of the generic table, with its keys as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     pub noun: String,
     pub id: String,
     pub version: u64,
     pub body: Option<Arc<[u8]>>,
+    pub due_us: Option<i64>,
+    pub under: Option<String>,
 }
 
 /// What became of a commit. All but `Committed` left nothing behind.

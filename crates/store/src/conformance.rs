@@ -65,7 +65,8 @@ fn draft_with(at: i64, text: &str, private: Option<Private>) -> Draft {
 
 fn write(id: &str, expected: u64, body: Option<&str>) -> Write {
     let body = body.map(|body| body.as_bytes().into());
-    Write { noun: "test", id: id.into(), expected, version: expected + 1, body }
+    let version = expected + 1;
+    Write { noun: "test", id: id.into(), expected, version, body, ..Write::default() }
 }
 
 fn add(amount: i64, max: i64) -> Delta {
@@ -364,15 +365,21 @@ async fn derived_are_replaced(place: &dyn Place) {
         ..event("a")
     };
     commit(&*store, first).await;
-    let item = |id: &str, body: Option<&str>| Item {
+    let item = |id: &str| Item {
         noun: "test".into(),
         id: id.into(),
         version: 7,
-        body: body.map(|body| body.as_bytes().into()),
+        body: Some(id.as_bytes().into()),
+        ..Item::default()
     };
     let derived = |through| Derived {
         through,
-        items: vec![item("gone", None), item("new", Some("new"))],
+        items: vec![
+            Item { due_us: Some(-1), ..item("due") },
+            Item { body: None, ..item("gone") },
+            item("new"),
+            Item { under: Some("group".into()), ..item("under") },
+        ],
         counters: vec![("other".into(), 3)],
     };
     let replace = |through| Commit { replace: Some(derived(through)), ..event("rebuilt") };

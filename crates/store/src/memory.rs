@@ -25,7 +25,8 @@ pub struct Memory {
 struct Inner {
     chain: Chain,
     entries: Vec<Entry>,
-    items: BTreeMap<(String, String), Row>,
+    /// By noun and id.
+    items: BTreeMap<String, BTreeMap<String, Item>>,
     counters: BTreeMap<String, i64>,
     answers: BTreeMap<String, Answer>,
     checkpoints: BTreeMap<u64, Checkpoint>,
@@ -65,8 +66,14 @@ impl Inner {
             self.replace(derived);
         }
         for write in commit.writes {
-            let row = Row { version: write.version, body: write.body };
-            self.items.insert((write.noun.to_owned(), write.id), row);
+            self.put(Item {
+                noun: write.noun.to_owned(),
+                id: write.id,
+                version: write.version,
+                body: write.body,
+                due_us: write.due_us,
+                under: write.under,
+            });
         }
         for delta in commit.deltas {
             *self.counters.entry(delta.counter.to_owned()).or_default() += delta.add;
@@ -97,8 +104,7 @@ impl Inner {
             return Some(Outcome::Moved { head: self.chain.size() });
         }
         for write in &commit.writes {
-            let row = self.items.get(&(write.noun.to_owned(), write.id.clone()));
-            if row.map_or(0, |row| row.version) != write.expected {
+            if self.row(write.noun, &write.id).version != write.expected {
                 return Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() });
             }
         }
@@ -130,23 +136,32 @@ impl Inner {
     }
 
     fn replace(&mut self, derived: Derived) {
-        let row =
-            |item: Item| ((item.noun, item.id), Row { version: item.version, body: item.body });
-        self.items = derived.items.into_iter().map(row).collect();
+        self.items.clear();
+        derived.items.into_iter().for_each(|item| self.put(item));
         self.counters = derived.counters.into_iter().collect();
     }
 
+    fn put(&mut self, item: Item) {
+        self.items.entry(item.noun.clone()).or_default().insert(item.id.clone(), item);
+    }
+
+    fn row(&self, noun: &str, id: &str) -> Row {
+        let found = self.items.get(noun).and_then(|items| items.get(id));
+        let row = |item: &Item| Row { version: item.version, body: item.body.clone() };
+        found.map(row).unwrap_or_default()
+    }
+
+    /// The rows of a noun that have a body, by id.
+    fn items_of(&self, noun: &str) -> impl DoubleEndedIterator<Item = &Item> {
+        let items = self.items.get(noun).into_iter().flat_map(BTreeMap::values);
+        items.filter(|item| item.body.is_some())
+    }
+
     fn derived(&self) -> Derived {
-        let item = |((noun, id), row): (&(String, String), &Row)| Item {
-            noun: noun.clone(),
-            id: id.clone(),
-            version: row.version,
-            body: row.body.clone(),
-        };
         let counters = self.counters.iter().filter(|(_, value)| **value != 0);
         Derived {
             through: self.chain.size(),
-            items: self.items.iter().map(item).collect(),
+            items: self.items.values().flat_map(BTreeMap::values).cloned().collect(),
             counters: counters.map(|(name, value)| (name.clone(), *value)).collect(),
         }
     }
@@ -180,8 +195,7 @@ impl Store for Memory {
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
-        let key = (noun.to_owned(), id.to_owned());
-        done(self.lock().items.get(&key).cloned().unwrap_or_default())
+        done(self.lock().row(noun, id))
     }
 
     fn list<'a>(
@@ -190,10 +204,9 @@ impl Store for Memory {
         after: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        let derived = self.lock().derived();
-        let wanted =
-            |item: &Item| item.noun == noun && after < item.id.as_str() && item.body.is_some();
-        done(derived.items.into_iter().filter(wanted).take(limit).collect())
+        let inner = self.lock();
+        let later = inner.items_of(noun).filter(|item| after < item.id.as_str());
+        done(later.take(limit).cloned().collect())
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

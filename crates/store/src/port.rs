@@ -65,7 +65,7 @@ pub enum Error {
 ///
 /// let store = Memory::new();
 /// let body = Some(b"{}".as_slice().into());
-/// let write = Write { noun: "agent", id: "ada".into(), expected: 0, version: 1, body };
+/// let write = Write { noun: "agent", id: "ada".into(), version: 1, body, ..Write::default() };
 /// let commit = || Commit { writes: vec![write.clone()], ..Commit::default() };
 /// assert!(matches!(store.commit(commit()).await?, Outcome::Committed(_)));
 /// assert_eq!(store.load("agent", "ada").await?.version, 1);

@@ -203,6 +203,8 @@ impl Audit {
                 id: id.clone(),
                 version: row.version,
                 body: body.map(Into::into),
+                due_us: None,
+                under: None,
             });
         }
         items.sort();

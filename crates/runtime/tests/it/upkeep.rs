@@ -195,6 +195,7 @@ async fn tables_that_differ_from_the_log_are_made_anew() {
         expected: 1,
         version: 2,
         body: Some(b"{}".as_slice().into()),
+        ..Write::default()
     };
     world.store.commit(Commit { writes: vec![wrong], ..Commit::default() }).await.unwrap();
     keep(&world, sleep(Duration::from_secs(5))).await;
@@ -208,7 +209,7 @@ async fn tables_that_differ_from_the_log_are_made_anew() {
 async fn a_lost_row_of_the_watch_itself_is_no_reason_not_to_start() {
     let mut world = World::new().await;
     let id = world.watch.instance().to_owned();
-    let gone = Write { noun: "watch", id, expected: 1, version: 2, body: None };
+    let gone = Write { noun: "watch", id, expected: 1, version: 2, ..Write::default() };
     world.store.commit(Commit { writes: vec![gone], ..Commit::default() }).await.unwrap();
     world.reopen().await.unwrap();
     assert_eq!(world.kinds().await, ["genesis", "ledger.rebuilt"]);

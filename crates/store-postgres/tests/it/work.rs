@@ -32,6 +32,7 @@ impl Step {
             expected: self.version - 1,
             version: self.version,
             body: Some(self.name.as_bytes().into()),
+            ..Write::default()
         };
         let delta = Some(Delta { counter: COUNTER, add: self.add, max: COUNTER_MAX });
         Commit {
@@ -65,7 +66,8 @@ pub(crate) fn add(counter: &'static str, add: i64) -> Commit {
 
 pub(crate) fn put(row: &str, version: u64) -> Commit {
     let body = Some(row.as_bytes().into());
-    let write = Write { noun: "row", id: row.into(), expected: version - 1, version, body };
+    let (id, expected) = (row.into(), version - 1);
+    let write = Write { noun: "row", id, expected, version, body, ..Write::default() };
     Commit { writes: vec![write], ..event(row) }
 }
 

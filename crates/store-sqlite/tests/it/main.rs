@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod conform;
+#[cfg(test)]
+mod damage;

@@ -7,14 +7,17 @@ use super::{LAST, alter, altered, history};
 use crate::world::World;
 
 /// Alterations of the derived tables, and in how many rows they differ then.
-const ALTERATIONS: [(&str, u64); 9] = [
+const ALTERATIONS: [(&str, u64); 11] = [
     ("UPDATE item SET version = 9 WHERE id = 'agent-11'", 1),
     ("UPDATE item SET body = CAST(replace(CAST(body AS TEXT), '\"tier\":0', '\"tier\":1') AS BLOB)
       WHERE id = 'agent-11'", 1),
     ("UPDATE item SET body = x'00' WHERE id = 'agent-11'", 1),
     ("DELETE FROM item WHERE id = 'agent-11'", 1),
     ("DELETE FROM item WHERE noun = 'agent'", 27),
-    ("INSERT INTO item SELECT noun, 'nobody', version, body FROM item WHERE id = 'agent-11'", 1),
+    ("INSERT INTO item (noun, id, version, body)
+      SELECT noun, 'nobody', version, body FROM item WHERE id = 'agent-11'", 1),
+    ("UPDATE item SET due_us = 0 WHERE id = 'agent-11'", 1),
+    ("UPDATE item SET under = '' WHERE id = 'agent-11'", 1),
     ("UPDATE counter SET value = 3", 1),
     ("DELETE FROM counter", 1),
     ("INSERT INTO counter VALUES ('ghosts', 1)", 1),
