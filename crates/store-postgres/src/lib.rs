@@ -11,6 +11,7 @@
 mod error;
 mod feed;
 mod group;
+mod items;
 mod migrate;
 mod patience;
 mod reads;

@@ -1,14 +1,13 @@
 //! Reading: queries on pooled connections.
 
-use std::sync::Arc;
-
 use deadpool_postgres::{Client, Pool};
 use ledger::{Chain, Fields, PrivateRef};
-use store::{Answer, Checkpoint, Derived, Error, Item, PAGE_ENTRIES_MAX, Page, Row};
+use store::{Answer, Checkpoint, Derived, Error, PAGE_ENTRIES_MAX, Page};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 
 use crate::error::{meaning, of_pool};
+use crate::items;
 use crate::patience::Patience;
 use crate::session::{chain, hash, signed, unsigned};
 
@@ -19,7 +18,7 @@ async fn client(pool: &Pool) -> Result<Client, Error> {
 }
 
 /// On another connection if the first is found broken, until the database stays away too long.
-async fn rows(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, Error> {
+pub(crate) async fn rows(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, Error> {
     let mut patience = Patience::new();
     loop {
         match rows_once(pool, sql, values).await {
@@ -35,29 +34,12 @@ async fn rows_once(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Vec<Sql
     client.query(&statement, values).await.map_err(meaning)
 }
 
-async fn row(pool: &Pool, sql: &str, values: Values<'_>) -> Result<Option<SqlRow>, Error> {
-    Ok(rows(pool, sql, values).await?.into_iter().next())
-}
-
-pub(crate) async fn load(pool: &Pool, noun: &str, id: &str) -> Result<Row, Error> {
-    let sql = "SELECT version, body FROM item WHERE noun = $1 AND id = $2";
-    let found = row(pool, sql, &[&noun, &id]).await?;
-    Ok(found.map_or_else(Row::default, |row| Row {
-        version: unsigned(row.get(0)),
-        body: body(&row, 1),
-    }))
-}
-
-pub(crate) async fn list(
+pub(crate) async fn row(
     pool: &Pool,
-    noun: &str,
-    after: &str,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
-    let sql = "SELECT noun, id, version, body, due_us, under FROM item
-               WHERE noun = $1 AND $2 < id AND body IS NOT NULL ORDER BY id LIMIT $3";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(rows(pool, sql, &[&noun, &after, &limit]).await?.iter().map(item).collect())
+    sql: &str,
+    values: Values<'_>,
+) -> Result<Option<SqlRow>, Error> {
+    Ok(rows(pool, sql, values).await?.into_iter().next())
 }
 
 pub(crate) async fn counter(pool: &Pool, name: &str) -> Result<i64, Error> {
@@ -174,29 +156,13 @@ async fn derived_once(pool: &Pool) -> Result<Derived, Error> {
     let wait = "LOCK TABLE item, counter IN ACCESS SHARE MODE";
     moment.batch_execute(wait).await.map_err(meaning)?;
     let size = moment.query_one("SELECT size FROM head", &[]).await.map_err(meaning)?;
-    let items = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
-    let items = moment.query(items, &[]).await.map_err(meaning)?;
+    let items = items::all(&moment).await?;
     let counters = "SELECT name, value FROM counter WHERE value <> 0 ORDER BY name";
     let counters = moment.query(counters, &[]).await.map_err(meaning)?;
     moment.commit().await.map_err(meaning)?;
     Ok(Derived {
         through: unsigned(size.get(0)),
-        items: items.iter().map(item).collect(),
+        items,
         counters: counters.iter().map(|row| (row.get(0), row.get(1))).collect(),
     })
-}
-
-fn item(row: &SqlRow) -> Item {
-    Item {
-        noun: row.get(0),
-        id: row.get(1),
-        version: unsigned(row.get(2)),
-        body: body(row, 3),
-        due_us: row.get(4),
-        under: row.get(5),
-    }
-}
-
-fn body(row: &SqlRow, column: usize) -> Option<Arc<[u8]>> {
-    row.get::<_, Option<&[u8]>>(column).map(Arc::from)
 }

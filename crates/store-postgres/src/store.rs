@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::session::{connect, hash_of};
 use crate::target::Target;
 use crate::writer::{Job, Task};
-use crate::{feed, migrate, reads, writer};
+use crate::{feed, items, migrate, reads, writer};
 use crate::{now, spawn};
 
 /// Commits that wait for the writer before callers wait to hand theirs over.
@@ -201,7 +201,7 @@ impl Store for Postgres {
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
-        reads::load(&self.pool, noun, id).boxed()
+        items::load(&self.pool, noun, id).boxed()
     }
 
     fn remembered(&self, noun: &str, id: &str) -> Option<Row> {
@@ -214,7 +214,7 @@ impl Store for Postgres {
         after: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        reads::list(&self.pool, noun, after, limit).boxed()
+        items::list(&self.pool, noun, after, limit).boxed()
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
