@@ -63,6 +63,8 @@ codes! {
     RoleTooLow "role_too_low" 4 "Your role does not allow this.";
     TierTooLow "tier_too_low" 4 "The tier is below what the backend implies.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
+    NotNow "not_now" 4 "The thing is in a state in which this cannot be done.";
+    Stale "stale" 4 "What was said is about a try that is over.";
     KeyTaken "key_taken" 4 "The idempotency key was used before, for another request.";
     AlreadyRunning "already_running" 4 "Another process holds the data directory.";
     Busy "busy" 1 "Many changes to the same thing at once; nothing was changed.";

@@ -63,6 +63,17 @@ pub enum Reason {
     Removed,
 }
 
+impl Reason {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Window => "window",
+            Reason::Policy => "policy",
+            Reason::Cap => "cap",
+            Reason::Removed => "removed",
+        }
+    }
+}
+
 /// The one list of dispositions: variant, stored name, whether it is final.
 macro_rules! dispositions {
     ($($variant:ident $name:literal $is_final:literal $meaning:literal;)*) => {

@@ -9,6 +9,7 @@ use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::{Actor, Body, Noun, Row, State};
 
 use crate::errors;
+use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
@@ -118,14 +119,16 @@ impl Watch {
         key: Option<Key>,
         name: &AgentName,
         command: Command,
-        answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
+        answer: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let change = Change { noun: Noun::Agent, id: name.as_str(), actor, key };
-        let decide = |row: &Row, now| {
-            let event = agent::decide(name, agent_in(row), now, actor, command.clone());
-            Ok(event.map_err(errors::agent)?.map(|event| Body::Agent(name.clone(), event)))
+        let change = Change { rows: vec![(Noun::Agent, name.to_string())], actor, key };
+        let decide = |rows: &Rows, now| {
+            let event = agent::decide(name, rows.agent(name), now, actor, command.clone());
+            let event = event.map_err(errors::agent)?;
+            Ok(event.map(|event| Body::Agent(name.clone(), event)).into_iter().collect())
         };
-        self.transact(change, decide, answer).await
+        self.transact(change, decide, |before, after| answer(before.agent(name), after.agent(name)))
+            .await
     }
 }
 
@@ -156,15 +159,15 @@ fn secret(text: String) -> Result<SecretRef, Error> {
 }
 
 fn agent_in(row: &Row) -> Option<&Agent> {
-    match &row.state {
-        Some(State::Agent(agent)) => Some(agent),
-        Some(State::Watch(_)) | None => None,
+    match row.state.as_ref()? {
+        State::Agent(agent) => Some(agent),
+        _ => None,
     }
 }
 
-/// The agent in a row that the kernel has just accepted a command for.
-fn known(row: &Row) -> Result<&Agent, Error> {
-    agent_in(row).ok_or_else(|| errors::internal("the agent vanished while it was changed"))
+/// The agent that the kernel has just accepted a command for.
+fn known(agent: Option<&Agent>) -> Result<&Agent, Error> {
+    agent.ok_or_else(|| errors::internal("the agent vanished while it was changed"))
 }
 
 fn wire(agent: &Agent) -> api::Agent {

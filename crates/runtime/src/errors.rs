@@ -54,6 +54,46 @@ pub(crate) fn agent(refusal: Refusal) -> Error {
     }
 }
 
+/// A command about a schedule that the kernel refused.
+pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
+    use kernel::schedule::Refusal as Schedule;
+    let says = |code| Error::new(code, &refusal);
+    match &refusal {
+        Schedule::Unknown(_) => {
+            says(Code::NotFound).hint("`midwatch schedule list` shows the schedules")
+        }
+        Schedule::UnknownAgent(name) => says(Code::NotFound).hint(format!(
+            "register it with `midwatch agent add {name} --backend KIND`; `midwatch agent list` shows the agents"
+        )),
+        Schedule::NeverFires(_) => says(Code::InvalidInput)
+            .hint("`midwatch schedule next` with the same flags shows when it would"),
+        Schedule::TierTooLow { .. } => says(Code::TierTooLow).hint("leave --tier away, or raise it"),
+        Schedule::Invalid(_) => says(Code::InvalidInput),
+        Schedule::Live(run) => says(Code::NotNow)
+            .hint(format!("wait for it, or stop it with `midwatch run cancel {run}`")),
+        Schedule::OutOfBudget(_) => {
+            says(Code::LimitReached).hint("it may run again after midnight UTC")
+        }
+        Schedule::RoleTooLow { .. } => says(Code::RoleTooLow),
+    }
+}
+
+/// A command about a run that the kernel refused.
+pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
+    use kernel::run::Refusal as Run;
+    match refusal {
+        Run::Unknown(_) => {
+            Error::new(Code::NotFound, refusal).hint("`midwatch run list` shows the runs")
+        }
+        Run::Wrong { ref id, .. } => {
+            let hint = format!("`midwatch run show {id}` shows how it stands");
+            Error::new(Code::NotNow, refusal).hint(hint)
+        }
+        Run::Stale(_) => Error::new(Code::Stale, refusal),
+        Run::Schedule(refusal) => schedule(refusal),
+    }
+}
+
 /// Settings that make no backend.
 pub(crate) fn invalid(invalid: Invalid) -> Error {
     let kinds = BackendKind::ALL.map(BackendKind::name).join(", ");

@@ -34,6 +34,23 @@ impl Handle for Local {
                 Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
                 Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
                 Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
+                Request::ScheduleAdd(asked) => watch.schedule_add(actor, key, asked).await,
+                Request::ScheduleList(asked) => {
+                    watch.schedule_list(asked).await.map(Answer::ScheduleList)
+                }
+                Request::ScheduleShow(asked) => {
+                    watch.schedule_show(asked).await.map(Answer::ScheduleShow)
+                }
+                Request::SchedulePause(asked) => watch.schedule_pause(actor, key, asked).await,
+                Request::ScheduleResume(asked) => watch.schedule_resume(actor, key, asked).await,
+                Request::ScheduleRemove(asked) => watch.schedule_remove(actor, key, asked).await,
+                Request::ScheduleFire(asked) => watch.schedule_fire(actor, key, asked).await,
+                Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
+                Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
+                Request::RunShow(asked) => watch.run_show(asked).await.map(Answer::RunShow),
+                Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
+                Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
+                Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,
                 Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
                 Request::LedgerCheckpoint(_) => {
                     watch.checkpoint().await.map(Answer::LedgerCheckpoint)

@@ -1,12 +1,15 @@
 //! Keeping the watch: what goes on while nobody asks for anything.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Doer;
 use api::Error;
-use futures::future::{Either, join4, pending, select};
+use futures::future::{Either, FutureExt, join, join4, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::errors;
@@ -26,7 +29,11 @@ const ANSWERS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 impl Watch {
     /// Keeps the watch until `stop` gives the reason to end, or the disk fails. A damaged log is
     /// still served for reading.
-    pub async fn keep(&self, stop: impl Future<Output = String>) -> Result<(), Error> {
+    pub async fn keep(
+        &self,
+        doer: Arc<dyn Doer>,
+        stop: impl Future<Output = String>,
+    ) -> Result<(), Error> {
         let _ = self.kept_since().set(self.now());
         let mut stop = Box::pin(stop);
         if let Either::Right(_) = select(Box::pin(self.review()), &mut stop).await {
@@ -39,8 +46,20 @@ impl Watch {
             return Ok(());
         }
         self.note(self.started().await?).await?;
-        let upkeep =
-            join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check());
+        self.take_up().await?;
+        let told = CancellationToken::new();
+        let runs = self.work(doer, told.clone());
+        // Runs end before the log does.
+        let stop = async {
+            let reason = stop.await;
+            told.cancel();
+            reason
+        };
+        let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
+        let upkeep = join(
+            self.timer(told.clone()),
+            join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check()),
+        );
         let failed = select(Box::pin(self.disk_failed()), Box::pin(upkeep));
         let reason = match select(stop, failed).await {
             Either::Left((reason, _)) => reason,

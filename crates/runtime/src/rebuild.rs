@@ -90,8 +90,8 @@ pub(crate) async fn rebuild(
         };
         let told = watch::Rebuilt { reason: reason.to_owned(), differences };
         let body = Body::Watch(instance(store).await?, WatchEvent::Rebuilt(told));
-        let event = Event { at: now, actor: actor.clone(), cause: String::new(), body };
-        let drafts = vec![stored::draft(&event)?];
+        let event = Event { at: now, actor, cause: "", body: &body };
+        let drafts = vec![stored::draft(event)?];
         let commit = Commit { drafts, replace: Some(derived), ..Commit::default() };
         match store.commit(commit).await.map_err(errors::store)? {
             Outcome::Committed(_) => return Ok(Rebuilt { entries: end, rows, differences }),

@@ -4,27 +4,41 @@ use std::sync::Arc;
 
 use api::{Code, Error};
 use kernel::event::Label;
-use kernel::{Body, Event, Noun, State, Tables};
+use kernel::{Body, Event, Noun, Row, State, Tables, Timestamp};
 use ledger::{Draft, Fields, Header, canonical};
-use store::{Derived, Item};
+use store::{Derived, Item, Write};
 
 use crate::errors::internal;
 
 /// An event, ready to be committed.
-pub(crate) fn draft(event: &Event) -> Result<Draft, Error> {
-    let label = event.body.label();
+pub(crate) fn draft(event: Event<'_>) -> Result<Draft, Error> {
+    let Event { at, actor, cause, body } = event;
+    let label = body.label();
     let header = Header {
-        ts_us: event.at.as_micros(),
+        ts_us: at.as_micros(),
         kind: label.kind,
         version: label.version,
-        actor: &event.actor.name,
-        role: event.actor.role.name(),
-        cause: &event.cause,
-        noun: event.body.noun().name(),
+        actor: &actor.name,
+        role: actor.role.name(),
+        cause,
+        noun: body.noun().name(),
         noun_id: label.noun_id,
     };
-    let facts = canonical(&event.body).map_err(internal)?;
+    let facts = canonical(body).map_err(internal)?;
     Draft::new(header, facts, None).map_err(|too_large| Error::new(Code::InvalidInput, too_large))
+}
+
+/// A row, ready to be committed.
+pub(crate) fn write(noun: Noun, id: String, expected: u64, row: &Row) -> Result<Write, Error> {
+    Ok(Write {
+        noun: noun.name(),
+        id,
+        expected,
+        version: row.version,
+        body: row.state.as_ref().map(state_bytes).transpose()?,
+        due_us: row.due().map(Timestamp::as_micros),
+        under: row.under().map(str::to_owned),
+    })
 }
 
 /// What a stored entry says happened.
@@ -66,8 +80,8 @@ pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived, Error> {
             id: id.clone(),
             version: row.version,
             body: row.state.as_ref().map(state_bytes).transpose()?,
-            due_us: None,
-            under: None,
+            due_us: row.due().map(Timestamp::as_micros),
+            under: row.under().map(str::to_owned),
         });
     }
     items.sort();

@@ -1,16 +1,17 @@
-//! Load, decide, commit: the way of every change to a row.
+//! Load, decide, commit: the way of every change.
 //!
 //! The kernel decides on what was loaded; the commit names the version it was decided on. When
 //! somebody else was faster, the whole is done again on what they left.
 
 use api::{Answer, Call, Code, Error, Request};
 use kernel::tables::delta;
-use kernel::{Actor, Body, Event, Noun, Row, Timestamp};
+use kernel::{Actor, Body, Event, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
-use store::{Commit, Delta, Outcome, Write};
+use store::{Commit, Delta, Outcome};
 
 use crate::errors::{self, internal};
+use crate::rows::{RowKey, Rows};
 use crate::stored;
 use crate::watch::Watch;
 
@@ -19,12 +20,19 @@ const DECISIONS_MAX: usize = 32;
 
 const KEY_BYTES_MAX: usize = 128;
 
-/// A change to one row, as somebody asked for it.
+/// A change, as somebody asked for it.
 pub(crate) struct Change<'a> {
-    pub noun: Noun,
-    pub id: &'a str,
+    /// What it is decided on.
+    pub rows: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
+}
+
+/// What was decided and committed.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub bodies: Vec<Body>,
+    pub after: Rows,
 }
 
 /// An idempotency key, bound to who used it and for what.
@@ -65,39 +73,52 @@ impl Watch {
         }
     }
 
-    /// Carries out a change. `decide` says what happens to the row, or nothing; `answer` tells of
-    /// the row before and after.
+    /// Carries out a change. `decide` says what happens, or nothing; `answer` tells of the rows
+    /// before and after.
     pub(crate) async fn transact(
         &self,
         change: Change<'_>,
-        decide: impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
-        answer: impl Fn(&Row, &Row) -> Result<Answer, Error>,
+        decide: impl Fn(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+        answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let (noun, id) = (change.noun.name(), change.id);
-        let mut remembered = self.store().remembered(noun, id);
+        let cause = change.key.as_ref().map_or_else(String::new, |key| format!("key:{}", key.name));
+        let mut may_remember = true;
         for _ in 0..DECISIONS_MAX {
-            let is_remembered = remembered.is_some();
-            let loaded = match remembered.take() {
-                Some(row) => row,
-                None => self.store().load(noun, id).await.map_err(errors::store)?,
-            };
-            let loaded = stored::row(change.noun, loaded)?;
-            let plan = plan(&change, loaded, self.now(), &decide, &answer)?;
-            // What is remembered may be out of date, and only a write would show it.
-            if is_remembered && !plan.writes() {
-                continue;
-            }
-            let (commit, answer) = match plan {
-                Plan::Commit(commit, answer) => (commit, answer),
-                Plan::Nothing(answer) => return Ok(*answer),
+            let before = self.load(&change.rows, may_remember).await?;
+            let was_remembered = std::mem::replace(&mut may_remember, false);
+            let now = self.now();
+            let bodies = match decide(&before, now) {
+                Ok(bodies) => bodies,
+                Err(_) if was_remembered => continue,
                 // The first call with this key may be what the second is refused for.
-                Plan::Refuse(refusal) => {
+                Err(refusal) => {
                     let earlier = self.answered(change.key.as_ref()).await?;
-                    return earlier.ok_or(*refusal);
+                    return earlier.ok_or(refusal);
                 }
             };
-            match self.commit(*commit).await? {
-                Outcome::Committed(_) => return Ok(*answer),
+            // What is remembered may be out of date, and only a write would show it.
+            if bodies.is_empty() && was_remembered {
+                continue;
+            }
+            let before = self.with_missing(before, &bodies).await?;
+            let after = before.after(&bodies);
+            let answer = answer(&before, &after)?;
+            let kept = kept(change.key.as_ref(), &answer, now)?;
+            if bodies.is_empty() && kept.is_none() {
+                return Ok(answer);
+            }
+            let events = bodies.iter().map(|body| Event {
+                at: now,
+                actor: change.actor,
+                cause: &cause,
+                body,
+            });
+            let commit = Commit { answer: kept, ..commit_of(events, &before, &after)? };
+            match self.commit(commit).await? {
+                Outcome::Committed(_) => {
+                    self.noticed(&Done { bodies, after });
+                    return Ok(answer);
+                }
                 Outcome::Conflict { .. } => {}
                 Outcome::OverLimit { counter } => return Err(over_limit(counter)),
                 Outcome::Answered(body) => return stored_answer(&body),
@@ -105,88 +126,89 @@ impl Watch {
                 Outcome::Moved { .. } => return Err(internal("the store answered out of turn")),
             }
         }
-        Err(Error::new(
-            Code::Busy,
-            "too many changes to the same thing at once, nothing was changed",
-        )
-        .hint("try again"))
+        Err(too_busy())
     }
-}
 
-/// What a decision leads to. Boxed, because it is held while the store is waited for.
-enum Plan {
-    Commit(Box<Commit>, Box<Answer>),
-    /// It is so already, and there is no key under which to keep the answer.
-    Nothing(Box<Answer>),
-    Refuse(Box<Error>),
-}
-
-impl Plan {
-    /// Whether a commit will check the row that this was decided on.
-    fn writes(&self) -> bool {
-        matches!(self, Plan::Commit(commit, _) if !commit.writes.is_empty())
-    }
-}
-
-/// Decides on a row as it was loaded.
-fn plan(
-    change: &Change<'_>,
-    before: Row,
-    now: Timestamp,
-    decide: &impl Fn(&Row, Timestamp) -> Result<Option<Body>, Error>,
-    answer: &impl Fn(&Row, &Row) -> Result<Answer, Error>,
-) -> Result<Plan, Error> {
-    let body = match decide(&before, now) {
-        Ok(Some(body)) => body,
-        Ok(None) => {
-            let answer = Box::new(answer(&before, &before)?);
-            return Ok(match kept(change.key.as_ref(), &answer, now)? {
-                Some(kept) => {
-                    let commit = Commit { answer: Some(kept), ..Commit::default() };
-                    Plan::Commit(Box::new(commit), answer)
+    /// Carries out what the watch itself decides. `None` when there is nothing to do.
+    pub(crate) async fn act(
+        &self,
+        rows: &[RowKey],
+        cause: &str,
+        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+    ) -> Result<Option<Done>, Error> {
+        let actor = Actor::system();
+        let mut may_remember = true;
+        for _ in 0..DECISIONS_MAX {
+            let before = self.load(rows, may_remember).await?;
+            let was_remembered = std::mem::replace(&mut may_remember, false);
+            let now = self.now();
+            let bodies = decide(&before, now)?;
+            if bodies.is_empty() && was_remembered {
+                continue;
+            }
+            if bodies.is_empty() {
+                return Ok(None);
+            }
+            let before = self.with_missing(before, &bodies).await?;
+            let after = before.after(&bodies);
+            let actor = &actor;
+            let events = bodies.iter().map(|body| Event { at: now, actor, cause, body });
+            match self.commit(commit_of(events, &before, &after)?).await? {
+                Outcome::Committed(_) => {
+                    let done = Done { bodies, after };
+                    self.noticed(&done);
+                    return Ok(Some(done));
                 }
-                None => Plan::Nothing(answer),
-            });
+                Outcome::Conflict { .. } => {}
+                Outcome::OverLimit { counter } => return Err(over_limit(counter)),
+                Outcome::Answered(_) | Outcome::KeyTaken | Outcome::Moved { .. } => {
+                    return Err(internal("the store answered out of turn"));
+                }
+            }
         }
-        Err(refusal) => return Ok(Plan::Refuse(Box::new(refusal))),
-    };
-    let mut after = before.clone();
-    after.apply(&body);
-    let answer = answer(&before, &after)?;
-    let commit = commit_of(change, (before.version, &after), (now, body), &answer)?;
-    Ok(Plan::Commit(Box::new(commit), Box::new(answer)))
+        Err(too_busy())
+    }
+
+    pub(crate) async fn load(&self, keys: &[RowKey], may_remember: bool) -> Result<Rows, Error> {
+        let mut rows = Rows::default();
+        for (noun, id) in keys {
+            let remembered =
+                if may_remember { self.store().remembered(noun.name(), id) } else { None };
+            let row = match remembered {
+                Some(row) => row,
+                None => self.store().load(noun.name(), id).await.map_err(errors::store)?,
+            };
+            rows.insert((*noun, id.clone()), stored::row(*noun, row)?);
+        }
+        Ok(rows)
+    }
+
+    /// These rows, and those that the events change besides.
+    async fn with_missing(&self, mut rows: Rows, bodies: &[Body]) -> Result<Rows, Error> {
+        for (noun, id) in rows.missing(bodies) {
+            let row = self.store().load(noun.name(), &id).await.map_err(errors::store)?;
+            rows.insert((noun, id), stored::row(noun, row)?);
+        }
+        Ok(rows)
+    }
 }
 
-/// All that the change writes, in one commit.
-fn commit_of(
-    change: &Change<'_>,
-    (expected, row): (u64, &Row),
-    (at, body): (Timestamp, Body),
-    answer: &Answer,
+/// All that the events change, in one commit.
+fn commit_of<'a>(
+    events: impl Iterator<Item = Event<'a>>,
+    before: &Rows,
+    after: &Rows,
 ) -> Result<Commit, Error> {
-    let deltas = delta(&body).map(|(counter, add)| Delta {
-        counter: counter.name(),
-        add,
-        max: counter.max(),
-    });
-    let cause = change.key.as_ref().map_or_else(String::new, |key| format!("key:{}", key.name));
-    let event = Event { at, actor: change.actor.clone(), cause, body };
-    let write = Write {
-        noun: change.noun.name(),
-        id: change.id.to_owned(),
-        expected,
-        version: row.version,
-        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
-        due_us: None,
-        under: None,
-    };
-    Ok(Commit {
-        drafts: vec![stored::draft(&event)?],
-        writes: vec![write],
-        deltas: deltas.into_iter().collect(),
-        answer: kept(change.key.as_ref(), answer, at)?,
-        replace: None,
-    })
+    let (mut drafts, mut deltas) = (Vec::new(), Vec::new());
+    for event in events {
+        deltas.extend(delta(event.body).map(|(counter, add)| Delta {
+            counter: counter.name(),
+            add,
+            max: counter.max(),
+        }));
+        drafts.push(stored::draft(event)?);
+    }
+    Ok(Commit { drafts, writes: before.writes(after)?, deltas, ..Commit::default() })
 }
 
 /// The answer as it is kept for another call with the same key.
@@ -207,6 +229,11 @@ fn stored_answer(body: &[u8]) -> Result<Answer, Error> {
 fn key_taken() -> Error {
     Error::new(Code::KeyTaken, "this idempotency key was used before, for another request")
         .hint("use a new key for a new request")
+}
+
+fn too_busy() -> Error {
+    Error::new(Code::Busy, "too many changes to the same thing at once, nothing was changed")
+        .hint("try again")
 }
 
 fn over_limit(counter: &str) -> Error {

@@ -5,18 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
+use kernel::run::Event as RunEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
 use ledger::{Chain, SigningKey};
-use store::{Commit, Outcome, Store, Write};
+use store::{Commit, Outcome, Store};
 use tracing::error;
 
 use crate::clock::Clock;
+use crate::desk::Desk;
 use crate::errors::{self, internal};
 use crate::export::Ended;
 use crate::handle::Local;
+use crate::holder::Holder;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
 use crate::rebuild::rebuild;
+use crate::timer::{Bell, Known};
+use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
 
 /// What the watch must be told.
@@ -54,6 +59,14 @@ struct Inner {
     exporting: tokio::sync::Mutex<Ended>,
     /// When this process began to keep the watch.
     kept_since: OnceLock<Timestamp>,
+    /// Who works on runs, while this process keeps the watch.
+    holder: OnceLock<Holder>,
+    /// Wakes the timer.
+    bell: Bell,
+    /// Definitions of schedules that fire.
+    known: Known,
+    /// Runs that wait and runs at work.
+    desk: Desk,
     /// What the background check has found so far.
     check: Mutex<String>,
     /// Why an earlier process found the log to be damaged.
@@ -86,6 +99,10 @@ impl Watch {
             copy_confirmed: tokio::sync::OnceCell::new(),
             exporting: tokio::sync::Mutex::new(Ended::none()),
             kept_since: OnceLock::new(),
+            holder: OnceLock::new(),
+            bell: Bell::default(),
+            known: Known::default(),
+            desk: Desk::default(),
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
         }));
@@ -132,6 +149,41 @@ impl Watch {
 
     pub(crate) fn kept_since(&self) -> &OnceLock<Timestamp> {
         &self.0.kept_since
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
+    }
+
+    pub(crate) fn holder(&self) -> &OnceLock<Holder> {
+        &self.0.holder
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.0.bell
+    }
+
+    pub(crate) fn known(&self) -> &Known {
+        &self.0.known
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0.desk
+    }
+
+    /// Something was committed: timer and desk learn what concerns them.
+    pub(crate) fn noticed(&self, done: &Done) {
+        for body in &done.bodies {
+            let Body::Run(id, event) = body else { continue };
+            match (event, done.after.run(id)) {
+                (RunEvent::CancelAsked(_), _) => self.desk().stop(id),
+                (_, Some(run)) => self.desk().put(id, run),
+                (_, None) => {}
+            }
+        }
+        if let Some(due) = done.after.earliest_due() {
+            self.bell().ring(due);
+        }
     }
 
     pub(crate) fn check_found(&self) -> String {
@@ -206,8 +258,9 @@ impl Watch {
     /// Writes an event of the watch about itself.
     pub(crate) async fn note(&self, event: WatchEvent) -> Result<(), Error> {
         let body = Body::Watch(self.instance().to_owned(), event);
-        let event = Event { at: self.now(), actor: Actor::system(), cause: String::new(), body };
-        let drafts = vec![stored::draft(&event)?];
+        let actor = &Actor::system();
+        let event = Event { at: self.now(), actor, cause: "", body: &body };
+        let drafts = vec![stored::draft(event)?];
         self.commit(Commit { drafts, ..Commit::default() }).await.map(drop)
     }
 }
@@ -274,7 +327,7 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
     let bytes = found.into_iter().next().and_then(|item| item.body);
     match bytes.map(|bytes| stored::state(Noun::Watch, &bytes)).transpose()? {
         Some(State::Watch(identity)) => Ok(Some(identity)),
-        Some(State::Agent(_)) | None => Ok(None),
+        _ => Ok(None),
     }
 }
 
@@ -288,18 +341,11 @@ pub(crate) async fn commit_row(
     let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
     let mut row = stored::row(Noun::Watch, loaded)?;
     let expected = row.version;
-    row.apply(&body);
-    let event = Event { at: now(store, clock), actor: Actor::system(), cause: String::new(), body };
-    let write = Write {
-        noun: Noun::Watch.name(),
-        id,
-        expected,
-        version: row.version,
-        body: row.state.as_ref().map(stored::state_bytes).transpose()?,
-        due_us: None,
-        under: None,
-    };
-    let drafts = vec![stored::draft(&event)?];
+    row.apply(Noun::Watch, &body);
+    let actor = &Actor::system();
+    let event = Event { at: now(store, clock), actor, cause: "", body: &body };
+    let write = stored::write(Noun::Watch, id, expected, &row)?;
+    let drafts = vec![stored::draft(event)?];
     let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
     store.commit(commit).await.map_err(errors::store).map(drop)
 }

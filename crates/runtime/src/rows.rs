@@ -1,0 +1,98 @@
+//! Rows that were loaded to decide on, and what a decision makes of them.
+
+use std::collections::BTreeMap;
+
+use api::Error;
+use kernel::agent::{Agent, AgentName};
+use kernel::progress::Progress;
+use kernel::run::Run;
+use kernel::schedule::Schedule;
+use kernel::tables::{Touched, touched};
+use kernel::{Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use store::Write;
+
+use crate::stored;
+
+/// Of which row something is asked.
+pub(crate) type RowKey = (Noun, String);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows(BTreeMap<RowKey, Row>);
+
+impl Rows {
+    pub(crate) fn insert(&mut self, key: RowKey, row: Row) {
+        self.0.insert(key, row);
+    }
+
+    pub(crate) fn row(&self, noun: Noun, id: &str) -> Option<&Row> {
+        self.0.get(&(noun, id.to_owned()))
+    }
+
+    pub(crate) fn agent(&self, name: &AgentName) -> Option<&Agent> {
+        match self.state(Noun::Agent, name.as_str())? {
+            State::Agent(agent) => Some(agent),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn schedule(&self, id: &ScheduleId) -> Option<&Schedule> {
+        match self.state(Noun::Schedule, id.as_str())? {
+            State::Schedule(schedule) => Some(schedule),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn progress(&self, id: &ScheduleId) -> Option<&Progress> {
+        match self.state(Noun::Progress, id.as_str())? {
+            State::Progress(progress) => Some(progress),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn run(&self, id: &RunId) -> Option<&Run> {
+        match self.state(Noun::Run, id.as_str())? {
+            State::Run(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// When the first schedule among these is due.
+    pub(crate) fn earliest_due(&self) -> Option<Timestamp> {
+        let schedules = self.0.iter().filter(|((noun, _), _)| *noun == Noun::Progress);
+        schedules.filter_map(|(_, row)| row.due()).min()
+    }
+
+    /// The rows that these events change and that are not among these yet.
+    pub(crate) fn missing(&self, bodies: &[Body]) -> Vec<RowKey> {
+        let touched = bodies.iter().flat_map(touched).filter(|touched| !touched.is_new);
+        let keys = touched.map(|Touched { noun, id, .. }| (noun, id));
+        keys.filter(|key| !self.0.contains_key(key)).collect()
+    }
+
+    /// These rows after the events.
+    pub(crate) fn after(&self, bodies: &[Body]) -> Rows {
+        let mut rows = self.0.clone();
+        for body in bodies {
+            for Touched { noun, id, .. } in touched(body) {
+                rows.entry((noun, id)).or_default().apply(noun, body);
+            }
+        }
+        Rows(rows)
+    }
+
+    /// What is to be written to get from these rows to others.
+    pub(crate) fn writes(&self, after: &Rows) -> Result<Vec<Write>, Error> {
+        let mut writes = Vec::new();
+        for ((noun, id), row) in &after.0 {
+            let expected = self.0.get(&(*noun, id.clone())).map_or(0, |row| row.version);
+            if expected != row.version {
+                writes.push(stored::write(*noun, id.clone(), expected, row)?);
+            }
+        }
+        Ok(writes)
+    }
+
+    fn state(&self, noun: Noun, id: &str) -> Option<&State> {
+        self.row(noun, id)?.state.as_ref()
+    }
+}

@@ -1,0 +1,174 @@
+//! The timer: sleeps until a schedule is due, and has its slots decided.
+//!
+//! It asks the store's index for what is due; there is no timer for each schedule, and no look at all
+//! of them. Whoever makes one due earlier rings.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::Error;
+use calendar::Calendar;
+use futures::future::{join_all, pending};
+use kernel::schedule::Schedule;
+use kernel::tick::{Tick, tick};
+use kernel::{Noun, RunId, ScheduleId, State, Timestamp};
+use store::Item;
+use tokio::select;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use crate::errors::{self, internal};
+use crate::stored;
+use crate::watch::Watch;
+
+/// Schedules that are decided at a time.
+const BATCH: usize = 1_024;
+/// Definitions that are kept at hand.
+const KNOWN_MAX: usize = 65_536;
+/// After a failure.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest sleep: another process on the same database may have added a schedule.
+const SLEEP_US_MAX: i64 = 60_000_000;
+
+/// When the timer wakes, and how it is woken earlier.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    wakes_us: AtomicI64,
+    rung: Notify,
+}
+
+/// Definitions with their calendars, as they were at a revision.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<HashMap<ScheduleId, Arc<Ready>>>);
+
+/// A definition, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub schedule: Schedule,
+    pub calendar: Calendar,
+}
+
+impl Default for Bell {
+    fn default() -> Bell {
+        Bell { wakes_us: AtomicI64::new(i64::MIN), rung: Notify::new() }
+    }
+}
+
+impl Bell {
+    /// A schedule is due then.
+    pub(crate) fn ring(&self, due: Timestamp) {
+        if due.as_micros() < self.wakes_us.load(Ordering::SeqCst) {
+            self.rung.notify_one();
+        }
+    }
+}
+
+impl Watch {
+    /// Decides what is due until it is told to stop.
+    pub(crate) async fn timer(&self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let time = select! {
+                time = self.time() => time,
+                () = stop.cancelled() => Ok(()),
+            };
+            if let Err(failed) = time {
+                error!(%failed, "what is due could not be decided");
+                sleep(PAUSE).await;
+            }
+        }
+        pending().await
+    }
+
+    async fn time(&self) -> Result<(), Error> {
+        let noun = Noun::Progress.name();
+        // From here on whoever makes a schedule due rings, so that none is overlooked below.
+        self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
+        let due = self.store().due(noun, self.now().as_micros(), BATCH).await;
+        let due = due.map_err(errors::store)?;
+        if due.is_empty() {
+            let next = self.store().due(noun, i64::MAX, 1).await.map_err(errors::store)?;
+            let next = next.first().and_then(|item| item.due_us).unwrap_or(i64::MAX);
+            self.bell().wakes_us.store(next, Ordering::SeqCst);
+            let at = next.min(self.now().as_micros().saturating_add(SLEEP_US_MAX));
+            select! {
+                () = self.reaches(Timestamp::from_micros(at)) => {}
+                () = self.bell().rung.notified() => {}
+            }
+            return Ok(());
+        }
+        let mut failures = join_all(due.iter().map(|item| self.tick(item))).await;
+        failures.retain(Result::is_err);
+        failures.pop().unwrap_or(Ok(()))
+    }
+
+    /// Decides the slots of one schedule that are due.
+    async fn tick(&self, item: &Item) -> Result<(), Error> {
+        let id: ScheduleId = item.id.parse().map_err(internal)?;
+        let Some(revision) = revision(item)? else { return Ok(()) };
+        let ready = self.ready(&id, revision).await?;
+        let decided = self
+            .act(&[(Noun::Progress, item.id.clone())], "", |rows, now| {
+                let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
+                let tick_now = Tick::new(&id, &ready.schedule, &ready.calendar, now);
+                Ok(tick(tick_now, progress, &mut || self.new_run(now)))
+            })
+            .await;
+        decided.map(drop)
+    }
+
+    /// The definition of a schedule at a revision.
+    pub(crate) async fn ready(&self, id: &ScheduleId, revision: u32) -> Result<Arc<Ready>, Error> {
+        if let Some(ready) = self.known().get(id, revision) {
+            return Ok(ready);
+        }
+        let row = self.store().load(Noun::Schedule.name(), id.as_str()).await;
+        let row = stored::row(Noun::Schedule, row.map_err(errors::store)?)?;
+        let schedule = row.state.and_then(State::schedule);
+        let schedule = schedule.ok_or_else(|| internal(format!("schedule `{id}` is gone")))?;
+        let calendar = schedule.definition.calendar().map_err(internal)?;
+        let ready = Arc::new(Ready { schedule, calendar });
+        self.known().put(id, &ready);
+        Ok(ready)
+    }
+
+    /// Waits until the watch's own time has reached an instant, or may have.
+    pub(crate) async fn reaches(&self, at: Timestamp) {
+        let ahead = at.as_micros().saturating_sub(self.now().as_micros());
+        let on_clock = self.clock().now().as_micros().saturating_add(ahead);
+        self.clock().reaches(Timestamp::from_micros(on_clock)).await;
+    }
+
+    pub(crate) fn new_run(&self, now: Timestamp) -> RunId {
+        let time = u128::try_from(now.as_micros()).unwrap_or_default();
+        RunId::of(time << 64 | u128::from(self.random()))
+    }
+
+    pub(crate) fn random(&self) -> u64 {
+        getrandom::u64().unwrap_or_default()
+    }
+}
+
+impl Known {
+    fn get(&self, id: &ScheduleId, revision: u32) -> Option<Arc<Ready>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).filter(|ready| ready.schedule.revision == revision).cloned()
+    }
+
+    fn put(&self, id: &ScheduleId, ready: &Arc<Ready>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if KNOWN_MAX <= known.len() {
+            known.clear();
+        }
+        known.insert(id.clone(), Arc::clone(ready));
+    }
+}
+
+fn revision(item: &Item) -> Result<Option<u32>, Error> {
+    let Some(body) = &item.body else { return Ok(None) };
+    let progress = stored::state(Noun::Progress, body)?.progress();
+    Ok(progress.map(|progress| progress.revision))
+}
