@@ -128,6 +128,24 @@ pub fn table<const N: usize>(
     trimmed.collect::<Vec<_>>().join("\n")
 }
 
+/// A table of a list, and how to go on with the list.
+pub fn table_with_more<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    cursor: Option<&str>,
+) -> String {
+    let mut text = table(head, rows);
+    if let Some(cursor) = cursor {
+        text.push_str(&format!("\nmore: --cursor {cursor}"));
+    }
+    text
+}
+
+/// With an empty line between them; what is empty is left out.
+pub fn paragraphs(parts: impl IntoIterator<Item = String>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
 /// A number of things, in words that fit it.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

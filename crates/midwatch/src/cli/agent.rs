@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{pairs, table};
+use crate::output::{pairs, table_with_more};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -139,11 +139,7 @@ fn list(agents: &[Agent], cursor: Option<&str>) -> String {
     let rows = agents.iter().map(|agent| {
         [agent.name.clone(), agent.backend.clone(), agent.tier.to_string(), target(agent)]
     });
-    let mut text = table(["NAME", "BACKEND", "TIER", "TARGET"], rows);
-    if let Some(cursor) = cursor {
-        text.push_str(&format!("\nmore: --cursor {cursor}"));
-    }
-    text
+    table_with_more(["NAME", "BACKEND", "TIER", "TARGET"], rows, cursor)
 }
 
 fn page(agent: &Agent) -> String {

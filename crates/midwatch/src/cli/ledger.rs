@@ -19,8 +19,8 @@ use store_postgres::Postgres;
 use store_sqlite::Sqlite;
 use tokio::time::sleep;
 
-use super::list_limit;
 use super::restoring::Restoring;
+use super::{list_limit, unreadable};
 use crate::access::{Absent, Access, ask, ask_with_progress, held, no_watch};
 use crate::context::Context;
 use crate::output::{counted, entries, table};
@@ -407,18 +407,6 @@ async fn restore(context: &Context, dir: PathBuf, vkeys: Vec<String>) -> Result<
         format!("recreated {}; {key}{}", entries(restored.entries), notes(&restored.caveats))
     });
     Ok(())
-}
-
-fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
-    let path = path.display();
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            Error::new(Code::NotFound, format!("there is no {what} `{path}`"))
-                .hint("check the path")
-        }
-        _ => Error::new(Code::Failed, format!("the {what} `{path}` cannot be read: {error}"))
-            .hint("check what it is, and who may read it"),
-    }
 }
 
 #[cfg(test)]

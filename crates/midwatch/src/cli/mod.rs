@@ -11,7 +11,8 @@ mod status;
 mod store;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{Code, Error, LIST_ITEMS_MAX};
@@ -195,6 +196,19 @@ fn in_a_sentence(error: &clap::Error) -> Error {
 /// How many items of a list to show; the watch knows how many are too many.
 fn list_limit(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("give a whole number from 1 to {LIST_ITEMS_MAX}"))
+}
+
+/// A file or a folder that was named and cannot be read.
+fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Error::new(Code::NotFound, format!("there is no {what} `{path}`"))
+                .hint("check the path")
+        }
+        _ => Error::new(Code::Failed, format!("the {what} `{path}` cannot be read: {error}"))
+            .hint("check what it is, and who may read it"),
+    }
 }
 
 /// The definition of all commands, for whatever is generated from it.

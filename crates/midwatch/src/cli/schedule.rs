@@ -1,6 +1,7 @@
 //! `midwatch schedule …`
 
 mod next;
+mod times;
 mod trigger;
 
 use std::process::ExitCode;
