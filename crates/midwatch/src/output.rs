@@ -1,4 +1,6 @@
 //! What the user sees: one JSON document, or text for people. Only answers go to stdout.
+//!
+//! Much of a text was written by agents and by other people, so none of it may steer the terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -28,7 +30,7 @@ impl Output {
     pub fn show<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) {
         let text = match self.format {
             Format::Json => serde_json::to_string_pretty(answer).unwrap_or_default(),
-            Format::Human => human(answer).trim_end().to_owned(),
+            Format::Human => harmless(human(answer).trim_end()),
         };
         let _ = writeln!(anstream::stdout(), "{text}");
     }
@@ -41,7 +43,7 @@ impl Output {
     ) -> std::io::Result<()> {
         let text = match self.format {
             Format::Json => serde_json::to_string(item).unwrap_or_default(),
-            Format::Human => human(item),
+            Format::Human => harmless(&human(item)),
         };
         let mut out = anstream::stdout();
         writeln!(out, "{text}")?;
@@ -66,7 +68,7 @@ impl Output {
                 if let Some(hint) = &error.hint {
                     text.push_str(&format!("\n hint: {hint}"));
                 }
-                let _ = writeln!(anstream::stderr(), "{text}");
+                let _ = writeln!(anstream::stderr(), "{}", harmless(&text));
             }
         }
     }
@@ -159,4 +161,33 @@ pub fn entries(count: u64) -> String {
 pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {value}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// With escapes in the place of control characters.
+fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        match c.is_control() && !matches!(c, '\n' | '\t') {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        for (text, expected) in [
+            ("größe\n\tin lines\r\n✓", "größe\n\tin lines\n✓"),
+            ("\x1b[2Jgone", "\\u{1b}[2Jgone"),
+            ("done\rfailed", "done\\rfailed"),
+            ("\u{9b}31m \x7f \0", "\\u{9b}31m \\u{7f} \\u{0}"),
+        ] {
+            assert_eq!(harmless(text), expected);
+        }
+    }
 }
