@@ -77,7 +77,7 @@ struct Settings {
 }
 
 /// Which numbers are tiers, the watch knows.
-fn tier(text: &str) -> Result<u8, &'static str> {
+pub(super) fn tier(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "a tier is 0 (read-only), 1 (local write) or 2 (external)")
 }
 

@@ -6,9 +6,11 @@ mod doctor;
 mod ledger;
 mod manual;
 mod restoring;
+mod run;
 mod schedule;
 mod status;
 mod store;
+mod why;
 
 use std::ffi::OsString;
 use std::io;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 use api::{Code, Error, LIST_ITEMS_MAX};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
-use runtime::SystemClock;
+use runtime::{Clock, SystemClock};
 use tokio::runtime::Builder;
 
 use crate::context::Context;
@@ -32,8 +34,9 @@ const HELP: &str = "`midwatch help` shows the commands";
 
 /// Keeps the watch while AI agents work alone.
 ///
-/// So far that is a registry of agents, and a log of everything that happens, which cannot be changed
-/// quietly. Every command works with and without the daemon.
+/// So far that is a registry of agents, schedules that put them to work, and a log of everything that
+/// happens, which cannot be changed quietly. Every command works with and without the daemon; only
+/// with it do schedules fire.
 #[derive(Debug, Parser)]
 #[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
@@ -69,9 +72,14 @@ enum Command {
     /// Register agents and look at them
     #[command(subcommand)]
     Agent(agent::Command),
-    /// Try out when schedules would fire
+    /// Add schedules, look at them, pause and fire them
     #[command(subcommand)]
     Schedule(schedule::Command),
+    /// Look at runs, cancel them and try them again
+    #[command(subcommand)]
+    Run(run::Command),
+    /// Say what became of a slot of a schedule, and why
+    Why(why::Why),
     /// Read, verify, export and rebuild the log
     #[command(subcommand)]
     Ledger(ledger::Command),
@@ -117,7 +125,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     match cli.command {
         Command::Completions { shell } => return Ok(manual::completions(shell, &output)),
         Command::Man { dir } => return manual::pages(dir.as_deref(), &output),
-        Command::Schedule(command) => return schedule::run(command, &SystemClock, &output),
+        Command::Schedule(schedule::Command::Next(next)) => {
+            return schedule::next::run(next, SystemClock.now(), &output);
+        }
         _ => {}
     }
     // Whatever is made from here on is for this user only; a manual page is for everybody.
@@ -141,12 +151,13 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Status => status::run(&context).await,
             Command::Doctor => doctor::run(&context).await,
             Command::Agent(command) => agent::run(&context, command).await,
+            Command::Schedule(command) => schedule::run(&context, command).await,
+            Command::Run(command) => run::run(&context, command).await,
+            Command::Why(why) => why::run(&context, why).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,
             Command::Config(command) => config::run(&context, command),
-            Command::Completions { .. } | Command::Man { .. } | Command::Schedule(_) => {
-                Ok(ExitCode::SUCCESS)
-            }
+            Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
         }
     })
 }

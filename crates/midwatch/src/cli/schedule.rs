@@ -1,19 +1,78 @@
 //! `midwatch schedule …`
 
-mod next;
+mod add;
+pub(super) mod next;
+mod page;
+mod prompt;
 mod times;
 mod trigger;
 
 use std::process::ExitCode;
 
-use api::Error;
+use api::{
+    Error, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow,
+};
 use clap::Subcommand;
-use runtime::Clock;
+use runtime::{Clock, SystemClock};
 
-use crate::output::Output;
+use super::list_limit;
+use crate::access::ask;
+use crate::context::Context;
+use page::called;
+
+const ID: &str = "Its id, as `midwatch schedule list` shows it";
+
+const EXAMPLES: &str = "\
+Examples:
+  midwatch schedule add --name standup --cron '30 9 * * MON-FRI' --tz Europe/Berlin \\
+      --agent ada --prompt 'Summarise what changed since yesterday.'
+  midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Add a schedule; the same one again changes nothing
+    ///
+    /// The answer says in words when it is due, and shows the next five times. `midwatch schedule
+    /// next` tries a trigger out first, and its help tells how triggers are written.
+    #[command(after_help = EXAMPLES)]
+    Add(Box<add::Add>),
+    /// List the schedules
+    List {
+        /// Most schedules to show
+        #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
+        limit: Option<u32>,
+        /// Go on where an earlier list ended
+        #[arg(long, value_name = "CURSOR")]
+        cursor: Option<String>,
+    },
+    /// Show one schedule, with its terms and its next times
+    Show {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Make no more runs of a schedule until it is resumed; a run that goes on is left alone
+    Pause {
+        #[arg(help = ID)]
+        id: String,
+        /// Why, for whoever looks at it later
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// End a pause, and say what was left out meanwhile
+    Resume {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Remove a schedule; its runs and its past stay in the log
+    Remove {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Run a schedule now, paused or not; its next time stays as it is
+    Fire {
+        #[arg(help = ID)]
+        id: String,
+    },
     /// Show when a trigger would fire, without making a schedule
     ///
     /// Needs no data directory and no daemon, and changes nothing. With --json it prints
@@ -30,13 +89,44 @@ pub(super) enum Command {
     Next(next::Next),
 }
 
-/// Nothing here opens a store.
-pub(super) fn run(
-    command: Command,
-    clock: &impl Clock,
-    output: &Output,
-) -> Result<ExitCode, Error> {
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+    let output = context.output;
     match command {
-        Command::Next(next) => next::run(next, clock.now(), output),
+        Command::Add(add) => {
+            let answer = ask(context, add.request()?).await?;
+            output.show(&answer, |answer| page::added(answer, SystemClock.now()));
+        }
+        Command::List { limit, cursor } => {
+            let answer = ask(context, ScheduleList { limit, cursor }).await?;
+            output.show(&answer, page::list);
+        }
+        Command::Show { id } => {
+            let answer = ask(context, ScheduleShow { id }).await?;
+            output.show(&answer, |answer| page::shown(answer, SystemClock.now()));
+        }
+        Command::Pause { id, note } => {
+            let answer = ask(context, SchedulePause { id, note }).await?;
+            output.show(&answer, |answer| {
+                let verb = if answer.changed { "paused" } else { "was paused already" };
+                format!("schedule {} {verb}", called(&answer.schedule))
+            });
+        }
+        Command::Resume { id } => {
+            let answer = ask(context, ScheduleResume { id }).await?;
+            output.show(&answer, |answer| page::resumed(answer, SystemClock.now()));
+        }
+        Command::Remove { id } => {
+            let answer = ask(context, ScheduleRemove { id }).await?;
+            output.show(&answer, |answer| format!("schedule {} removed", called(&answer.schedule)));
+        }
+        Command::Fire { id } => {
+            let answer = ask(context, ScheduleFire { id }).await?;
+            output.show(&answer, |answer| {
+                let id = &answer.run.id;
+                format!("run `{id}` {}; `midwatch run show {id}` tells more", answer.run.state)
+            });
+        }
+        Command::Next(next) => return next::run(next, SystemClock.now(), &output),
     }
+    Ok(ExitCode::SUCCESS)
 }

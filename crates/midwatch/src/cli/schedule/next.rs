@@ -36,7 +36,8 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-pub(super) fn run(next: Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
+/// Opens no store.
+pub(in crate::cli) fn run(next: Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
     if !(1..=COUNT_MAX).contains(&next.count) {
         let what = format!("`--count` is from 1 to {COUNT_MAX}, not {}", next.count);
         return Err(Error::new(Code::InvalidInput, what).hint("leave it out to see five"));

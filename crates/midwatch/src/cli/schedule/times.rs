@@ -1,6 +1,8 @@
 //! When something is due, as people read it: in words, and slot by slot in UTC and in the zone.
 
-use calendar::{Zone, format_instant};
+use api::Schedule;
+use calendar::{Zone, format_instant, parse_instant};
+use kernel::Timestamp;
 
 use crate::output::table;
 
@@ -15,6 +17,14 @@ pub(super) fn when(describe: &str, zone: &str) -> String {
 pub(super) fn warned(warnings: &[String]) -> String {
     let lines = warnings.iter().map(|warning| format!("warning: {warning}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The slots to come of a schedule.
+pub(super) fn upcoming(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
+    // Whoever answered may know zones that are not known here.
+    let Ok(zone) = schedule.tz.parse() else { return next.join("\n") };
+    let slots: Vec<i64> = next.iter().filter_map(|text| parse_instant(text, None).ok()).collect();
+    times(&zone, &slots, now.as_micros(), "IN")
 }
 
 /// One line for each; the zone has a column if it is not UTC.

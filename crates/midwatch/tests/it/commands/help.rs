@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 39] = [
     "",
     "up",
     "status",
@@ -15,7 +15,21 @@ const COMMANDS: [&str; 25] = [
     "agent show",
     "agent remove",
     "schedule",
+    "schedule add",
+    "schedule list",
+    "schedule show",
+    "schedule pause",
+    "schedule resume",
+    "schedule remove",
+    "schedule fire",
     "schedule next",
+    "run",
+    "run list",
+    "run show",
+    "run cancel",
+    "run retry",
+    "run settle",
+    "why",
     "ledger",
     "ledger tail",
     "ledger verify",

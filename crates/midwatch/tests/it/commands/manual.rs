@@ -9,7 +9,9 @@ fn completions_know_the_commands() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = world.ok(&["completions", shell]);
-        for word in ["midwatch", "agent", "checkpoint", "expect-checkpoint", "no-credential"] {
+        for word in
+            ["midwatch", "agent", "checkpoint", "expect-checkpoint", "no-credential", "pause-after"]
+        {
             assert!(script.contains(word), "{shell} does not know `{word}`");
         }
     }

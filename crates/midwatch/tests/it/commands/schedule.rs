@@ -1,4 +1,4 @@
-//! `midwatch schedule …`
+//! `midwatch schedule next`, and the flags of `midwatch schedule add`: whatever needs no watch.
 
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -129,6 +129,76 @@ fn one_trigger_and_the_flags_that_belong_to_it() {
         &["--every"],
     ] {
         world.refused(&next(flags), "bad_usage", 2);
+    }
+}
+
+fn add<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    [&["schedule", "add"], flags].concat()
+}
+
+#[test]
+fn a_schedule_has_a_name_a_trigger_and_one_thing_to_do() {
+    let world = World::new();
+    let [name, every] = [["--name", "hourly"], ["--every", "1h"]];
+    let prompt = ["--agent", "ada", "--prompt", "Hello."];
+    let tool = ["--tool", "fs.list"];
+    for flags in [
+        &[&every[..], &prompt][..],
+        &[&name, &prompt],
+        &[&name, &every],
+        &[&name, &every, &["--daily", "09:00", "--tz", "UTC"], &prompt],
+        &[&name, &every, &["--on", "mon"], &prompt],
+        &[&name, &every, &["--agent", "ada"]],
+        &[&name, &every, &["--prompt", "Hello."]],
+        &[&name, &every, &["--payload", "{}"]],
+        &[&name, &every, &prompt, &tool],
+        &[&name, &every, &prompt, &["--payload", "{}"]],
+        &[&name, &every, &tool, &["--prompt", "Hello."]],
+        &[&name, &every, &tool, &["--tier", "high"]],
+        &[&name, &every, &tool, &["--per-day", "many"]],
+        &[&name, &every, &tool, &["--per-day", "-1"]],
+        &[&name, &every, &tool, &["--attempts", "1.5"]],
+        &[&name, &every, &tool, &["--pause-after", ""]],
+        &[&name, &every, &tool, &["--priority", "256"]],
+        &[&name, &every, &tool, &["--max-fires", "18446744073709551616"]],
+        &[&name, &every, &tool, &["surplus"]],
+    ] {
+        world.refused(&add(&flags.concat()), "bad_usage", 2);
+    }
+    assert!(!world.data().exists());
+}
+
+/// What is in the file is read before the watch is asked.
+#[test]
+fn a_prompt_that_cannot_be_read_is_told() {
+    let world = World::new();
+    std::fs::write(world.root().join("bytes"), b"\xff").unwrap();
+    let refused = |file: &str, code: &str, exit: i32| {
+        let typed = format!("@{}", world.root().join(file).display());
+        let flags = ["--name", "hourly", "--every", "1h", "--agent", "ada", "--prompt", &typed];
+        let said = world.refused(&add(&flags), code, exit);
+        assert!(said.contains("prompt"), "{said}");
+    };
+    refused("no-such-file", "not_found", 3);
+    refused("", "failed", 1);
+    refused("bytes", "invalid_input", 2);
+}
+
+#[test]
+fn runs_and_slots_are_named() {
+    let world = World::new();
+    for arguments in [
+        &["run", "show"][..],
+        &["run", "settle", "run_1"],
+        &["run", "settle", "--as", "done"],
+        &["run", "list", "--limit", "many"],
+        &["run", "list", "sch_00000000"],
+        &["schedule", "pause"],
+        &["schedule", "fire", "sch_00000000", "sch_11111111"],
+        &["why"],
+        &["why", "sch_00000000", "--at"],
+    ] {
+        world.refused(arguments, "bad_usage", 2);
     }
 }
 

@@ -1,0 +1,325 @@
+//! What people see of schedules.
+
+use api::{Action, Schedule, ScheduleAdded, ScheduleResumed, ScheduleShown, Schedules, Terms};
+use kernel::Timestamp;
+
+use super::times::{upcoming, warned, when};
+use crate::output::{counted, pairs, paragraphs, table_with_more};
+
+pub(super) fn list(answer: &Schedules) -> String {
+    if answer.schedules.is_empty() {
+        return "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h \
+                --agent AGENT --prompt TEXT`"
+            .into();
+    }
+    let rows = answer.schedules.iter().map(|schedule| {
+        [
+            schedule.id.clone(),
+            schedule.name.clone(),
+            schedule.status.clone(),
+            schedule.next_run_at.clone().unwrap_or_default(),
+            target(&schedule.action),
+            when(&schedule.describe, &schedule.tz),
+        ]
+    });
+    let head = ["ID", "NAME", "STATUS", "NEXT", "TARGET", "WHEN"];
+    table_with_more(head, rows, answer.cursor.as_deref())
+}
+
+pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
+    let ScheduleAdded { schedule, created, next, warnings } = answer;
+    let said = match (created, schedule.status.as_str()) {
+        (true, _) => "added".to_owned(),
+        (false, "active") => "was there already".to_owned(),
+        (false, status) => format!("was there already, and is {status}"),
+    };
+    paragraphs([
+        format!("schedule {} {said}", called(schedule)),
+        when(&schedule.describe, &schedule.tz),
+        upcoming(schedule, next, now),
+        warned(warnings),
+    ])
+}
+
+pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
+    let ScheduleResumed { schedule, changed, skipped, next } = answer;
+    let verb = if *changed { "resumed" } else { "was not paused" };
+    let mut text = format!("schedule {} {verb}", called(schedule));
+    if *skipped != 0 {
+        let slots = counted(*skipped, "slot", "slots");
+        text.push_str(&format!("; {slots} in the pause left out"));
+    }
+    paragraphs([text, upcoming(schedule, next, now)])
+}
+
+/// The prompt comes last: it may be long.
+pub(super) fn shown(ScheduleShown { schedule, next }: &ScheduleShown, now: Timestamp) -> String {
+    let prompt = schedule.action.prompt.as_ref().map(|prompt| format!("prompt:\n{prompt}"));
+    let rows = facts(schedule).into_iter().chain(terms(&schedule.terms));
+    paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
+}
+
+/// Its name, and the id by which other commands know it.
+pub(super) fn called(schedule: &Schedule) -> String {
+    format!("`{}` ({})", schedule.name, schedule.id)
+}
+
+/// Who or what gets to work.
+fn target(action: &Action) -> String {
+    match (&action.agent, &action.tool) {
+        (Some(agent), _) => format!("agent {agent}"),
+        (None, Some(tool)) => format!("tool {tool}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let paused = schedule.paused.as_ref().map(|paused| {
+        let note = paused.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        format!("by {} at {}{note}", paused.by, paused.at)
+    });
+    let live = (!schedule.live.is_empty()).then(|| schedule.live.join(", "));
+    let last_run = schedule.last_run_id.as_ref().zip(schedule.last_run_at.as_ref());
+    let rows = [
+        Some(("id", schedule.id.clone())),
+        Some(("name", schedule.name.clone())),
+        Some(("when", when(&schedule.describe, &schedule.tz))),
+        Some(("target", target(&schedule.action))),
+        some("payload", &schedule.action.payload),
+        schedule.tier.map(|tier| ("tier", tier.to_string())),
+        Some(("status", schedule.status.clone())),
+        some("paused", &paused),
+        Some(("runs", schedule.fires.to_string())),
+        Some(("failures", format!("{} in a row", schedule.failures))),
+        last_run.map(|(id, at)| ("last run", format!("{id} at {at}"))),
+        some("live", &live),
+        Some(("revision", schedule.revision.to_string())),
+        Some(("created at", schedule.created_at.clone())),
+        Some(("changed at", schedule.changed_at.clone())),
+    ];
+    rows.into_iter().flatten().collect()
+}
+
+fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
+    let rows = [
+        ("runs per day", terms.per_day.map(|count| count.to_string())),
+        ("overlap", terms.overlap.clone()),
+        ("missed", terms.missed.clone()),
+        ("window", terms.window.clone()),
+        ("jitter", terms.jitter.clone()),
+        ("attempts", terms.attempts.map(|count| count.to_string())),
+        (
+            "pause after",
+            terms.pause_after.map(|count| counted(count.into(), "failed run", "failed runs")),
+        ),
+        ("resume", terms.resume.clone()),
+        ("priority", terms.priority.map(|priority| priority.to_string())),
+        ("most runs", terms.max_fires.map(|count| count.to_string())),
+        ("starts at", terms.start_at.clone()),
+        ("ends at", terms.end_at.clone()),
+    ];
+    rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Paused;
+    use calendar::parse_instant;
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_micros(parse_instant("2026-03-28T12:00:00Z", None).unwrap())
+    }
+
+    /// Two slots with the change of the clock between them.
+    fn next() -> Vec<String> {
+        ["2026-03-28T12:30:00Z", "2026-03-29T11:30:00Z"].map(str::to_owned).to_vec()
+    }
+
+    fn schedule() -> Schedule {
+        let document = json!({
+            "id": "sch_0a1b2c3d",
+            "name": "standup",
+            "trigger": {"kind": "daily", "times": ["13:30"]},
+            "tz": "Europe/Berlin",
+            "describe": "at 13:30 every day",
+            "action": {"agent": "ada", "prompt": "What changed?\nBe brief."},
+            "terms": {"overlap": "skip", "pause_after": 1, "per_day": 4},
+            "status": "active",
+            "next_run_at": "2026-03-28T12:30:00Z",
+            "live": [],
+            "fires": 0,
+            "failures": 0,
+            "revision": 1,
+            "created_at": "2026-03-27T08:00:00Z",
+            "changed_at": "2026-03-27T08:00:00Z",
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    fn tool() -> Schedule {
+        let tool = Some("fs.list".to_owned());
+        let payload = Some("{}".to_owned());
+        Schedule {
+            id: "sch_ffffffff".into(),
+            name: "look".into(),
+            tz: "UTC".into(),
+            describe: "every hour".into(),
+            action: Action { tool, payload, ..Action::default() },
+            tier: Some(1),
+            status: "paused".into(),
+            paused: Some(Paused {
+                by: "uid:1000".into(),
+                at: "2026-03-28T09:00:00Z".into(),
+                note: Some("holidays".into()),
+            }),
+            next_run_at: None,
+            last_run_id: Some("run_1".into()),
+            last_run_at: Some("2026-03-28T08:00:00Z".into()),
+            live: vec!["run_1".into(), "run_2".into()],
+            fires: 7,
+            failures: 2,
+            terms: Terms::default(),
+            ..schedule()
+        }
+    }
+
+    fn check(found: &str, expected: &[&str]) {
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn lists_are_tables_and_an_empty_one_says_what_to_do() {
+        let schedules = vec![schedule(), tool()];
+        check(
+            &list(&Schedules { schedules, cursor: Some("sch_ffffffff".into()) }),
+            &[
+                "ID            NAME     STATUS  NEXT                  TARGET        WHEN",
+                "sch_0a1b2c3d  standup  active  2026-03-28T12:30:00Z  agent ada     at 13:30 every day (Europe/Berlin)",
+                "sch_ffffffff  look     paused                        tool fs.list  every hour (UTC)",
+                "more: --cursor sch_ffffffff",
+            ],
+        );
+        let nothing = list(&Schedules { schedules: Vec::new(), cursor: None });
+        assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
+    }
+
+    #[test]
+    fn what_was_added_is_said_in_words_and_in_both_times() {
+        let warnings = vec!["it is the first".to_owned(), "and the last".to_owned()];
+        let mut answer =
+            ScheduleAdded { schedule: schedule(), created: true, next: next(), warnings };
+        check(
+            &added(&answer, now()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "UTC                   Europe/Berlin              IN",
+                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
+                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "",
+                "warning: it is the first",
+                "warning: and the last",
+            ],
+        );
+        answer.created = false;
+        assert!(
+            added(&answer, now())
+                .starts_with("schedule `standup` (sch_0a1b2c3d) was there already\n")
+        );
+        answer.schedule = tool();
+        let said = "schedule `look` (sch_ffffffff) was there already, and is paused\n";
+        assert!(added(&answer, now()).starts_with(said));
+    }
+
+    #[test]
+    fn a_zone_of_tomorrow_is_shown_in_utc_only() {
+        let schedule = Schedule { tz: "Mars/Olympus".into(), ..schedule() };
+        let answer = ScheduleAdded { schedule, created: true, next: next(), warnings: Vec::new() };
+        check(
+            &added(&answer, now()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Mars/Olympus)",
+                "",
+                "2026-03-28T12:30:00Z",
+                "2026-03-29T11:30:00Z",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_page_ends_with_the_prompt() {
+        let answer = ScheduleShown { schedule: schedule(), next: next() };
+        check(
+            &shown(&answer, now()),
+            &[
+                "id             sch_0a1b2c3d",
+                "name           standup",
+                "when           at 13:30 every day (Europe/Berlin)",
+                "target         agent ada",
+                "status         active",
+                "runs           0",
+                "failures       0 in a row",
+                "revision       1",
+                "created at     2026-03-27T08:00:00Z",
+                "changed at     2026-03-27T08:00:00Z",
+                "runs per day   4",
+                "overlap        skip",
+                "pause after    1 failed run",
+                "",
+                "UTC                   Europe/Berlin              IN",
+                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
+                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "",
+                "prompt:",
+                "What changed?",
+                "Be brief.",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_page_tells_of_the_pause_and_of_runs() {
+        let answer = ScheduleShown { schedule: tool(), next: Vec::new() };
+        check(
+            &shown(&answer, now()),
+            &[
+                "id             sch_ffffffff",
+                "name           look",
+                "when           every hour (UTC)",
+                "target         tool fs.list",
+                "payload        {}",
+                "tier           1",
+                "status         paused",
+                "paused         by uid:1000 at 2026-03-28T09:00:00Z: holidays",
+                "runs           7",
+                "failures       2 in a row",
+                "last run       run_1 at 2026-03-28T08:00:00Z",
+                "live           run_1, run_2",
+                "revision       1",
+                "created at     2026-03-27T08:00:00Z",
+                "changed at     2026-03-27T08:00:00Z",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_resumed_schedule_says_what_was_left_out() {
+        let said = |changed, skipped| {
+            let next = Vec::new();
+            resumed(&ScheduleResumed { schedule: schedule(), changed, skipped, next }, now())
+        };
+        let called = "schedule `standup` (sch_0a1b2c3d)";
+        assert_eq!(said(false, 0), format!("{called} was not paused"));
+        assert_eq!(said(true, 0), format!("{called} resumed"));
+        assert_eq!(said(true, 1), format!("{called} resumed; 1 slot in the pause left out"));
+        assert_eq!(said(true, 2), format!("{called} resumed; 2 slots in the pause left out"));
+    }
+}

@@ -1,0 +1,24 @@
+//! `midwatch why`
+
+use std::process::ExitCode;
+
+use api::Error;
+use clap::Args;
+
+use crate::access::ask;
+use crate::context::Context;
+
+#[derive(Debug, Args)]
+pub(super) struct Why {
+    /// The id of the schedule
+    schedule: String,
+    /// The slot; without an offset it is a time in the schedule's zone [default: the last one]
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> {
+    let answer = ask(context, api::Why { id: why.schedule, at: why.at }).await?;
+    context.output.show(&answer, |answer| answer.sentence.clone());
+    Ok(ExitCode::SUCCESS)
+}
