@@ -12,6 +12,7 @@ mod lists;
 mod manual;
 mod plain;
 mod schedule;
+mod schedules;
 
 use crate::world::{Outcome, World};
 

@@ -1,0 +1,335 @@
+//! Schedules, their runs and their slots, as the watch keeps them.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::world::{Outcome, World};
+
+const NO_SCHEDULE: &str = "sch_00000000";
+const NO_RUN: &str = "run_00000000000000000000000000000000";
+
+const STANDUP: &[&str] = &[
+    "schedule",
+    "add",
+    "--name",
+    "standup",
+    "--cron",
+    "30 9 * * MON-FRI",
+    "--tz",
+    "Europe/Berlin",
+    "--agent",
+    "ada",
+    "--prompt",
+    "What changed?",
+];
+
+/// A world with an agent called `ada`. No daemon runs, so nothing fires by itself.
+fn world() -> World {
+    let world = World::new();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    world
+}
+
+/// The id of the schedule `standup`, made if need be.
+fn standup(world: &World) -> String {
+    text(&world.json(STANDUP)["schedule"]["id"])
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
+}
+
+#[test]
+fn the_same_schedule_twice_is_one() {
+    let world = world();
+    let first = world.json(STANDUP);
+    assert_eq!(first["created"], true, "{first}");
+    assert_eq!(first["next"].as_array().unwrap().len(), 5, "{first}");
+    let schedule = &first["schedule"];
+    assert!(text(&schedule["id"]).starts_with("sch_"), "{first}");
+    assert_eq!(schedule["describe"], "at 09:30 on Monday to Friday");
+    assert_eq!(schedule["tz"], "Europe/Berlin");
+    assert_eq!(schedule["status"], "active");
+    assert_eq!(schedule["action"], json!({"agent": "ada", "prompt": "What changed?"}));
+    assert_eq!(schedule["next_run_at"], first["next"][0]);
+
+    let again = world.json(STANDUP);
+    assert_eq!(again["created"], false, "{again}");
+    assert_eq!(again["schedule"], *schedule);
+    assert_eq!(world.kinds().iter().filter(|kind| *kind == "schedule.added").count(), 1);
+
+    let other = [STANDUP, &["--priority", "9"]].concat();
+    let other = world.json(&other);
+    assert_eq!(other["created"], true, "{other}");
+    assert_ne!(other["schedule"]["id"], schedule["id"]);
+}
+
+#[test]
+fn what_was_added_is_said_in_words() {
+    let world = world();
+    let said = world.ok(STANDUP);
+    let id = standup(&world);
+    let (first, rest) = said.split_once('\n').unwrap();
+    assert_eq!(first, format!("schedule `standup` ({id}) added"));
+    assert!(rest.starts_with("\nat 09:30 on Monday to Friday (Europe/Berlin)\n\nUTC "), "{said}");
+    assert_eq!(rest.matches("T09:30:00+0").count(), 5, "{said}");
+    let again = world.ok(STANDUP);
+    assert!(again.starts_with(&format!("schedule `standup` ({id}) was there already\n")));
+}
+
+/// Terms come back as they were given, and those that were not have their defaults.
+#[test]
+fn terms_are_kept() {
+    let world = world();
+    let defaults = &world.json(STANDUP)["schedule"]["terms"];
+    for (term, expected) in [
+        ("overlap", json!("skip")),
+        ("missed", json!("latest")),
+        ("attempts", json!(5)),
+        ("pause_after", json!(5)),
+        ("resume", json!("skip")),
+        ("priority", json!(5)),
+    ] {
+        assert_eq!(defaults[term], expected, "{term}: {defaults}");
+    }
+    let flags = [
+        &["--overlap", "buffer_all:3", "--missed", "all:7", "--window", "2h", "--jitter", "30s"][..],
+        &["--attempts", "1", "--pause-after", "0", "--resume", "as_missed", "--priority", "9"],
+        &["--per-day", "12", "--max-fires", "100"],
+        &["--start-at", "2030-01-01 00:00", "--end-at", "2031-01-01T00:00:00Z"],
+    ];
+    let answer = world.json(&[STANDUP, &flags.concat()].concat());
+    let expected = json!({
+        "overlap": "buffer_all:3",
+        "missed": "all:7",
+        "window": "2h",
+        "jitter": "30s",
+        "attempts": 1,
+        "pause_after": 0,
+        "resume": "as_missed",
+        "priority": 9,
+        "per_day": 12,
+        "max_fires": 100,
+        "start_at": "2029-12-31T23:00:00Z",
+        "end_at": "2031-01-01T00:00:00Z",
+    });
+    assert_eq!(answer["schedule"]["terms"], expected, "{answer}");
+    assert_eq!(answer["next"][0], "2030-01-01T08:30:00Z", "{answer}");
+}
+
+#[test]
+fn prompts_come_from_files_and_from_stdin() {
+    let world = world();
+    let file = world.root().join("prompt.md");
+    std::fs::write(&file, "Look around.\nSay what you see.\n").unwrap();
+    let from_file = format!("@{}", file.display());
+    let flags = ["--name", "look", "--every", "1h", "--agent", "ada", "--prompt"];
+    let add = [&["schedule", "add"], &flags[..]].concat();
+    let read = world.json(&[&add[..], &[&from_file]].concat());
+    let prompt = "Look around.\nSay what you see.";
+    assert_eq!(read["schedule"]["action"]["prompt"], prompt);
+
+    let mut command = world.command();
+    command.args(["--json"]).args(&add).arg("-").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(prompt.as_bytes()).unwrap();
+    let piped = Outcome::from(child.wait_with_output().unwrap());
+    let piped: Value = serde_json::from_str(&piped.stdout).unwrap();
+    assert_eq!((&piped["created"], &piped["schedule"]), (&json!(false), &read["schedule"]));
+
+    let literal = world.json(&[&add[..], &["@@ada, hello"]].concat());
+    assert_eq!(literal["schedule"]["action"]["prompt"], "@ada, hello");
+}
+
+#[test]
+fn schedules_are_listed_and_shown() {
+    let world = world();
+    assert!(world.ok(&["schedule", "list"]).starts_with("no schedules yet; "));
+    assert_eq!(world.json(&["schedule", "list"]), json!({"schedules": [], "cursor": null}));
+    let id = standup(&world);
+    world.ok(&["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"]);
+
+    let listed = world.json(&["schedule", "list"]);
+    assert_eq!(listed["schedules"].as_array().unwrap().len(), 2, "{listed}");
+    let first = world.json(&["schedule", "list", "--limit", "1"]);
+    let cursor = text(&first["cursor"]);
+    let second = world.json(&["schedule", "list", "--limit", "1", "--cursor", &cursor]);
+    assert_eq!(json!([first["schedules"][0], second["schedules"][0]]), listed["schedules"]);
+    assert_eq!(second["cursor"], Value::Null);
+    let table = world.ok(&["schedule", "list"]);
+    assert!(table.starts_with("ID ") && table.contains("agent ada"), "{table}");
+
+    let shown = world.json(&["schedule", "show", &id]);
+    assert_eq!(shown["schedule"]["name"], "standup");
+    assert_eq!(shown["next"].as_array().unwrap().len(), 5, "{shown}");
+    assert!(world.ok(&["schedule", "show", &id]).ends_with("\n\nprompt:\nWhat changed?\n"));
+}
+
+#[test]
+fn a_pause_lasts_until_it_is_ended() {
+    let world = world();
+    let id = standup(&world);
+    let paused = world.json(&["schedule", "pause", &id, "--note", "holidays"]);
+    assert_eq!(paused["changed"], true, "{paused}");
+    assert_eq!(paused["schedule"]["status"], "paused");
+    assert_eq!(paused["schedule"]["paused"]["note"], "holidays");
+    assert_eq!(world.json(&["schedule", "pause", &id])["changed"], false);
+    let shown = world.ok(&["schedule", "show", &id]);
+    assert!(shown.contains("\nstatus         paused\n") && shown.contains(": holidays\n"));
+    let again = world.ok(STANDUP);
+    assert!(again.contains(" was there already, and is paused\n"), "{again}");
+
+    let resumed = world.json(&["schedule", "resume", &id]);
+    assert_eq!((&resumed["changed"], &resumed["skipped"]), (&json!(true), &json!(0)), "{resumed}");
+    assert_eq!(resumed["schedule"]["status"], "active");
+    assert_eq!(resumed["schedule"]["paused"], Value::Null);
+    assert_eq!(resumed["next"].as_array().unwrap().len(), 5, "{resumed}");
+    assert_eq!(world.json(&["schedule", "resume", &id])["changed"], false);
+}
+
+#[test]
+fn what_was_removed_is_gone() {
+    let world = world();
+    let id = standup(&world);
+    let said = world.ok(&["schedule", "remove", &id]);
+    assert_eq!(said, format!("schedule `standup` ({id}) removed\n"));
+    world.refused(&["schedule", "show", &id], "not_found", 3);
+    world.refused(&["schedule", "remove", &id], "not_found", 3);
+    assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+    assert_eq!(world.json(STANDUP)["created"], true);
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let world = world();
+    for arguments in [
+        &["schedule", "show", NO_SCHEDULE][..],
+        &["schedule", "pause", NO_SCHEDULE],
+        &["schedule", "resume", NO_SCHEDULE],
+        &["schedule", "remove", NO_SCHEDULE],
+        &["schedule", "fire", NO_SCHEDULE],
+        &["why", NO_SCHEDULE],
+        &["run", "show", NO_RUN],
+        &["run", "cancel", NO_RUN],
+        &["run", "retry", NO_RUN],
+        &["run", "settle", NO_RUN, "--as", "done"],
+    ] {
+        world.refused(arguments, "not_found", 3);
+    }
+    let stranger: Vec<&str> =
+        STANDUP.iter().map(|word| if *word == "ada" { "nobody" } else { word }).collect();
+    world.refused(&stranger, "not_found", 3);
+    assert_eq!(world.kinds(), ["genesis", "agent.registered"], "nothing was changed");
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused() {
+    let world = world();
+    for flags in [
+        &["--overlap", "sometimes"][..],
+        &["--overlap", "buffer_all:0"],
+        &["--missed", "some"],
+        &["--window", "long"],
+        &["--jitter", "0s"],
+        &["--attempts", "0"],
+        &["--resume", "later"],
+        &["--priority", "10"],
+        &["--per-day", "0"],
+        &["--max-fires", "0"],
+        &["--start-at", "soon"],
+        &["--start-at", "2031-01-01T00:00:00Z", "--end-at", "2030-01-01T00:00:00Z"],
+        &["--tier", "3"],
+    ] {
+        world.refused(&[STANDUP, flags].concat(), "invalid_input", 2);
+    }
+    let tool = ["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"];
+    world.refused(&[&tool[..], &["--payload", "{"]].concat(), "invalid_input", 2);
+    let id = standup(&world);
+    world.refused(&["why", &id, "--at", "yesterday"], "invalid_input", 2);
+    world.refused(&["run", "list", "--state", "sleeping"], "invalid_input", 2);
+    world.refused(&["run", "list", "--limit", "0"], "invalid_input", 2);
+    world.refused(&["schedule", "list", "--limit", "1001"], "invalid_input", 2);
+}
+
+/// Without a daemon a run stays queued, so that its states can be looked at in peace.
+#[test]
+fn a_run_is_started_cancelled_and_tried_again() {
+    let world = world();
+    assert_eq!(world.json(&["run", "list"]), json!({"runs": [], "cursor": null}));
+    assert!(world.ok(&["run", "list"]).starts_with("no runs yet; "));
+    let id = standup(&world);
+    let before = world.json(&["schedule", "show", &id])["schedule"]["next_run_at"].clone();
+    let fired = world.json(&["schedule", "fire", &id]);
+    let run = text(&fired["run"]["id"]);
+    assert_eq!(
+        (&fired["run"]["state"], &fired["run"]["origin"]),
+        (&json!("queued"), &json!("manual"))
+    );
+    assert_eq!((&fired["run"]["schedule_id"], &fired["run"]["agent"]), (&json!(id), &json!("ada")));
+    let schedule = &world.json(&["schedule", "show", &id])["schedule"];
+    assert_eq!((&schedule["next_run_at"], &schedule["live"]), (&before, &json!([run])));
+
+    let listed = |flags: &[&str]| {
+        let answer = world.json(&[&["run", "list"], flags].concat());
+        answer["runs"].as_array().unwrap_or_else(|| panic!("{answer}")).len()
+    };
+    assert_eq!(listed(&[]), 1);
+    assert_eq!(listed(&["--schedule", &id, "--state", "queued"]), 1);
+    assert_eq!(listed(&["--state", "done"]), 0);
+    assert_eq!(
+        world.ok(&["run", "list", "--state", "done"]),
+        "no such runs; `midwatch run list` shows all\n"
+    );
+    assert!(world.ok(&["run", "show", &run]).contains("\norigin         manual\n"));
+
+    let cancelled = world.json(&["run", "cancel", &run, "--note", "not now"]);
+    assert_eq!(cancelled["changed"], true, "{cancelled}");
+    assert_eq!(cancelled["run"]["state"], "cancelled");
+    assert_eq!(world.json(&["run", "cancel", &run])["changed"], false);
+    let retried = world.json(&["run", "retry", &run]);
+    assert_eq!((&retried["run"]["id"], &retried["run"]["state"]), (&json!(run), &json!("queued")));
+    let unsettled = world.run(&["--json", "run", "settle", &run, "--as", "done"]);
+    assert_eq!(unsettled.code, Some(4), "it was not cut off: {unsettled:?}");
+}
+
+#[test]
+fn a_schedule_without_a_slot_yet_says_so() {
+    let world = world();
+    let id = standup(&world);
+    let none = world.json(&["why", &id]);
+    assert_eq!(
+        (&none["schedule_id"], &none["disposition"]),
+        (&json!(id), &json!("none")),
+        "{none}"
+    );
+    assert_eq!(world.ok(&["why", &id]), format!("{}\n", text(&none["sentence"])));
+    let slot = text(&world.json(&["schedule", "show", &id])["next"][0]);
+    let upcoming = world.json(&["why", &id, "--at", &slot]);
+    assert_eq!((&upcoming["slot"], &upcoming["disposition"]), (&json!(slot), &json!("upcoming")));
+    assert!(text(&upcoming["wall"]).contains("T09:30:00+0"), "{upcoming}");
+}
+
+/// The same words mean the same with a daemon and without one.
+#[test]
+fn a_daemon_makes_no_difference() {
+    let said = |world: &World| {
+        let id = standup(world);
+        let added = world.json(STANDUP);
+        let paused = world.json(&["schedule", "pause", &id, "--note", "holidays"]);
+        let resumed = world.json(&["schedule", "resume", &id]);
+        let removed = world.json(&["schedule", "remove", &id]);
+        [
+            added["created"].clone(),
+            added["next"].clone(),
+            paused["schedule"]["status"].clone(),
+            resumed["schedule"]["terms"].clone(),
+            removed["schedule"]["id"].clone(),
+        ]
+    };
+    let (alone, kept) = (world(), world());
+    let daemon = kept.up();
+    assert_eq!(said(&alone), said(&kept));
+    drop(daemon);
+}
