@@ -10,13 +10,20 @@ use crate::error::meaning;
 use crate::reads::{row, rows};
 use crate::session::unsigned;
 
+const DUE: &str = "SELECT noun, id, version, body, due_us, under FROM item
+                   WHERE noun = $1 AND due_us <= $2 ORDER BY due_us, id LIMIT $3";
+
 pub(crate) async fn load(pool: &Pool, noun: &str, id: &str) -> Result<Row, Error> {
     let sql = "SELECT version, body FROM item WHERE noun = $1 AND id = $2";
     let found = row(pool, sql, &[&noun, &id]).await?;
-    Ok(found.map_or_else(Row::default, |row| Row {
-        version: unsigned(row.get(0)),
-        body: body(&row, 1),
-    }))
+    Ok(found.as_ref().map(row_in).unwrap_or_default())
+}
+
+pub(crate) async fn load_all(pool: &Pool, noun: &str, ids: &[&str]) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT version, body
+               FROM unnest($2::text[]) WITH ORDINALITY AS asked (id, place)
+               LEFT JOIN item ON item.noun = $1 AND item.id = asked.id ORDER BY place";
+    Ok(rows(pool, sql, &[&noun, &ids]).await?.iter().map(row_in).collect())
 }
 
 pub(crate) async fn list(
@@ -31,11 +38,48 @@ pub(crate) async fn list(
     Ok(rows(pool, sql, &[&noun, &after, &limit]).await?.iter().map(item).collect())
 }
 
+pub(crate) async fn newest(
+    pool: &Pool,
+    noun: &str,
+    under: Option<&str>,
+    before: &str,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let sql = newest_sql(under, before);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(rows(pool, &sql, &[&noun, &under, &before, &limit]).await?.iter().map(item).collect())
+}
+
+fn newest_sql(under: Option<&str>, before: &str) -> String {
+    let is_under = if under.is_some() { "under = $2" } else { "$2::text IS NULL" };
+    let is_below = if before.is_empty() { "$3::text = ''" } else { "id < $3" };
+    format!(
+        "SELECT noun, id, version, body, due_us, under FROM item
+         WHERE noun = $1 AND {is_under} AND {is_below} AND body IS NOT NULL
+         ORDER BY id DESC LIMIT $4"
+    )
+}
+
+pub(crate) async fn due(
+    pool: &Pool,
+    noun: &str,
+    until_us: i64,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(rows(pool, DUE, &[&noun, &until_us, &limit]).await?.iter().map(item).collect())
+}
+
 /// Every row, by noun and id.
 pub(crate) async fn all(moment: &Transaction<'_>) -> Result<Vec<Item>, Error> {
     let sql = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
     let rows = moment.query(sql, &[]).await.map_err(meaning)?;
     Ok(rows.iter().map(item).collect())
+}
+
+/// A row that is not there has no version.
+fn row_in(row: &SqlRow) -> Row {
+    Row { version: row.get::<_, Option<i64>>(0).map_or(0, unsigned), body: body(row, 1) }
 }
 
 fn item(row: &SqlRow) -> Item {
@@ -51,4 +95,44 @@ fn item(row: &SqlRow) -> Item {
 
 fn body(row: &SqlRow, column: usize) -> Option<Arc<[u8]>> {
     row.get::<_, Option<&[u8]>>(column).map(Arc::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::Cluster;
+
+    use super::*;
+    use crate::{Postgres, Target};
+
+    /// A noun with many rows, one in a hundred of them with keys.
+    const ROWS: &str = "INSERT INTO item
+        SELECT 'n', n, 1, '', CASE n % 100 WHEN 0 THEN n END, CASE n % 100 WHEN 0 THEN 'k' END
+        FROM generate_series(1, 50000) AS n; ANALYZE item";
+
+    #[tokio::test]
+    async fn rows_are_found_by_an_index_and_never_sorted() {
+        let cluster = Cluster::start().unwrap();
+        let url = cluster.database().unwrap();
+        Postgres::open(&Target::new(&url, None, None).unwrap()).await.unwrap();
+        cluster.query(&url, ROWS).unwrap();
+        let check = |sql: &str, values: &str, index: &str| {
+            // As it is planned when it was asked often, for whatever values.
+            let explain = format!(
+                "SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql};
+                 EXPLAIN (COSTS off) EXECUTE asked ({values})"
+            );
+            let plan = cluster.query(&url, &explain).unwrap();
+            assert!(plan.contains(&format!("using {index} on item")), "{sql}: {plan}");
+            assert!(!plan.contains("Sort"), "{sql}: {plan}");
+        };
+        check(DUE, "'n', 9000, 10", "item_by_due");
+        for (under, before, values, index) in [
+            (None, "", "'n', NULL, '', 10", "item_pkey"),
+            (None, "m", "'n', NULL, 'm', 10", "item_pkey"),
+            (Some("k"), "", "'n', 'k', '', 10", "item_by_under"),
+            (Some("k"), "m", "'n', 'k', 'm', 10", "item_by_under"),
+        ] {
+            check(&newest_sql(under, before), values, index);
+        }
+    }
 }

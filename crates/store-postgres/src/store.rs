@@ -204,6 +204,14 @@ impl Store for Postgres {
         items::load(&self.pool, noun, id).boxed()
     }
 
+    fn load_all<'a>(
+        &'a self,
+        noun: &'a str,
+        ids: &'a [&'a str],
+    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+        items::load_all(&self.pool, noun, ids).boxed()
+    }
+
     fn remembered(&self, noun: &str, id: &str) -> Option<Row> {
         self.shared.recent.get(noun, id)
     }
@@ -215,6 +223,25 @@ impl Store for Postgres {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         items::list(&self.pool, noun, after, limit).boxed()
+    }
+
+    fn newest<'a>(
+        &'a self,
+        noun: &'a str,
+        under: Option<&'a str>,
+        before: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        items::newest(&self.pool, noun, under, before, limit).boxed()
+    }
+
+    fn due<'a>(
+        &'a self,
+        noun: &'a str,
+        until_us: i64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        items::due(&self.pool, noun, until_us, limit).boxed()
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

@@ -155,6 +155,14 @@ impl Store for Sqlite {
         }
     }
 
+    fn load_all<'a>(
+        &'a self,
+        noun: &'a str,
+        ids: &'a [&'a str],
+    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+        self.read(|connection| items::load_all(connection, noun, ids))
+    }
+
     fn list<'a>(
         &'a self,
         noun: &'a str,
@@ -162,6 +170,25 @@ impl Store for Sqlite {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         self.read(|connection| items::list(connection, noun, after, limit))
+    }
+
+    fn newest<'a>(
+        &'a self,
+        noun: &'a str,
+        under: Option<&'a str>,
+        before: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        self.read(|connection| items::newest(connection, noun, under, before, limit))
+    }
+
+    fn due<'a>(
+        &'a self,
+        noun: &'a str,
+        until_us: i64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        self.read(|connection| items::due(connection, noun, until_us, limit))
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

@@ -5,6 +5,8 @@
     reason = "a suite of assertions, compiled into tests only"
 )]
 
+mod keys;
+
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt, join, join_all};
@@ -40,6 +42,20 @@ pub const CASES: &[(&str, Case)] = &[
     ("checkpoints_are_kept_once", |place| checkpoints_are_kept_once(place).boxed()),
     ("lists_go_by_id", |place| lists_go_by_id(place).boxed()),
     ("derived_tables_are_replaced_whole", |place| derived_are_replaced(place).boxed()),
+    ("due_rows_go_by_instant_and_id", |place| keys::due_rows_go_by_instant_and_id(place).boxed()),
+    ("keys_are_those_of_the_last_write", |place| {
+        keys::keys_are_those_of_the_last_write(place).boxed()
+    }),
+    ("keys_are_written_with_their_commit", |place| {
+        keys::keys_are_written_with_their_commit(place).boxed()
+    }),
+    ("newest_rows_come_in_pages", |place| keys::newest_rows_come_in_pages(place).boxed()),
+    ("many_rows_are_loaded_in_their_order", |place| {
+        keys::many_rows_are_loaded_in_their_order(place).boxed()
+    }),
+    ("keys_are_replaced_with_their_rows", |place| {
+        keys::keys_are_replaced_with_their_rows(place).boxed()
+    }),
     ("sealed_entries_must_follow", |place| sealed_entries_must_follow(place).boxed()),
     ("a_stopped_store_still_reads", |place| a_stopped_store_still_reads(place).boxed()),
     ("what_was_committed_is_there_after_reopening", |place| reopening(place).boxed()),

@@ -198,6 +198,15 @@ impl Store for Memory {
         done(self.lock().row(noun, id))
     }
 
+    fn load_all<'a>(
+        &'a self,
+        noun: &'a str,
+        ids: &'a [&'a str],
+    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+        let inner = self.lock();
+        done(ids.iter().map(|id| inner.row(noun, id)).collect())
+    }
+
     fn list<'a>(
         &'a self,
         noun: &'a str,
@@ -207,6 +216,35 @@ impl Store for Memory {
         let inner = self.lock();
         let later = inner.items_of(noun).filter(|item| after < item.id.as_str());
         done(later.take(limit).cloned().collect())
+    }
+
+    fn newest<'a>(
+        &'a self,
+        noun: &'a str,
+        under: Option<&'a str>,
+        before: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        let inner = self.lock();
+        let wanted = |item: &&Item| {
+            let is_below = before.is_empty() || item.id.as_str() < before;
+            is_below && (under.is_none() || item.under.as_deref() == under)
+        };
+        done(inner.items_of(noun).rev().filter(wanted).take(limit).cloned().collect())
+    }
+
+    fn due<'a>(
+        &'a self,
+        noun: &'a str,
+        until_us: i64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        let inner = self.lock();
+        let is_due = |item: &&Item| item.due_us.is_some_and(|due_us| due_us <= until_us);
+        let mut due: Vec<&Item> = inner.items_of(noun).filter(is_due).collect();
+        // Stable: those of one instant stay in the order of their ids.
+        due.sort_by_key(|item| item.due_us);
+        done(due.into_iter().take(limit).cloned().collect())
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

@@ -84,6 +84,13 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>>;
 
+    /// The rows of these ids, in their order, all at one moment.
+    fn load_all<'a>(
+        &'a self,
+        noun: &'a str,
+        ids: &'a [&'a str],
+    ) -> BoxFuture<'a, Result<Vec<Row>, Error>>;
+
     /// A row as this process left it lately, if it still knows. Another one may have changed it since,
     /// so it is good for a decision whose commit names the version, and for nothing else.
     fn remembered(&self, _noun: &str, _id: &str) -> Option<Row> {
@@ -95,6 +102,24 @@ pub trait Store: Debug + Send + Sync + 'static {
         &'a self,
         noun: &'a str,
         after: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+
+    /// Rows of a noun that have a body, by id from the end downwards, beginning below `before`; all of
+    /// them if that is empty. With `under`, only those that have this key.
+    fn newest<'a>(
+        &'a self,
+        noun: &'a str,
+        under: Option<&'a str>,
+        before: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+
+    /// Rows of a noun that are due at or before an instant, by that and by id.
+    fn due<'a>(
+        &'a self,
+        noun: &'a str,
+        until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 

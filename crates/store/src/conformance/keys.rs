@@ -1,0 +1,219 @@
+//! The keys of rows: when they are due, and what they are listed under.
+
+use futures::future::join;
+
+use super::{Place, commit, committed, event, write};
+use crate::{Commit, Derived, Item, Outcome, Row, Store, Write};
+
+fn keyed(id: &str, expected: u64, due_us: Option<i64>, under: Option<&str>) -> Write {
+    Write { due_us, under: under.map(Into::into), ..write(id, expected, Some(id)) }
+}
+
+async fn put(store: &dyn Store, write: Write) -> Outcome {
+    commit(store, Commit { writes: vec![write], ..Commit::default() }).await
+}
+
+fn ids(items: Vec<Item>) -> Vec<String> {
+    items.into_iter().map(|item| item.id).collect()
+}
+
+async fn due(store: &dyn Store, until_us: i64, limit: usize) -> Vec<String> {
+    ids(store.due("test", until_us, limit).await.unwrap())
+}
+
+async fn newest(store: &dyn Store, under: Option<&str>, before: &str) -> Vec<String> {
+    ids(store.newest("test", under, before, usize::MAX).await.unwrap())
+}
+
+pub(super) async fn due_rows_go_by_instant_and_id(place: &dyn Place) {
+    let store = place.open();
+    for (id, due_us) in [
+        ("c", Some(20)),
+        ("last", Some(i64::MAX)),
+        ("a", Some(30)),
+        ("never", None),
+        ("b", Some(20)),
+        ("first", Some(i64::MIN)),
+        ("early", Some(-5)),
+    ] {
+        put(&*store, keyed(id, 0, due_us, None)).await;
+    }
+    put(&*store, Write { noun: "other", ..keyed("d", 0, Some(1), None) }).await;
+    let all = &["first", "early", "b", "c", "a", "last"][..];
+    for (until_us, limit, expected) in [
+        (i64::MIN, 9, &["first"][..]),
+        (-6, 9, &["first"]),
+        (-5, 9, &["first", "early"]),
+        (19, 9, &["first", "early"]),
+        (20, 9, &["first", "early", "b", "c"]),
+        (20, 3, &["first", "early", "b"]),
+        (i64::MAX - 1, 9, &["first", "early", "b", "c", "a"]),
+        (i64::MAX, 6, all),
+        (i64::MAX, usize::MAX, all),
+        (i64::MAX, 1, &["first"]),
+        (i64::MAX, 0, &[]),
+    ] {
+        assert_eq!(due(&*store, until_us, limit).await, expected, "{until_us} {limit}");
+    }
+    assert!(store.due("nothing", i64::MAX, 9).await.unwrap().is_empty());
+    let found = store.due("test", i64::MIN, 1).await.unwrap();
+    let expected = Item {
+        noun: "test".into(),
+        id: "first".into(),
+        version: 1,
+        body: Some(b"first".as_slice().into()),
+        due_us: Some(i64::MIN),
+        under: None,
+    };
+    assert_eq!(found, [expected]);
+}
+
+/// What is found at each instant is what the last write that was accepted says.
+pub(super) async fn keys_are_those_of_the_last_write(place: &dyn Place) {
+    let store = place.open();
+    let conflict = Outcome::Conflict { noun: "test", id: "a".into() };
+    let done = committed(1, 0);
+    let gone = |expected| write("a", expected, None);
+    for (write, outcome, due_us, under) in [
+        (keyed("a", 0, Some(50), Some("x")), &done, Some(50), Some("x")),
+        (keyed("a", 0, Some(10), Some("y")), &conflict, Some(50), Some("x")),
+        (keyed("a", 1, Some(20), Some("x")), &done, Some(20), Some("x")),
+        (keyed("a", 1, None, None), &conflict, Some(20), Some("x")),
+        (keyed("a", 2, Some(70), Some("y")), &done, Some(70), Some("y")),
+        (keyed("a", 3, None, Some("y")), &done, None, Some("y")),
+        (keyed("a", 4, None, None), &done, None, None),
+        (keyed("a", 5, Some(30), None), &done, Some(30), None),
+        (keyed("a", 6, None, None), &done, None, None),
+        (keyed("a", 7, Some(40), Some("x")), &done, Some(40), Some("x")),
+        (gone(7), &conflict, Some(40), Some("x")),
+    ] {
+        let said = format!("{write:?}");
+        assert_eq!(&put(&*store, write).await, outcome, "{said}");
+        for until_us in [10, 20, 30, 40, 50, 70] {
+            let is_due = due_us.is_some_and(|due_us| due_us <= until_us);
+            let found = store.due("test", until_us, 9).await.unwrap();
+            assert_eq!(found.len(), usize::from(is_due), "{said} {until_us}");
+            assert!(found.iter().all(|item| item.due_us == due_us), "{said} {until_us}");
+        }
+        for key in ["x", "y"] {
+            let expected = usize::from(under == Some(key));
+            assert_eq!(newest(&*store, Some(key), "").await.len(), expected, "{said} {key}");
+        }
+        let derived = store.derived().await.unwrap();
+        let [item] = derived.items.as_slice() else { panic!("{said}: {derived:?}") };
+        assert_eq!((item.due_us, item.under.as_deref()), (due_us, under), "{said}");
+    }
+    assert_eq!(put(&*store, gone(8)).await, done);
+    assert!(due(&*store, i64::MAX, 9).await.is_empty());
+    assert!(newest(&*store, None, "").await.is_empty());
+    assert!(newest(&*store, Some("x"), "").await.is_empty());
+    assert_eq!(put(&*store, keyed("a", 9, Some(5), Some("x"))).await, done);
+    assert_eq!(due(&*store, 5, 9).await, ["a"]);
+    assert_eq!(newest(&*store, Some("x"), "").await, ["a"]);
+}
+
+/// Commits that share a transaction, and one whose last part is refused.
+pub(super) async fn keys_are_written_with_their_commit(place: &dyn Place) {
+    let store = place.open();
+    let first = put(&*store, keyed("a", 0, Some(1), Some("x")));
+    let second = put(&*store, keyed("a", 1, None, Some("y")));
+    assert_eq!(join(first, second).await, (committed(1, 0), committed(1, 0)));
+    assert!(due(&*store, i64::MAX, 9).await.is_empty());
+    assert!(newest(&*store, Some("x"), "").await.is_empty());
+
+    let writes = vec![keyed("b", 0, Some(1), Some("x")), keyed("a", 1, Some(1), None)];
+    let conflict = Outcome::Conflict { noun: "test", id: "a".into() };
+    assert_eq!(commit(&*store, Commit { writes, ..Commit::default() }).await, conflict);
+    assert!(due(&*store, i64::MAX, 9).await.is_empty());
+    assert!(newest(&*store, Some("x"), "").await.is_empty());
+    assert_eq!(newest(&*store, Some("y"), "").await, ["a"]);
+}
+
+pub(super) async fn newest_rows_come_in_pages(place: &dyn Place) {
+    let store = place.open();
+    let id = |number: u32| format!("{number:03}");
+    let keys = [None, Some("x"), Some("xx"), Some("")];
+    for (number, under) in (0..40).zip(keys.into_iter().cycle()) {
+        put(&*store, keyed(&id(number), 0, None, under)).await;
+        put(&*store, Write { noun: "other", ..keyed(&id(number), 0, None, Some("x")) }).await;
+    }
+    for number in [0, 5, 39] {
+        put(&*store, write(&id(number), 1, None)).await;
+    }
+    let all = || (1..39).rev().filter(|number| *number != 5);
+    let of = |rest| all().filter(move |number| number % 4 == rest);
+    let mut added = 40;
+    for (under, expected) in [
+        (None, all().map(id).collect::<Vec<_>>()),
+        (Some("x"), of(1).map(id).collect()),
+        (Some("xx"), of(2).map(id).collect()),
+        (Some(""), of(3).map(id).collect()),
+        (Some("nothing"), vec![]),
+    ] {
+        for limit in [1, 3, 100] {
+            let (mut found, mut before) = (Vec::new(), id(40));
+            loop {
+                let page = store.newest("test", under, &before, limit).await.unwrap();
+                assert!(page.len() <= limit, "{under:?} {limit}");
+                let Some(last) = page.last() else { break };
+                assert!(last.id < before, "{under:?} {limit}: {before} is there again");
+                before.clone_from(&last.id);
+                found.extend(ids(page));
+                // What is added above is not seen by whoever goes down.
+                put(&*store, keyed(&id(added), 0, None, under)).await;
+                added += 1;
+            }
+            assert_eq!(found, expected, "{under:?} {limit}");
+        }
+    }
+    assert_eq!(newest(&*store, None, "").await.first(), Some(&id(added - 1)));
+    assert_eq!(newest(&*store, None, "002").await, ["001"]);
+    assert_eq!(newest(&*store, Some("x"), "008").await, ["001"]);
+    assert!(store.newest("test", None, "", 0).await.unwrap().is_empty());
+    assert!(store.newest("nothing", None, "", 9).await.unwrap().is_empty());
+}
+
+pub(super) async fn many_rows_are_loaded_in_their_order(place: &dyn Place) {
+    let store = place.open();
+    for id in ["a", "b", "gone"] {
+        put(&*store, write(id, 0, Some(id))).await;
+    }
+    put(&*store, write("b", 1, Some("B"))).await;
+    put(&*store, write("gone", 1, None)).await;
+    put(&*store, Write { noun: "other", ..write("none", 0, Some("x")) }).await;
+    let asked = ["b", "none", "a", "b", "gone", "none", ""];
+    let row = |version, body: &str| Row { version, body: Some(body.as_bytes().into()) };
+    let gone = Row { version: 2, body: None };
+    let none = Row::default;
+    let expected = [row(2, "B"), none(), row(1, "a"), row(2, "B"), gone, none(), none()];
+    assert_eq!(store.load_all("test", &asked).await.unwrap(), expected);
+    assert_eq!(store.load_all("test", &[]).await.unwrap(), []);
+    for (id, expected) in asked.into_iter().zip(expected) {
+        assert_eq!(store.load("test", id).await.unwrap(), expected, "{id}");
+    }
+}
+
+pub(super) async fn keys_are_replaced_with_their_rows(place: &dyn Place) {
+    let store = place.open();
+    let old = Commit { writes: vec![keyed("old", 0, Some(1), Some("x"))], ..event("a") };
+    commit(&*store, old).await;
+    let item = |id: &str, due_us, under: Option<&str>| Item {
+        noun: "test".into(),
+        id: id.into(),
+        version: 3,
+        body: Some(id.as_bytes().into()),
+        due_us,
+        under: under.map(Into::into),
+    };
+    let items =
+        vec![item("both", Some(2), Some("x")), item("due", Some(1), None), item("old", None, None)];
+    let derived = Derived { through: 1, items, counters: vec![] };
+    let replace = Commit { replace: Some(derived.clone()), ..Commit::default() };
+    assert_eq!(commit(&*store, replace).await, committed(2, 1));
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.derived().await.unwrap(), derived);
+    assert_eq!(due(&*store, i64::MAX, 9).await, ["due", "both"]);
+    assert_eq!(newest(&*store, Some("x"), "").await, ["both"]);
+    assert_eq!(newest(&*store, None, "").await, ["old", "due", "both"]);
+}
