@@ -14,10 +14,25 @@ pub struct Agent {
     pub remote_id: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Names of variables, never their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// `stdin` or `argument`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_as: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_seconds: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     pub tier: u8,
     /// A reference, `env:NAME` or `file:/path`; never the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+    /// Its work may be done twice without harm.
+    #[serde(default)]
+    pub repeatable: bool,
     pub registered_at: String,
     pub changed_at: String,
 }
@@ -37,9 +52,21 @@ pub struct AgentAdd {
     #[serde(default)]
     pub argv: Vec<String>,
     #[serde(default)]
+    pub cwd: Option<String>,
+    #[serde(default)]
+    pub env: Vec<String>,
+    #[serde(default)]
+    pub prompt_as: Option<String>,
+    #[serde(default)]
+    pub time_limit_seconds: Option<u32>,
+    #[serde(default)]
+    pub script: Option<String>,
+    #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub credential: Option<String>,
+    #[serde(default)]
+    pub repeatable: bool,
 }
 
 /// Changes what is given and leaves the rest.
@@ -57,11 +84,25 @@ pub struct AgentEdit {
     pub remote_id: Option<String>,
     #[serde(default)]
     pub argv: Vec<String>,
+    /// An empty text takes it away, as with `script`.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Replaces the list; an empty name is none.
+    #[serde(default)]
+    pub env: Vec<String>,
+    #[serde(default)]
+    pub prompt_as: Option<String>,
+    #[serde(default)]
+    pub time_limit_seconds: Option<u32>,
+    #[serde(default)]
+    pub script: Option<String>,
     #[serde(default)]
     pub tier: Option<u8>,
     /// An empty text takes the credential away.
     #[serde(default)]
     pub credential: Option<String>,
+    #[serde(default)]
+    pub repeatable: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

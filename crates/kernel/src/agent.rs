@@ -5,6 +5,7 @@
 //! Invariant: an agent's tier is never below what its backend implies.
 
 use std::fmt;
+use std::ops::Not;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -30,15 +31,28 @@ pub struct Agent {
     pub tier: Tier,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SecretRef>,
+    /// What was said of it; [`Agent::is_repeatable`] knows more.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub repeatable: bool,
     pub registered_at: Timestamp,
     pub changed_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Register { backend: Backend, tier: Option<Tier>, credential: Option<SecretRef> },
+    Register(Register),
     Change(Change),
     Remove,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    pub backend: Backend,
+    /// The default of the backend unless given.
+    pub tier: Option<Tier>,
+    pub credential: Option<SecretRef>,
+    /// Its work may be done twice without harm.
+    pub repeatable: bool,
 }
 
 /// What shall be different; `None` leaves a thing as it is.
@@ -50,6 +64,7 @@ pub struct Change {
     pub tier: Option<Tier>,
     /// `Some(None)` takes the credential away.
     pub credential: Option<Option<SecretRef>>,
+    pub repeatable: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +82,8 @@ pub struct Settled {
     pub tier: Tier,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SecretRef>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub repeatable: bool,
     pub at: Timestamp,
 }
 
@@ -98,13 +115,15 @@ pub struct InvalidName(String);
 /// Every rule about agents. `agent` is the one registered under `name`, if any.
 ///
 /// ```
-/// use kernel::agent::{AgentName, Command, Event, apply, decide};
+/// use kernel::agent::{AgentName, Command, Event, Register, apply, decide};
 /// use kernel::backend::{Backend, Tier};
 /// use kernel::{Actor, Timestamp};
 ///
 /// let name: AgentName = "ada".parse()?;
 /// let (now, actor) = (Timestamp::from_micros(0), Actor::local_user(1000));
-/// let register = || Command::Register { backend: Backend::Builtin, tier: None, credential: None };
+/// let backend = Backend::Builtin { script: None };
+/// let ada = Register { backend, tier: None, credential: None, repeatable: false };
+/// let register = || Command::Register(ada.clone());
 /// let event = decide(&name, None, now, &actor, register())?.ok_or("something happens")?;
 /// assert!(matches!(event, Event::Registered(_)));
 ///
@@ -124,12 +143,9 @@ pub fn decide(
         return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
     }
     match (agent, command) {
-        (None, Command::Register { backend, tier, credential }) => {
-            let settled = settle(backend, tier, credential, now)?;
-            Ok(Some(Event::Registered(settled)))
-        }
-        (Some(agent), Command::Register { backend, tier, credential }) => {
-            let wanted = settle(backend, tier, credential, now)?;
+        (None, Command::Register(register)) => Ok(Some(Event::Registered(register.settle(now)?))),
+        (Some(agent), Command::Register(register)) => {
+            let wanted = register.settle(now)?;
             match agent.is_settled_as(&wanted) {
                 true => Ok(None),
                 false => Err(Refusal::Exists(name.clone())),
@@ -159,23 +175,22 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
     }
 }
 
-fn settle(
-    backend: Backend,
-    tier: Option<Tier>,
-    credential: Option<SecretRef>,
-    at: Timestamp,
-) -> Result<Settled, Refusal> {
-    let kind = backend.kind();
-    let tier = tier.unwrap_or(kind.tier_default());
-    let min = kind.tier_min();
-    if tier < min {
-        return Err(Refusal::TierTooLow { kind, tier, min });
+impl Register {
+    fn settle(self, at: Timestamp) -> Result<Settled, Refusal> {
+        let Register { backend, tier, credential, repeatable } = self;
+        let kind = backend.kind();
+        let tier = tier.unwrap_or(kind.tier_default());
+        let min = kind.tier_min();
+        if tier < min {
+            return Err(Refusal::TierTooLow { kind, tier, min });
+        }
+        Ok(Settled { backend, tier, credential, repeatable, at })
     }
-    Ok(Settled { backend, tier, credential, at })
 }
 
 impl Change {
-    /// A new kind of backend brings its own default tier; the same kind keeps the agent's.
+    /// A new kind of backend brings its own default tier and is held to be unrepeatable; the same
+    /// kind keeps what the agent has.
     fn settle(self, agent: &Agent, now: Timestamp) -> Result<Settled, Refusal> {
         let kind = self.kind.unwrap_or(agent.backend.kind());
         let kept = (kind == agent.backend.kind()).then_some(agent.tier);
@@ -185,20 +200,23 @@ impl Change {
         };
         let backend = Backend::parse(kind, settings)?;
         let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
-        settle(backend, self.tier.or(kept), credential, now)
+        let repeatable = self.repeatable.unwrap_or(agent.repeatable && kept.is_some());
+        Register { backend, tier: self.tier.or(kept), credential, repeatable }.settle(now)
     }
 }
 
 impl Agent {
-    /// Whether its work may be done twice without harm.
+    /// Whether its work may be done twice without harm. An echo always may; a script plays the
+    /// part of another agent, and so it is what it was said to be.
     pub fn is_repeatable(&self) -> bool {
-        self.backend == Backend::Builtin
+        self.repeatable || self.backend == Backend::Builtin { script: None }
     }
 
     fn is_settled_as(&self, wanted: &Settled) -> bool {
         self.backend == wanted.backend
             && self.tier == wanted.tier
             && self.credential == wanted.credential
+            && self.repeatable == wanted.repeatable
     }
 }
 
@@ -209,6 +227,7 @@ impl Settled {
             backend: self.backend.clone(),
             tier: self.tier,
             credential: self.credential.clone(),
+            repeatable: self.repeatable,
             registered_at,
             changed_at: self.at,
         }
@@ -283,16 +302,22 @@ mod tests {
 
     fn register(kind: BackendKind, tier: Option<u8>) -> Command {
         let tier = tier.map(|number| Tier::try_from(number).unwrap());
-        Command::Register { backend: backend(kind), tier, credential: None }
+        let backend = backend(kind);
+        Command::Register(Register { backend, tier, credential: None, repeatable: false })
     }
 
     fn change(kind: Option<BackendKind>, tier: Option<u8>) -> Command {
         let tier = tier.map(|number| Tier::try_from(number).unwrap());
         let settings = kind.map(|kind| backend(kind).settings()).unwrap_or_default();
-        Command::Change(Change { kind, settings, tier, credential: None })
+        Command::Change(Change { kind, settings, tier, ..Change::default() })
     }
 
-    /// A story: command, and what the agent is after it ("kind tier registered changed"), or why not.
+    fn say_repeatable(repeatable: bool) -> Command {
+        Command::Change(Change { repeatable: Some(repeatable), ..Change::default() })
+    }
+
+    /// A story: command, and what the agent is after it ("kind tier registered changed", and
+    /// "repeatable" if so), or why not.
     fn check(role: Role, story: &[(Command, &str)]) {
         let actor = Actor { name: "somebody".into(), role };
         let mut agent = None;
@@ -314,7 +339,8 @@ mod tests {
         agent.map_or("none".to_owned(), |agent| {
             let (kind, tier) = (agent.backend.kind(), agent.tier);
             let (from, to) = (agent.registered_at.as_micros(), agent.changed_at.as_micros());
-            format!("{kind} {tier} {from} {to}")
+            let repeatable = if agent.repeatable { " repeatable" } else { "" };
+            format!("{kind} {tier} {from} {to}{repeatable}")
         })
     }
 
@@ -336,6 +362,43 @@ mod tests {
                 (register(Mcp, None), "mcp 2 9 9"),
             ],
         );
+    }
+
+    #[test]
+    fn an_agent_is_repeatable_while_that_is_said_of_the_same_kind() {
+        use BackendKind::*;
+        check(
+            Role::Operator,
+            &[
+                (register(Letta, None), "letta 1 0 0"),
+                (say_repeatable(false), "nothing to do"),
+                (say_repeatable(true), "letta 1 0 2 repeatable"),
+                (register(Letta, None), "agent `ada` is already registered with other settings"),
+                (change(None, Some(2)), "letta 2 0 4 repeatable"),
+                (change(Some(Command), None), "command 1 0 5"),
+                (say_repeatable(true), "command 1 0 6 repeatable"),
+                (say_repeatable(false), "command 1 0 7"),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_echo_is_repeatable_by_nature() {
+        let settled = |kind, settings| Settled {
+            backend: Backend::parse(kind, settings).unwrap(),
+            tier: Tier::LocalWrite,
+            credential: None,
+            repeatable: false,
+            at: Timestamp::from_micros(0),
+        };
+        let now = Timestamp::from_micros(0);
+        let echo = settled(BackendKind::Builtin, Settings::default());
+        assert!(echo.agent(&name(), now).is_repeatable());
+        let script = Settings { script: Some("/answers.toml".into()), ..Settings::default() };
+        let mut script = settled(BackendKind::Builtin, script);
+        assert!(!script.agent(&name(), now).is_repeatable());
+        script.repeatable = true;
+        assert!(script.agent(&name(), now).is_repeatable());
     }
 
     #[test]

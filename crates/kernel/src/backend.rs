@@ -8,12 +8,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::program::{
+    AbsolutePath, ENV_ITEMS_MAX, PROMPT_ARGUMENT, Program, PromptAs, TIME_LIMIT_SECONDS_MAX,
+    TimeLimit, VariableName, is_absolute_path, is_variable_name,
+};
+
 pub const URL_BYTES_MAX: usize = 2_048;
 pub const ARGV_ITEMS_MAX: usize = 256;
 pub const ARGV_BYTES_MAX: usize = 32_768;
 /// Longest model name, remote id, variable name.
 pub const WORD_BYTES_MAX: usize = 256;
-/// Longest path of a secret file.
+/// Longest path of a secret file, a script, a working directory.
 pub const PATH_BYTES_MAX: usize = 4_096;
 
 /// How far an action reaches, and so what it needs before it may run.
@@ -39,12 +44,27 @@ pub enum BackendKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Backend {
-    Builtin,
-    Command { argv: Vec<String> },
-    Letta { url: Url, remote_id: String },
-    Openai { url: Url, model: String },
-    Anthropic { url: Url, model: String },
-    Webhook { url: Url },
+    /// Says its prompt again, or what a script of canned answers has for it.
+    Builtin {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script: Option<AbsolutePath>,
+    },
+    Command(Program),
+    Letta {
+        url: Url,
+        remote_id: String,
+    },
+    Openai {
+        url: Url,
+        model: String,
+    },
+    Anthropic {
+        url: Url,
+        model: String,
+    },
+    Webhook {
+        url: Url,
+    },
     Mcp(McpServer),
 }
 
@@ -63,6 +83,13 @@ pub struct Settings {
     pub model: Option<String>,
     pub remote_id: Option<String>,
     pub argv: Vec<String>,
+    /// Empty for none, as with `script`: so both can be taken away again.
+    pub cwd: Option<String>,
+    /// Empty names are none, so that the list can be emptied again.
+    pub env: Vec<String>,
+    pub prompt_as: Option<String>,
+    pub time_limit_seconds: Option<u32>,
+    pub script: Option<String>,
 }
 
 impl Settings {
@@ -79,6 +106,11 @@ impl Settings {
             model: self.model.or(base.model),
             remote_id: self.remote_id.or(base.remote_id),
             argv: if self.argv.is_empty() { base_argv } else { self.argv },
+            cwd: self.cwd.or(base.cwd),
+            env: if self.env.is_empty() { base.env } else { self.env },
+            prompt_as: self.prompt_as.or(base.prompt_as),
+            time_limit_seconds: self.time_limit_seconds.or(base.time_limit_seconds),
+            script: self.script.or(base.script),
         }
     }
 }
@@ -102,6 +134,20 @@ pub enum Invalid {
     Unprintable { setting: &'static str },
     #[error("the secret is not given as a reference")]
     Secret,
+    #[error("the path is not absolute")]
+    Path,
+    #[error("a variable is not given by its name alone")]
+    Variable,
+    #[error("there are more than {ENV_ITEMS_MAX} variables")]
+    Variables,
+    #[error("`{0}` is no way to give a prompt")]
+    PromptAs(String),
+    #[error(
+        "`{PROMPT_ARGUMENT}` is among the arguments, and the prompt goes to the standard input"
+    )]
+    PromptArgument,
+    #[error("a time limit is 1 to {TIME_LIMIT_SECONDS_MAX} seconds, not {0}")]
+    TimeLimit(u32),
 }
 
 impl Tier {
@@ -213,8 +259,10 @@ impl Backend {
     pub fn parse(kind: BackendKind, settings: Settings) -> Result<Backend, Invalid> {
         let mut given = Given { kind, settings };
         let backend = match kind {
-            BackendKind::Builtin => Backend::Builtin,
-            BackendKind::Command => Backend::Command { argv: given.argv()? },
+            BackendKind::Builtin => {
+                Backend::Builtin { script: path(given.settings.script.take())? }
+            }
+            BackendKind::Command => Backend::Command(given.program()?),
             BackendKind::Letta => {
                 Backend::Letta { url: given.url()?, remote_id: given.remote_id()? }
             }
@@ -239,8 +287,8 @@ impl Backend {
 
     pub const fn kind(&self) -> BackendKind {
         match self {
-            Backend::Builtin => BackendKind::Builtin,
-            Backend::Command { .. } => BackendKind::Command,
+            Backend::Builtin { .. } => BackendKind::Builtin,
+            Backend::Command(_) => BackendKind::Command,
             Backend::Letta { .. } => BackendKind::Letta,
             Backend::Openai { .. } => BackendKind::Openai,
             Backend::Anthropic { .. } => BackendKind::Anthropic,
@@ -249,14 +297,32 @@ impl Backend {
         }
     }
 
+    /// How long one attempt may take.
+    pub fn time_limit(&self) -> TimeLimit {
+        match self {
+            Backend::Command(program) => program.time_limit,
+            Backend::Builtin { .. } | Backend::Letta { .. } | Backend::Openai { .. } => {
+                TimeLimit::default()
+            }
+            Backend::Anthropic { .. } | Backend::Webhook { .. } | Backend::Mcp(_) => {
+                TimeLimit::default()
+            }
+        }
+    }
+
     /// The settings that [`Backend::parse`] would turn into this backend again.
     pub fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         match self {
-            Backend::Builtin => {}
-            Backend::Command { argv } | Backend::Mcp(McpServer::Argv(argv)) => {
-                settings.argv = argv.clone();
+            Backend::Builtin { script } => settings.script = script.clone().map(String::from),
+            Backend::Command(program) => {
+                settings.argv = program.argv.clone();
+                settings.cwd = program.cwd.clone().map(String::from);
+                settings.env = program.env.iter().cloned().map(String::from).collect();
+                settings.prompt_as = Some(program.prompt_as.name().to_owned());
+                settings.time_limit_seconds = Some(program.time_limit.seconds());
             }
+            Backend::Mcp(McpServer::Argv(argv)) => settings.argv = argv.clone(),
             Backend::Letta { url, remote_id } => {
                 settings.url = Some(url.0.clone());
                 settings.remote_id = Some(remote_id.clone());
@@ -310,13 +376,38 @@ impl Given {
         Ok(argv)
     }
 
+    fn program(&mut self) -> Result<Program, Invalid> {
+        let argv = self.argv()?;
+        let cwd = path(self.settings.cwd.take())?;
+        let env = std::mem::take(&mut self.settings.env);
+        let env: Vec<String> = env.into_iter().filter(|name| !name.is_empty()).collect();
+        if ENV_ITEMS_MAX < env.len() {
+            return Err(Invalid::Variables);
+        }
+        let env = env.into_iter().map(VariableName::try_from).collect::<Result<_, _>>()?;
+        let prompt_as = self.settings.prompt_as.take().map(|text| text.parse()).transpose()?;
+        let prompt_as = prompt_as.unwrap_or_default();
+        if prompt_as == PromptAs::Stdin && argv.iter().any(|word| word == PROMPT_ARGUMENT) {
+            return Err(Invalid::PromptArgument);
+        }
+        let time_limit = self.settings.time_limit_seconds.take().map(TimeLimit::try_from);
+        let time_limit = time_limit.transpose()?.unwrap_or_default();
+        Ok(Program { argv, cwd, env, prompt_as, time_limit })
+    }
+
     fn nothing_left(self) -> Result<(), Invalid> {
-        let Settings { url, model, remote_id, argv } = &self.settings;
+        let Settings { url, model, remote_id, argv, .. } = &self.settings;
+        let Settings { cwd, env, prompt_as, time_limit_seconds, script, .. } = &self.settings;
         let left = [
             (url.is_some(), "url"),
             (model.is_some(), "model"),
             (remote_id.is_some(), "remote id"),
             (!argv.is_empty(), "command line"),
+            (cwd.is_some(), "working directory"),
+            (!env.is_empty(), "variables"),
+            (prompt_as.is_some(), "way to give the prompt"),
+            (time_limit_seconds.is_some(), "time limit"),
+            (script.is_some(), "script"),
         ];
         match left.into_iter().find(|(is_left, _)| *is_left) {
             Some((_, setting)) => Err(Invalid::Superfluous { kind: self.kind, setting }),
@@ -424,15 +515,8 @@ impl TryFrom<String> for SecretRef {
     }
 }
 
-fn is_variable_name(name: &str) -> bool {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    starts_well
-        && name.len() <= WORD_BYTES_MAX
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-fn is_absolute_path(path: &str) -> bool {
-    path.starts_with('/') && path.len() <= PATH_BYTES_MAX && !path.chars().any(char::is_control)
+fn path(text: Option<String>) -> Result<Option<AbsolutePath>, Invalid> {
+    text.filter(|text| !text.is_empty()).map(AbsolutePath::try_from).transpose()
 }
 
 fn word(setting: &'static str, text: String) -> Result<String, Invalid> {
@@ -457,6 +541,11 @@ mod tests {
                 Some(("url", value)) => settings.url = Some(value.to_owned()),
                 Some(("model", value)) => settings.model = Some(value.to_owned()),
                 Some(("id", value)) => settings.remote_id = Some(value.to_owned()),
+                Some(("cwd", value)) => settings.cwd = Some(value.to_owned()),
+                Some(("env", value)) => settings.env.push(value.to_owned()),
+                Some(("prompt", value)) => settings.prompt_as = Some(value.to_owned()),
+                Some(("limit", value)) => settings.time_limit_seconds = value.parse().ok(),
+                Some(("script", value)) => settings.script = Some(value.to_owned()),
                 _ => settings.argv.push(word.to_owned()),
             }
         }
@@ -471,6 +560,25 @@ mod tests {
             ("command", "", "backend `command` needs a program and its arguments"),
             ("command", "claude -p", "ok"),
             ("command", "claude url=http://x", "backend `command` takes no url"),
+            ("command", "claude -p cwd=/srv env=A env=_b prompt=stdin limit=86400", "ok"),
+            ("command", "claude cwd=srv", "the path is not absolute"),
+            ("command", "claude cwd= env=", "ok"),
+            ("command", "claude env=A=1", "a variable is not given by its name alone"),
+            ("command", "claude prompt=shell", "`shell` is no way to give a prompt"),
+            ("command", "claude limit=86401", "a time limit is 1 to 86400 seconds, not 86401"),
+            ("command", "claude prompt=argument {prompt}", "ok"),
+            (
+                "command",
+                "claude {prompt}",
+                "`{prompt}` is among the arguments, and the prompt goes to the standard input",
+            ),
+            ("command", "claude script=/a", "backend `command` takes no script"),
+            ("builtin", "script=/srv/answers.toml", "ok"),
+            ("builtin", "script=answers.toml", "the path is not absolute"),
+            ("builtin", "limit=5", "backend `builtin` takes no time limit"),
+            ("letta", "id=agent-1 cwd=/", "backend `letta` takes no working directory"),
+            ("mcp", "server env=A", "backend `mcp` takes no variables"),
+            ("mcp", "server prompt=stdin", "backend `mcp` takes no way to give the prompt"),
             ("letta", "", "backend `letta` needs the remote id of the agent"),
             ("letta", "id=agent-1", "ok"),
             ("openai", "", "backend `openai` needs a model"),
@@ -502,6 +610,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_given_stands_over_what_was_and_an_empty_text_takes_it_away() {
+        let base = "tool cwd=/a env=A prompt=argument limit=5";
+        for (given, expected) in [
+            ("", base),
+            ("other {prompt}", "other {prompt} cwd=/a env=A prompt=argument limit=5"),
+            ("cwd=/b env=B env=C limit=6", "tool cwd=/b env=B env=C prompt=argument limit=6"),
+            ("cwd= env= prompt=stdin", "tool limit=5"),
+        ] {
+            let parse = |settings| Backend::parse(BackendKind::Command, settings);
+            let after = parse(settings(given).over(settings(base)));
+            assert_eq!(after, parse(settings(expected)), "{given}");
+        }
+    }
+
+    #[test]
     fn a_secret_is_a_reference_and_a_refusal_never_repeats_it() {
         for good in ["env:KEY", "env:_K9", "file:/run/secrets/key"] {
             assert_eq!(good.parse::<SecretRef>().unwrap().to_string(), good);
@@ -524,6 +647,9 @@ mod tests {
         let argv = |items: usize| Settings { argv: vec!["a".into(); items], ..Settings::default() };
         assert!(Backend::parse(BackendKind::Command, argv(ARGV_ITEMS_MAX)).is_ok());
         assert!(Backend::parse(BackendKind::Command, argv(ARGV_ITEMS_MAX + 1)).is_err());
+        let env = |items: usize| Settings { env: vec!["A".into(); items], ..argv(1) };
+        assert!(Backend::parse(BackendKind::Command, env(ENV_ITEMS_MAX)).is_ok());
+        assert!(Backend::parse(BackendKind::Command, env(ENV_ITEMS_MAX + 1)).is_err());
         let bytes = |len: usize| Settings { argv: vec!["a".repeat(len)], ..Settings::default() };
         assert!(Backend::parse(BackendKind::Command, bytes(ARGV_BYTES_MAX)).is_ok());
         assert!(Backend::parse(BackendKind::Command, bytes(ARGV_BYTES_MAX + 1)).is_err());

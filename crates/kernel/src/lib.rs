@@ -12,6 +12,7 @@ pub mod agent;
 pub mod backend;
 pub mod event;
 pub mod id;
+pub mod program;
 pub mod progress;
 pub mod run;
 pub mod schedule;

@@ -29,13 +29,19 @@ impl Watch {
             model: asked.model,
             remote_id: asked.remote_id,
             argv: asked.argv,
+            cwd: asked.cwd,
+            env: asked.env,
+            prompt_as: asked.prompt_as,
+            time_limit_seconds: asked.time_limit_seconds,
+            script: asked.script,
         };
-        let command = Command::Register {
+        let register = agent::Register {
             backend: Backend::parse(kind, settings).map_err(errors::invalid)?,
             tier: tier(asked.tier)?,
             credential: asked.credential.map(secret).transpose()?,
+            repeatable: asked.repeatable,
         };
-        self.change_agent(actor, key, &name, command, |before, after| {
+        self.change_agent(actor, key, &name, Command::Register(register), |before, after| {
             let agent = wire(known(after)?);
             Ok(Answer::AgentAdd(AgentAdded { agent, created: before != after }))
         })
@@ -56,6 +62,11 @@ impl Watch {
                 model: asked.model,
                 remote_id: asked.remote_id,
                 argv: asked.argv,
+                cwd: asked.cwd,
+                env: asked.env,
+                prompt_as: asked.prompt_as,
+                time_limit_seconds: asked.time_limit_seconds,
+                script: asked.script,
             },
             tier: tier(asked.tier)?,
             credential: match asked.credential {
@@ -63,6 +74,7 @@ impl Watch {
                 Some(text) if text.is_empty() => Some(None),
                 Some(text) => Some(Some(secret(text)?)),
             },
+            repeatable: asked.repeatable,
         };
         self.change_agent(actor, key, &name, Command::Change(change), |before, after| {
             let agent = wire(known(after)?);
@@ -179,8 +191,14 @@ fn wire(agent: &Agent) -> api::Agent {
         model: settings.model,
         remote_id: settings.remote_id,
         argv: settings.argv,
+        cwd: settings.cwd,
+        env: settings.env,
+        prompt_as: settings.prompt_as,
+        time_limit_seconds: settings.time_limit_seconds,
+        script: settings.script,
         tier: agent.tier.number(),
         credential: agent.credential.as_ref().map(ToString::to_string),
+        repeatable: agent.is_repeatable(),
         registered_at: rfc3339(agent.registered_at),
         changed_at: rfc3339(agent.changed_at),
     }

@@ -109,6 +109,16 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         Invalid::Url(_) => {
             "a url is like `https://host/path`; a secret is given with --credential".to_owned()
         }
+        Invalid::Path => "give it from the root on, like `/srv/work`".to_owned(),
+        Invalid::Variable => {
+            "give the name, like `--env API_KEY`; the value is taken from the environment of the \
+             daemon and is never stored"
+                .to_owned()
+        }
+        Invalid::Variables => "name those that the program needs".to_owned(),
+        Invalid::PromptAs(_) => "a prompt is given as `stdin` or as `argument`".to_owned(),
+        Invalid::PromptArgument => "say `--prompt-as argument`, or leave it out".to_owned(),
+        Invalid::TimeLimit(_) => "give a time like `90s`, `10m` or `24h`".to_owned(),
         Invalid::TooLong { .. } => "give a shorter one".to_owned(),
         Invalid::Unprintable { .. } => "give printable text".to_owned(),
     };
@@ -117,8 +127,10 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
 
 fn takes(kind: BackendKind) -> &'static str {
     match kind {
-        BackendKind::Builtin => "no settings",
-        BackendKind::Command => "a program and its arguments after `--`",
+        BackendKind::Builtin => "no settings but --script",
+        BackendKind::Command => {
+            "a program and its arguments after `--`, and --cwd, --env, --prompt-as and --time-limit"
+        }
         BackendKind::Letta => "--remote-id, and --url unless it is http://localhost:8283",
         BackendKind::Openai | BackendKind::Anthropic => {
             "--model, and --url unless it is the usual one"

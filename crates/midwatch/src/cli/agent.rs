@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use api::{Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Error};
+use calendar::{InvalidSpan, Span};
 use clap::{Args, Subcommand};
 
 use super::list_limit;
@@ -52,6 +53,9 @@ pub(super) struct Edit {
     /// Take the credential away
     #[arg(long, conflicts_with = "credential")]
     no_credential: bool,
+    /// Its work may do harm when it is done twice
+    #[arg(long, conflicts_with = "repeatable")]
+    not_repeatable: bool,
 }
 
 #[derive(Debug, Args)]
@@ -71,6 +75,25 @@ struct Settings {
     /// Where its secret is found: env:NAME or file:/path; the secret itself is never stored
     #[arg(long, value_name = "REF")]
     credential: Option<String>,
+    /// Where the program is started (command) [default: the home directory]
+    #[arg(long, value_name = "DIR", value_parser = absolute)]
+    cwd: Option<String>,
+    /// A variable that the program may see, by name; may be given more than once (command)
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+    /// How the program gets the prompt: stdin, or argument, in place of `{prompt}` or as the last
+    /// one (command) [default: stdin]
+    #[arg(long, value_name = "HOW")]
+    prompt_as: Option<String>,
+    /// How long one attempt may take, at most 24h (command) [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    time_limit: Option<u32>,
+    /// Canned answers, in a file (builtin) [default: say the prompt again]
+    #[arg(long, value_name = "FILE", value_parser = absolute)]
+    script: Option<String>,
+    /// Its work may be done twice without harm
+    #[arg(long)]
+    repeatable: bool,
     /// The program and its arguments (command, mcp)
     #[arg(last = true, value_name = "ARGV")]
     argv: Vec<String>,
@@ -79,6 +102,21 @@ struct Settings {
 /// Which numbers are tiers, the watch knows.
 pub(super) fn tier(text: &str) -> Result<u8, &'static str> {
     text.parse().map_err(|_| "a tier is 0 (read-only), 1 (local write) or 2 (external)")
+}
+
+/// An empty text takes a path away.
+fn absolute(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    let path = std::path::absolute(text).map_err(|error| error.to_string())?;
+    path.into_os_string().into_string().map_err(|_| "the path is not text".to_owned())
+}
+
+/// Whole seconds, rounded up. How many are allowed, the watch knows.
+fn seconds(text: &str) -> Result<u32, String> {
+    let span: Span = text.parse().map_err(|error: InvalidSpan| error.to_string())?;
+    Ok(u32::try_from(span.as_millis()).map_or(u32::MAX, |millis| millis.div_ceil(1000)))
 }
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
@@ -116,18 +154,51 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 
 impl Add {
     fn request(self) -> AgentAdd {
-        let Settings { url, model, remote_id, tier, credential, argv } = self.settings;
-        let (name, backend) = (self.name, self.backend);
-        AgentAdd { name, backend, url, model, remote_id, argv, tier, credential }
+        let settings = self.settings;
+        AgentAdd {
+            name: self.name,
+            backend: self.backend,
+            url: settings.url,
+            model: settings.model,
+            remote_id: settings.remote_id,
+            argv: settings.argv,
+            cwd: settings.cwd,
+            env: settings.env,
+            prompt_as: settings.prompt_as,
+            time_limit_seconds: settings.time_limit,
+            script: settings.script,
+            tier: settings.tier,
+            credential: settings.credential,
+            repeatable: settings.repeatable,
+        }
     }
 }
 
 impl Edit {
     fn request(self) -> AgentEdit {
-        let Settings { url, model, remote_id, tier, credential, argv } = self.settings;
-        let credential = if self.no_credential { Some(String::new()) } else { credential };
-        let (name, backend) = (self.name, self.backend);
-        AgentEdit { name, backend, url, model, remote_id, argv, tier, credential }
+        let settings = self.settings;
+        AgentEdit {
+            name: self.name,
+            backend: self.backend,
+            url: settings.url,
+            model: settings.model,
+            remote_id: settings.remote_id,
+            argv: settings.argv,
+            cwd: settings.cwd,
+            env: settings.env,
+            prompt_as: settings.prompt_as,
+            time_limit_seconds: settings.time_limit,
+            script: settings.script,
+            tier: settings.tier,
+            credential: match self.no_credential {
+                true => Some(String::new()),
+                false => settings.credential,
+            },
+            repeatable: match (settings.repeatable, self.not_repeatable) {
+                (false, false) => None,
+                (repeatable, _) => Some(repeatable),
+            },
+        }
     }
 }
 
@@ -152,8 +223,14 @@ fn page(agent: &Agent) -> String {
         some("model", &agent.model),
         some("remote id", &agent.remote_id),
         argv,
+        some("cwd", &agent.cwd),
+        (!agent.env.is_empty()).then(|| ("variables", agent.env.join(" "))),
+        some("prompt as", &agent.prompt_as),
+        agent.time_limit_seconds.map(|seconds| ("time limit", time(seconds))),
+        some("script", &agent.script),
         Some(("tier", agent.tier.to_string())),
         some("credential", &agent.credential),
+        Some(("repeatable", if agent.repeatable { "yes" } else { "no" }.to_owned())),
         Some(("registered at", agent.registered_at.clone())),
         Some(("changed at", agent.changed_at.clone())),
     ];
@@ -170,8 +247,14 @@ fn target(agent: &Agent) -> String {
     match (&agent.url, model) {
         (Some(url), Some(model)) => format!("{model} at {url}"),
         (Some(url), None) => url.clone(),
-        (None, _) => typed(&agent.argv),
+        (None, _) => agent.script.clone().unwrap_or_else(|| typed(&agent.argv)),
     }
+}
+
+/// `600` as `10m`.
+fn time(seconds: u32) -> String {
+    let span = Span::from_millis(i64::from(seconds) * 1000);
+    span.map_or_else(|| format!("{seconds}s"), |span| span.to_string())
 }
 
 /// A program and its arguments as they would be typed into a shell.

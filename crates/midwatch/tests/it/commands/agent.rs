@@ -39,6 +39,47 @@ fn agents_are_registered_changed_shown_and_removed() {
     insta::assert_snapshot!("agent", transcript.finish());
 }
 
+#[test]
+fn a_program_is_started_as_its_agent_says() {
+    let world = World::new();
+    drop(world.up());
+    let mut transcript = Transcript::new(&world);
+    let codex = ["agent", "add", "codex", "--backend", "command", "--cwd", "/srv/work"];
+    let given = ["--env", "CODEX_API_KEY", "--env", "SSL_CERT_FILE", "--time-limit", "1h30m"];
+    let words = ["--prompt-as", "argument", "--repeatable", "--", "codex", "exec", "{prompt}"];
+    let edit = ["agent", "edit", "codex"];
+    transcript
+        .run(&[&codex[..], &given, &words].concat())
+        .both(&["agent", "show", "codex"])
+        .run(&[&edit[..], &["--cwd", "", "--env", "", "--not-repeatable"]].concat())
+        .run(&["agent", "show", "codex"])
+        .run(&[&edit[..], &["--prompt-as", "stdin"]].concat())
+        .run(&[&edit[..], &["--prompt-as", "stdin", "--", "codex", "exec", "-"]].concat())
+        .run(&["agent", "show", "codex"])
+        .run(&[&edit[..], &["--prompt-as", "shell"]].concat())
+        .run(&[&edit[..], &["--time-limit", "25h"]].concat())
+        .run(&[&edit[..], &["--time-limit", "soon"]].concat())
+        .run(&[&edit[..], &["--env", "TOKEN=secret"]].concat())
+        .run(&[&edit[..], &["--script", "/srv/answers.toml"]].concat())
+        .run(&[&edit[..], &["--repeatable", "--not-repeatable"]].concat())
+        .run(&["agent", "add", "demo", "--backend", "builtin", "--script", "/srv/answers.toml"])
+        .run(&["agent", "show", "demo"])
+        .run(&["agent", "list"]);
+    insta::assert_snapshot!("agent_program", transcript.finish());
+}
+
+/// Paths are stored from the root on, wherever they were typed.
+#[test]
+fn a_path_is_below_the_working_directory_of_the_command() {
+    let world = World::new();
+    let add = ["agent", "add", "demo", "--backend", "builtin", "--script", "here/answers.toml"];
+    let output = world.command().current_dir(world.root()).args(add).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = world.json(&["agent", "show", "demo"]);
+    let expected = world.root().join("here/answers.toml");
+    assert_eq!(shown["agent"]["script"].as_str(), expected.to_str());
+}
+
 /// The same words mean the same with a daemon and without one.
 #[test]
 fn a_daemon_makes_no_difference() {
