@@ -49,6 +49,7 @@ pub const LAYERS: &[Layer] = &[
     ),
     core("store", &["ledger"], &["futures", "serde", "thiserror", "tokio"]),
     core("api", &[], &["futures", "serde", "serde_json", "thiserror"]),
+    edge("agents", &["kernel"]),
     edge("store-sqlite", &["ledger", "store"]),
     edge("store-postgres", &["ledger", "store"]),
     edge("runtime", &["api", "calendar", "kernel", "ledger", "store"]),

@@ -1,0 +1,100 @@
+//! The backends of this version, chosen by the agent's own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kernel::backend::{Backend, BackendKind};
+use tokio_util::sync::CancellationToken;
+
+use crate::Doer;
+use crate::command;
+use crate::output::Recorder;
+use crate::script;
+use crate::work::{Ended, Failure, Outcome, Reason, Work};
+
+pub struct Backends {
+    outputs: PathBuf,
+    environment: BTreeMap<String, String>,
+}
+
+impl Backends {
+    /// `outputs` is the directory for what is too long for a text, and is made when there is such
+    /// a thing. Of `environment` a program sees only what its agent allows.
+    pub fn new(outputs: PathBuf, environment: BTreeMap<String, String>) -> Backends {
+        Backends { outputs, environment }
+    }
+
+    async fn attempt(
+        &self,
+        work: &Work,
+        recorder: &mut Recorder,
+        stop: &CancellationToken,
+    ) -> Outcome {
+        match &work.agent.backend {
+            Backend::Builtin { script: None } => {
+                recorder.take(work.prompt.as_bytes()).await;
+                Outcome::Done
+            }
+            Backend::Builtin { script: Some(path) } => {
+                limited(work.time_max, stop, script::play(path, work, recorder)).await
+            }
+            Backend::Command(program) => {
+                let task = command::Task { program, work, environment: &self.environment };
+                task.run(recorder, stop).await
+            }
+            Backend::Letta { .. } => missing(BackendKind::Letta),
+            Backend::Openai { .. } => missing(BackendKind::Openai),
+            Backend::Anthropic { .. } => missing(BackendKind::Anthropic),
+            Backend::Webhook { .. } => missing(BackendKind::Webhook),
+            Backend::Mcp(_) => missing(BackendKind::Mcp),
+        }
+    }
+}
+
+impl Doer for Backends {
+    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
+        Box::pin(async move {
+            let mut recorder = Recorder::new(self.outputs.join(file_name(&work)));
+            let outcome = match stop.is_cancelled() {
+                true => Outcome::Cancelled,
+                false => self.attempt(&work, &mut recorder, &stop).await,
+            };
+            Ended { outcome, output: recorder.finish().await }
+        })
+    }
+}
+
+/// The values of the environment are nobody's business.
+impl fmt::Debug for Backends {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Backends").field("outputs", &self.outputs).finish_non_exhaustive()
+    }
+}
+
+/// A run's id is a plain word; whatever else it may be, it names a file and no path.
+fn file_name(work: &Work) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let run: String = work.run.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    format!("{run}-{}.txt", work.attempt)
+}
+
+async fn limited(
+    time_max: Duration,
+    stop: &CancellationToken,
+    playing: impl Future<Output = Outcome>,
+) -> Outcome {
+    tokio::select! {
+        biased;
+        outcome = playing => outcome,
+        () = stop.cancelled() => Outcome::Cancelled,
+        () = tokio::time::sleep(time_max) => Outcome::Failed(Failure::timeout(time_max)),
+    }
+}
+
+fn missing(kind: BackendKind) -> Outcome {
+    let message = format!("this version cannot prompt an agent with backend `{kind}` yet");
+    Outcome::Failed(Failure::permanent(Reason::BackendMissing, message))
+}

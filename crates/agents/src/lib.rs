@@ -1,0 +1,28 @@
+//! Those who do the work of a run: one [`Doer`] takes one attempt and says how it ended.
+//!
+//! Nothing here decides whether, when or how often something is done, and nothing is recorded: an
+//! attempt ends in an outcome, never in an error. Every attempt has a time limit, can be stopped,
+//! and leaves no process of its group behind, also when its future is dropped.
+
+mod backends;
+mod command;
+mod output;
+mod process;
+mod script;
+mod work;
+
+use std::fmt::Debug;
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+pub use backends::Backends;
+pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
+pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
+pub use script::SCRIPT_BYTES_MAX;
+pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
+
+pub trait Doer: Debug + Send + Sync + 'static {
+    /// Does the work until it has ended, its time is over, or `stop` is cancelled.
+    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
+}

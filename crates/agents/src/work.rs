@@ -1,0 +1,98 @@
+//! One attempt: what is asked for, and how it ended.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kernel::agent::Agent;
+
+/// One attempt of a run, ready to be done.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub run: String,
+    /// What the run was made for, unless somebody asked for it by hand.
+    pub schedule: Option<String>,
+    pub slot: Option<String>,
+    /// Counted from 1.
+    pub attempt: u32,
+    pub agent: Agent,
+    pub prompt: String,
+    pub time_max: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub outcome: Outcome,
+    pub output: Output,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    Failed(Failure),
+    /// It was told to stop, and may have done a part.
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub reason: Reason,
+    /// One sentence for people.
+    pub message: String,
+    /// Another attempt cannot help.
+    pub is_permanent: bool,
+}
+
+/// A failure in one word that never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The program ended with another code than 0.
+    Exit,
+    /// The program was ended by a signal that did not come from us.
+    Signal,
+    /// The time was over.
+    Timeout,
+    /// There was nothing that could be started.
+    NotStarted,
+    /// The script says so.
+    Script,
+    /// This version cannot prompt such an agent.
+    BackendMissing,
+}
+
+/// What was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The beginning, at most [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX).
+    pub text: String,
+    /// How much was said in all, kept or not.
+    pub bytes: u64,
+    /// Where the bytes are, up to [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX), unless the text is all.
+    pub file: Option<PathBuf>,
+}
+
+impl Reason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Exit => "exit",
+            Reason::Signal => "signal",
+            Reason::Timeout => "timeout",
+            Reason::NotStarted => "not_started",
+            Reason::Script => "script",
+            Reason::BackendMissing => "backend_missing",
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn passing(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure { reason, message: message.into(), is_permanent: false }
+    }
+
+    pub(crate) fn permanent(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure { reason, message: message.into(), is_permanent: true }
+    }
+
+    pub(crate) fn timeout(time_max: Duration) -> Failure {
+        Failure::passing(Reason::Timeout, format!("it took longer than {time_max:?}"))
+    }
+}

@@ -1,0 +1,142 @@
+//! How a program is started: its words, its prompt, its environment, its directory, its code.
+
+use std::fs;
+
+use agents::Work;
+use kernel::backend::Settings;
+
+use crate::world::{World, command, said, sh};
+
+fn by_argument() -> Settings {
+    Settings { prompt_as: Some("argument".into()), ..Settings::default() }
+}
+
+#[tokio::test]
+async fn the_code_says_how_it_ended() {
+    let world = World::new();
+    let unstarted = |code: u8| {
+        format!(
+            "not_started permanent: \
+             the program ended with code {code}: something could not be started"
+        )
+    };
+    for (script, expected) in [
+        ("exit 0", "done".to_owned()),
+        ("exit 1", "exit passing: the program ended with code 1".to_owned()),
+        ("exit 75", "exit passing: the program ended with code 75".to_owned()),
+        ("exit 126", unstarted(126)),
+        ("exit 127", unstarted(127)),
+        ("kill -9 $$", "signal passing: the program was ended by signal 9".to_owned()),
+        ("kill -15 $$", "signal passing: the program was ended by signal 15".to_owned()),
+    ] {
+        assert_eq!(said(&world.sh(script).await.outcome), expected, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_fails_for_good() {
+    let world = World::new();
+    fs::write(world.root().join("text"), "no program").unwrap();
+    let elsewhere = Settings { cwd: Some("/nowhere/at/all".into()), ..Settings::default() };
+    let missing = "`no-such-program` cannot be started: No such file or directory (os error 2)";
+    let forbidden = "`./text` cannot be started: Permission denied (os error 13)";
+    let long = "x".repeat(1 << 20);
+    for (work, expected) in [
+        (command(Settings::default(), &["no-such-program"], ""), missing),
+        (command(Settings::default(), &["./text"], ""), forbidden),
+        (command(elsewhere, &["true"], ""), "there is no directory `/nowhere/at/all` to start in"),
+        (
+            command(by_argument(), &["true"], &long),
+            "`true` cannot be started: Argument list too long (os error 7)",
+        ),
+        (
+            command(by_argument(), &["true"], "a\0b"),
+            "`true` cannot be started: nul byte found in provided data",
+        ),
+    ] {
+        let expected = format!("not_started permanent: {expected}");
+        assert_eq!(said(&world.run(work).await.outcome), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_prompt_comes_by_the_standard_input_or_as_an_argument() {
+    let world = World::new();
+    let prompt = "it's $(touch made); `touch made`\n--help";
+    for (settings, argv) in [
+        (Settings::default(), &["cat"][..]),
+        (by_argument(), &["printf", "%s"]),
+        (by_argument(), &["printf", "%s%s", "{prompt}", ""]),
+    ] {
+        let ended = world.run(command(settings, argv, prompt)).await;
+        assert_eq!(said(&ended.outcome), "done", "{argv:?}");
+        assert_eq!(ended.output.text, prompt, "{argv:?}");
+    }
+    assert!(!world.root().join("made").exists(), "no shell reads a prompt");
+    let ended = world.run(command(by_argument(), &["cat", "-", "{prompt}"], "/dev/null")).await;
+    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 0));
+}
+
+/// Neither side waits for the other for ever, however much there is to say.
+#[tokio::test]
+async fn a_long_prompt_may_be_read_while_answering_or_not_at_all() {
+    let world = World::new();
+    let prompt = "x".repeat(4 << 20);
+    let ended = world.run(command(Settings::default(), &["cat"], &prompt)).await;
+    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 4 << 20));
+    let ended = world.run(command(Settings::default(), &["true"], &prompt)).await;
+    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 0));
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_allowed_and_nothing_else() {
+    let world = World::new();
+    let env = vec!["ALLOWED".into(), "NOT_SET".into(), "MIDWATCH_ATTEMPT".into()];
+    let settings = Settings { env, ..Settings::default() };
+    let work = Work {
+        schedule: Some("nightly".into()),
+        slot: Some("2026-11-16T00:00:00Z".into()),
+        attempt: 3,
+        ..command(settings, &["env"], "")
+    };
+    let home = format!("HOME={}", world.root().display());
+    let usual = [&home, "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin", "TZ=UTC"];
+    let lines = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let found = lines(world.run(work).await.output.text);
+    let ours = [
+        "MIDWATCH_ATTEMPT=3",
+        "MIDWATCH_RUN_ID=run-7",
+        "MIDWATCH_SCHEDULE_ID=nightly",
+        "MIDWATCH_SLOT=2026-11-16T00:00:00Z",
+    ];
+    let expected = [&["ALLOWED=yes", usual[0], usual[1]][..], &ours, &usual[2..]].concat();
+    assert_eq!(found, expected);
+
+    let found = lines(world.run(command(Settings::default(), &["env"], "")).await.output.text);
+    let ours = ["MIDWATCH_ATTEMPT=1", "MIDWATCH_RUN_ID=run-7"];
+    assert_eq!(found, [&usual[..2], &ours, &usual[2..]].concat());
+}
+
+#[tokio::test]
+async fn a_program_starts_in_its_directory_or_at_home() {
+    let world = World::new();
+    let below = world.root().join("below");
+    fs::create_dir(&below).unwrap();
+    let cwd = below.to_str().map(str::to_owned);
+    let there = Settings { cwd, ..Settings::default() };
+    for (settings, expected) in [(there, below), (Settings::default(), world.root())] {
+        let ended = world.run(command(settings, &["pwd"], "")).await;
+        assert_eq!(ended.output.text, format!("{}\n", expected.display()));
+    }
+}
+
+#[tokio::test]
+async fn both_outputs_are_kept_in_their_order() {
+    let world = World::new();
+    let ended = world.run(sh("echo one; echo two >&2; echo three; echo four >&2")).await;
+    assert_eq!(ended.output.text, "one\ntwo\nthree\nfour\n");
+}

@@ -1,0 +1,12 @@
+//! The backends from outside, with real programs.
+
+#[cfg(test)]
+mod builtin;
+#[cfg(test)]
+mod command;
+#[cfg(test)]
+mod ending;
+#[cfg(test)]
+mod output;
+#[cfg(test)]
+mod world;
