@@ -52,11 +52,12 @@ pub const LAYERS: &[Layer] = &[
     edge("agents", &["kernel"]),
     edge("store-sqlite", &["ledger", "store"]),
     edge("store-postgres", &["ledger", "store"]),
-    edge("runtime", &["api", "calendar", "kernel", "ledger", "store"]),
+    edge("runtime", &["agents", "api", "calendar", "kernel", "ledger", "store"]),
     edge("client", &["api"]),
     edge(
         "midwatch",
         &[
+            "agents",
             "api",
             "calendar",
             "client",

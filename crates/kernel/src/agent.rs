@@ -7,11 +7,13 @@
 use std::fmt;
 use std::ops::Not;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
+use crate::program::TimeLimit;
 use crate::time::Timestamp;
 
 /// Agents that one installation may hold.
@@ -210,6 +212,15 @@ impl Agent {
     /// part of another agent, and so it is what it was said to be.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable || self.backend == Backend::Builtin { script: None }
+    }
+
+    /// How long one try may take.
+    pub fn time_limit(&self) -> Duration {
+        let limit = match &self.backend {
+            Backend::Command(program) => program.time_limit,
+            _ => TimeLimit::default(),
+        };
+        limit.duration()
     }
 
     fn is_settled_as(&self, wanted: &Settled) -> bool {

@@ -31,7 +31,9 @@ impl Clock for SystemClock {
 
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         async move {
-            let Ok(span_us) = u64::try_from(at.as_micros() - self.now().as_micros()) else { return };
+            let Ok(span_us) = u64::try_from(at.as_micros() - self.now().as_micros()) else {
+                return;
+            };
             #[cfg(target_os = "linux")]
             if let Ok(alarm) = alarm::Alarm::at(at) {
                 return alarm.rings().await;
@@ -54,6 +56,7 @@ mod alarm {
         Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
         timerfd_settime,
     };
+    use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
     pub(super) struct Alarm(AsyncFd<OwnedFd>);
@@ -71,7 +74,9 @@ mod alarm {
             // It also rings when the clock is set.
             let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
             timerfd_settime(&timer, flags, &once)?;
-            Ok(Alarm(AsyncFd::new(timer)?))
+            #[expect(deprecated, reason = "it is unsound only for what may be closed meanwhile")]
+            let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
+            Ok(Alarm(timer))
         }
 
         pub(super) async fn rings(&self) {

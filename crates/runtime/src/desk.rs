@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
 use kernel::agent::AgentName;
 use kernel::run::{Run, State};
 use kernel::{RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Runs of one agent that are at work at a time.
 const LANE_HANDS: usize = 16;

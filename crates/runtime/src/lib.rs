@@ -30,9 +30,9 @@ mod timer;
 mod times;
 mod transact;
 mod watch;
+pub mod when;
 mod why;
 mod work;
-pub mod when;
 
 pub use checkpoints::{last_note, notes};
 pub use clock::{Clock, SystemClock};

@@ -5,11 +5,11 @@ use api::{
     ScheduleFired, ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved,
     ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
 };
+use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::{Progress, Status};
 use kernel::schedule::terms::{Retry, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Ground, Schedule};
 use kernel::tick::Tick;
-use kernel::id::SCHEDULE_DIGITS;
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
@@ -300,11 +300,9 @@ fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error> {
     let Schedule { definition, .. } = schedule;
     let calendar = definition.calendar().map_err(errors::schedule)?;
     let paused = match &progress.status {
-        Status::Paused(pause) => Some(Paused {
-            by: pause.by.clone(),
-            at: rfc3339(pause.at),
-            note: pause.note.clone(),
-        }),
+        Status::Paused(pause) => {
+            Some(Paused { by: pause.by.clone(), at: rfc3339(pause.at), note: pause.note.clone() })
+        }
         Status::Active | Status::Removed => None,
     };
     Ok(api::Schedule {

@@ -94,7 +94,9 @@ fn undecided(
     let is_slot = calendar.last_until(at_us) == Some(at_us);
     let is_ahead = progress.decided_until.as_micros() < at_us;
     let (disposition, sentence) = match (is_slot, is_ahead) {
-        (false, _) => ("none", format!("{at} is no slot of this schedule: {}", calendar.describe())),
+        (false, _) => {
+            ("none", format!("{at} is no slot of this schedule: {}", calendar.describe()))
+        }
         (true, true) if progress.due().is_none() => {
             ("upcoming", format!("{at} is not decided: the schedule is paused or has ended"))
         }

@@ -149,7 +149,7 @@ impl Audit {
             Body::Watch(_, Event::Rebuilt(it)) => {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
-            Body::Watch(..) | Body::Agent(..) => {}
+            Body::Watch(..) | Body::Agent(..) | Body::Schedule(..) | Body::Run(..) => {}
         }
         Ok(())
     }

@@ -3,8 +3,10 @@
 mod notify;
 mod serve;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Backends;
 use api::{Code, Error};
 use client::connect;
 use futures::future::{FutureExt, join};
@@ -17,10 +19,12 @@ use tracing::{error, info};
 use crate::access::{held, open_watch};
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
-use crate::logs;
+use crate::{environment, logs};
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// What runs have said and is too long for the log, in the data directory.
+const OUTPUTS: &str = "outputs";
 const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Told on stdout once the daemon serves.
@@ -41,6 +45,8 @@ pub async fn up(context: &Context) -> Result<(), Error> {
     let told_to_stop = signals()?;
     let lock = own(context).await?;
     let watch = open_watch(context).await?;
+    let outputs = context.directory.path().join(OUTPUTS);
+    let doer = Arc::new(Backends::new(outputs, environment::of_process()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 
@@ -59,7 +65,7 @@ pub async fn up(context: &Context) -> Result<(), Error> {
     };
     let kept = async {
         announce(context, &ready);
-        let kept = watch.keep(served_to_the_end).await;
+        let kept = watch.keep(doer, served_to_the_end).await;
         stop.send_replace(true);
         kept
     };

@@ -24,7 +24,7 @@ async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
         meanwhile.await;
         drop(stop);
     };
-    let (kept, ()) = futures::future::join(world.watch.keep(told), stopping).await;
+    let (kept, ()) = futures::future::join(world.watch.keep(world.doer(), told), stopping).await;
     kept.unwrap();
 }
 

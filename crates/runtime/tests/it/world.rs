@@ -1,29 +1,73 @@
 //! A watch whose time stands still until the test moves it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
+use futures::future::{BoxFuture, FutureExt};
 use kernel::{Actor, Role, Timestamp};
 use runtime::{Clock, Settings, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The first instant of 2026-10.
 pub(crate) const OCTOBER_US: i64 = 1_790_812_800_000_000;
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 #[derive(Debug)]
-pub(crate) struct SetClock(AtomicI64);
+pub(crate) struct SetClock(watch::Sender<i64>);
 
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+        Timestamp::from_micros(*self.0.borrow())
+    }
+
+    fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        let mut shown = self.0.subscribe();
+        async move {
+            let reached = shown.wait_for(|now| at.as_micros() <= *now).await;
+            reached.map(drop).unwrap_or_default();
+        }
+        .boxed()
+    }
+}
+
+/// Does what each prompt says: `fail`, `fail for good`, `hang`, or anything else, which it says again.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    pub(crate) begun: Mutex<Vec<Work>>,
+}
+
+impl Doer for Hands {
+    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
+        async move {
+            let (prompt, text) = (work.prompt.clone(), work.prompt.clone());
+            self.begun.lock().unwrap().push(work);
+            let failed = |is_permanent| {
+                let (reason, message) = (Reason::Script, "it said so".to_owned());
+                Outcome::Failed(Failure { reason, message, is_permanent })
+            };
+            let outcome = match prompt.as_str() {
+                "fail" => failed(false),
+                "fail for good" => failed(true),
+                "hang" => {
+                    stop.cancelled().await;
+                    Outcome::Cancelled
+                }
+                _ => Outcome::Done,
+            };
+            let bytes = text.len() as u64;
+            Ended { outcome, output: Output { text, bytes, file: None } }
+        }
+        .boxed()
     }
 }
 
 pub(crate) struct World {
+    pub(crate) hands: Arc<Hands>,
     pub(crate) data: TempDir,
     pub(crate) store: Arc<Memory>,
     pub(crate) clock: Arc<SetClock>,
@@ -34,9 +78,9 @@ impl World {
     pub(crate) async fn new() -> World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) =
-            (Arc::new(Memory::new()), Arc::new(SetClock(AtomicI64::new(OCTOBER_US))));
+            (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
         let watch = open(&data, &store, &clock).await.unwrap();
-        World { data, store, clock, watch }
+        World { hands: Arc::default(), data, store, clock, watch }
     }
 
     /// Another store in the same place.
@@ -51,8 +95,12 @@ impl World {
         Ok(())
     }
 
+    pub(crate) fn doer(&self) -> Arc<dyn Doer> {
+        self.hands.clone()
+    }
+
     pub(crate) fn set_now(&self, micros: i64) {
-        self.clock.0.store(micros, Ordering::SeqCst);
+        self.clock.0.send_replace(micros);
     }
 
     pub(crate) async fn ask<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
