@@ -2,6 +2,7 @@
 //! every fire writes, so it is kept small.
 //!
 //! Invariant: every slot up to `decided_until` has its disposition, and none after it; it only grows.
+//! A schedule ends with the last slot that may run: what its trigger asks for after that is no slot.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub struct Progress {
     /// Slots that wait for a run to end, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Timestamp>,
+    /// When a run made room for what waits, until another run takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room_since: Option<Timestamp>,
     /// Failed runs in a row.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
@@ -58,14 +62,23 @@ pub struct Pause {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "StoredAhead", from = "StoredAhead")]
 pub struct Ahead {
     /// The earliest slot that is not decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// When it is to be decided: later than the slot by its jitter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+}
+
+/// Most slots have no jitter: every fire writes this twice.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredAhead {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<Timestamp>,
+    /// Unless it is the slot itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,9 +102,20 @@ impl Progress {
     /// When the schedule is to be looked at.
     pub fn due(&self) -> Option<Timestamp> {
         match self.status {
-            Status::Active => self.ahead.due,
+            Status::Active => self.ahead.due.into_iter().chain(self.room_since).min(),
             Status::Paused(_) | Status::Removed => None,
         }
+    }
+
+    /// Slots that have a run or wait for one.
+    pub(crate) fn taken(&self) -> u64 {
+        self.fires.saturating_add(self.waiting.len() as u64)
+    }
+
+    /// The day that a run at this instant counts for. A clock that goes back does not give the budget
+    /// of a day a second time.
+    pub(crate) fn day(&self, at: Timestamp) -> i64 {
+        self.today.map_or(i64::MIN, |today| today.day).max(day(at))
     }
 
     /// Runs of the day.
@@ -113,7 +137,8 @@ impl Progress {
             }
             Occurrence::Manual { .. } => {}
         }
-        let day = day(queued.at);
+        self.room_since = None;
+        let day = self.day(queued.at);
         self.today = Some(Today { day, runs: self.runs_on(day).saturating_add(1) });
         self.live.push(id.clone());
         self.last_run = Some(LastRun { id: id.clone(), at: queued.at });
@@ -126,9 +151,8 @@ impl Progress {
             run::Outcome::Failed => self.failures += 1,
             run::Outcome::Cancelled | run::Outcome::Unknown => {}
         }
-        // What waits may go on.
         if !self.waiting.is_empty() {
-            self.ahead.due = Some(ended.at);
+            self.room_since = Some(ended.at);
         }
     }
 }
@@ -156,6 +180,7 @@ pub fn apply(progress: Option<Progress>, body: &Body) -> Option<Progress> {
                 progress.status = Status::Removed;
                 progress.ahead = Ahead::default();
                 progress.waiting.clear();
+                progress.room_since = None;
             }
             Event::Passed(passed) => progress.decided(passed.last, passed.ahead),
             Event::Buffered(buffered) => {
@@ -164,11 +189,15 @@ pub fn apply(progress: Option<Progress>, body: &Body) -> Option<Progress> {
             }
             Event::Dropped(dropped) => {
                 progress.waiting.retain(|slot| *slot != dropped.slot);
+                progress.room_since = progress.room_since.filter(|_| !progress.waiting.is_empty());
                 progress.ahead = dropped.ahead;
             }
         },
         Body::Run(id, run::Event::Queued(queued)) => progress.began(id, queued),
-        Body::Run(id, run::Event::Requeued(_)) => progress.live.push(id.clone()),
+        Body::Run(id, run::Event::Requeued(_)) => {
+            progress.live.push(id.clone());
+            progress.room_since = None;
+        }
         Body::Run(id, run::Event::Ended(ended)) => progress.ended(id, ended),
         Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
     }
@@ -186,9 +215,22 @@ impl Progress {
             today: None,
             live: Vec::new(),
             waiting: Vec::new(),
+            room_since: None,
             failures: 0,
             last_run: None,
         }
+    }
+}
+
+impl From<Ahead> for StoredAhead {
+    fn from(Ahead { next, due }: Ahead) -> StoredAhead {
+        StoredAhead { next, due: due.filter(|_| due != next) }
+    }
+}
+
+impl From<StoredAhead> for Ahead {
+    fn from(StoredAhead { next, due }: StoredAhead) -> Ahead {
+        Ahead { next, due: due.or(next) }
     }
 }
 

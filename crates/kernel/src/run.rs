@@ -15,7 +15,7 @@ use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{Ahead, Progress, Status};
-use crate::schedule::{self, Action, Schedule, check_note};
+use crate::schedule::{self, Action, Schedule, check_note, check_room};
 use crate::slot;
 use crate::time::Timestamp;
 
@@ -295,13 +295,20 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         }
         (Command::Cancel { .. }, State::Ended(_)) => Ok(Vec::new()),
         (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
-            if ground.schedule.is_none() {
+            let Some(schedule) = ground.schedule else {
                 return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());
+            };
+            if let Some(progress) = ground.progress {
+                check_room(&schedule.definition.terms, progress)?;
             }
             let requeued = Requeued { schedule: run.schedule.clone(), by, at: now };
             Ok(vec![ground.body(Event::Requeued(requeued))])
         }
         (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),
+        (Command::Settle { outcome: Outcome::Unknown, .. }, _) => {
+            let said = "a run is settled as done, failed or cancelled".to_owned();
+            Err(schedule::Refusal::Invalid(said).into())
+        }
         (Command::Settle { outcome, note }, State::Ended(Outcome::Unknown)) => {
             check_note(note.as_deref())?;
             Ok(vec![ground.body(Event::Settled(Settled { outcome, by, note, at: now }))])
@@ -316,15 +323,16 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 }
 
 /// Begins a try: from here on its effect may happen. A run that has nothing to do any more ends.
-pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Option<Body> {
+/// Nothing, if it is not to be begun.
+pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
-    let State::Queued { from } = run.state else { return None };
-    if now < from {
-        return None;
+    match run.state {
+        State::Queued { from } if from <= now => {}
+        State::Queued { .. } | State::Running { .. } | State::Ended(_) => return Vec::new(),
     }
     let Some(schedule) = ground.schedule else {
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
-        return Some(ground.ended(Outcome::Cancelled, Some(cause), None));
+        return vec![ground.ended(Outcome::Cancelled, Some(cause), None)];
     };
     let (tier, repeatable) = match (&schedule.definition.action, agent) {
         (Action::Prompt { .. }, Some(agent)) => {
@@ -332,21 +340,21 @@ pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Option<
         }
         (Action::Prompt { agent, .. }, None) => {
             let cause = Cause::new("agent_missing", &format!("there is no agent `{agent}`"));
-            return Some(ground.ended(Outcome::Failed, Some(cause), None));
+            return ground.failed(cause, None);
         }
         (Action::Tool { tool, .. }, _) => {
             let cause = Cause::new("tool_missing", &format!("there is no tool `{tool}` yet"));
-            return Some(ground.ended(Outcome::Failed, Some(cause), None));
+            return ground.failed(cause, None);
         }
     };
-    Some(ground.body(Event::Started(Started {
+    vec![ground.body(Event::Started(Started {
         epoch: run.epoch + 1,
         attempt: run.attempt + 1,
         holder: holder.to_owned(),
         repeatable: repeatable && tier < Tier::External,
         tier,
         at: now,
-    })))
+    }))]
 }
 
 /// What a report leads to. `epoch` is that of the try which it is about.
@@ -380,37 +388,34 @@ pub fn finish(
             ),
             at: now,
         }))]),
-        None => {
-            let mut bodies =
-                vec![ground.ended(Outcome::Failed, Some(failure.cause), report.output)];
-            bodies.extend(ground.pause_after_failures());
-            Ok(bodies)
-        }
+        None => Ok(ground.failed(failure.cause, report.output)),
     }
 }
 
-/// What becomes of a run that a process has left behind. `None` if it was not at work on it.
-pub fn recover(ground: Ground<'_>) -> Option<Body> {
-    let State::Running { repeatable, .. } = ground.run.state else { return None };
-    let now = ground.now;
-    if let Some(cancel) = ground.run.cancel.as_ref().filter(|_| repeatable) {
-        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
-        return Some(ground.ended(Outcome::Cancelled, Some(cause), None));
+/// What becomes of a run that a process has left behind. Nothing, if it was not at work on it.
+pub fn recover(ground: Ground<'_>) -> Vec<Body> {
+    let Ground { run, now, .. } = ground;
+    let State::Running { repeatable, .. } = run.state else { return Vec::new() };
+    if !repeatable {
+        let cause = Cause::new(
+            "interrupted",
+            "it was cut off after it had begun; whether it took effect is not known",
+        );
+        return vec![ground.ended(Outcome::Unknown, Some(cause), None)];
     }
-    Some(match repeatable {
-        true => {
-            let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
-            let epoch = ground.run.epoch;
-            ground.body(Event::Retried(Retried { epoch, cause, output: None, from: now, at: now }))
-        }
-        false => {
-            let cause = Cause::new(
-                "interrupted",
-                "it was cut off after it had begun; whether it took effect is not known",
-            );
-            ground.ended(Outcome::Unknown, Some(cause), None)
-        }
-    })
+    if let Some(cancel) = &run.cancel {
+        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
+        return vec![ground.ended(Outcome::Cancelled, Some(cause), None)];
+    }
+    // It may be what brings the watch down.
+    let retry = ground.schedule.map(|schedule| schedule.definition.terms.retry);
+    if retry.is_some_and(|retry| retry.attempts <= run.attempt) {
+        let cause = Cause::new("interrupted", "it was cut off as often as it may be tried");
+        return ground.failed(cause, None);
+    }
+    let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
+    let epoch = run.epoch;
+    vec![ground.body(Event::Retried(Retried { epoch, cause, output: None, from: now, at: now }))]
 }
 
 /// The run after an event.
@@ -440,6 +445,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         Event::Requeued(requeued) => {
             run.state = State::Queued { from: requeued.at };
             (run.attempt, run.cancel, run.finished_at) = (0, None, None);
+            run.settled_by = None;
         }
         Event::Settled(settled) => {
             run.state = State::Ended(settled.outcome);
@@ -561,6 +567,12 @@ impl Ground<'_> {
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Body {
         let schedule = self.run.schedule.clone();
         self.body(Event::Ended(Ended { schedule, outcome, cause, output, at: self.now }))
+    }
+
+    /// It has failed for good, and with it perhaps the schedule.
+    fn failed(&self, cause: Cause, output: Option<Output>) -> Vec<Body> {
+        let ended = self.ended(Outcome::Failed, Some(cause), output);
+        [ended].into_iter().chain(self.pause_after_failures()).collect()
     }
 
     /// Stops a schedule that only burns money.

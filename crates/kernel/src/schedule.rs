@@ -25,6 +25,8 @@ pub const NAME_CHARS_MAX: usize = 120;
 pub const PROMPT_BYTES_MAX: usize = 65_536;
 pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
+/// Of what tells one start by hand from another.
+pub const KEY_BYTES_MAX: usize = 128;
 /// Schedules that one installation may hold.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
 
@@ -98,7 +100,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Added {
-    pub definition: Definition,
+    pub definition: Box<Definition>,
     pub by: String,
     pub at: Timestamp,
     pub ahead: Ahead,
@@ -236,7 +238,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
     match event {
         Event::Added(added) => Some(Schedule {
-            definition: added.definition.clone(),
+            definition: (*added.definition).clone(),
             revision: 1,
             created_by: added.by.clone(),
             created_at: added.at,
@@ -264,6 +266,7 @@ fn add(ground: Ground<'_>, actor: &Actor, definition: Definition) -> Result<Vec<
     if ahead.next.is_none() {
         return Err(Refusal::NeverFires(after));
     }
+    let definition = Box::new(definition);
     let added = Added { definition, by: actor.name.clone(), at: ground.now, ahead };
     Ok(vec![ground.body(Event::Added(added))])
 }
@@ -282,13 +285,11 @@ fn resume(
     let resumed = |ahead| ground.body(Event::Resumed(Resumed { at: ground.now, ahead }));
     match (backlog, schedule.definition.terms.resume) {
         (Some((first, last)), Resume::Skip) => {
-            let ahead = tick.ahead(last, progress.fires);
+            let ahead = tick.ahead(last, progress.taken());
             let passed = tick.passed(first, last, Disposition::SkippedPaused, ahead);
-            Ok(vec![resumed(ahead), ground.body(Event::Passed(passed))])
+            Ok(vec![ground.body(Event::Passed(passed)), resumed(ahead)])
         }
-        (_, Resume::AsMissed) | (None, Resume::Skip) => {
-            Ok(vec![resumed(tick.ahead(progress.decided_until.as_micros(), progress.fires))])
-        }
+        (_, Resume::AsMissed) | (None, Resume::Skip) => Ok(vec![resumed(progress.ahead)]),
     }
 }
 
@@ -308,7 +309,7 @@ fn remove(
         let dropped = Dropped { slot, disposition, reason, into: None, at, ahead };
         bodies.push(ground.body(Event::Dropped(dropped)));
     }
-    if let Some((first, last)) = progress.ahead.next.and_then(|first| tick.backlog(first)) {
+    if let Some((first, last)) = progress.ahead.next.and_then(|first| tick.past(first)) {
         let mut passed = tick.passed(first, last, Disposition::Superseded, Ahead::default());
         passed.reason = Some(Reason::Removed);
         bodies.push(ground.body(Event::Passed(passed)));
@@ -324,16 +325,15 @@ fn fire(
     run: RunId,
     key: String,
 ) -> Result<Vec<Body>, Refusal> {
-    let terms = &schedule.definition.terms;
-    if terms.overlap.live_max() <= progress.live.len()
-        && let Some(live) = progress.live.first()
-    {
-        return Err(Refusal::Live(live.clone()));
+    if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
+        return Err(Refusal::Invalid("a key has 1 to 128 bytes of printable text".to_owned()));
     }
+    let terms = &schedule.definition.terms;
+    check_room(terms, progress)?;
     let calendar = schedule.definition.calendar()?;
     let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
     if tick.is_out_of_budget(progress) {
-        return Err(Refusal::OutOfBudget(tick.per_day()));
+        return Err(Refusal::OutOfBudget(tick.per_day(progress.day(ground.now))));
     }
     let queued = Queued {
         schedule: ground.id.clone(),
@@ -425,6 +425,16 @@ impl Action {
 impl From<&Paused> for Pause {
     fn from(paused: &Paused) -> Pause {
         Pause { by: paused.by.clone(), note: paused.note.clone(), at: paused.at }
+    }
+}
+
+/// Whether another run may be live.
+pub(crate) fn check_room(terms: &Terms, progress: &Progress) -> Result<(), Refusal> {
+    match progress.live.first() {
+        Some(live) if terms.overlap.live_max() <= progress.live.len() => {
+            Err(Refusal::Live(live.clone()))
+        }
+        _ => Ok(()),
     }
 }
 

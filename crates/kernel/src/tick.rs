@@ -8,7 +8,7 @@ use calendar::{Calendar, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::{self, Ahead, DAY_US, Progress, Status, day};
+use crate::progress::{self, Ahead, DAY_US, Progress};
 use crate::run::{self, Fired, Occurrence, Origin, Queued};
 use crate::schedule::terms::{Missed, Overlap, Terms};
 use crate::schedule::{Buffered, Definition, Dropped, Event, Passed, Schedule};
@@ -33,7 +33,7 @@ pub struct Tick<'a> {
 
 /// Decides all slots that are due. Nothing, if none is. `new_run` gives an id to each run.
 pub fn tick(tick: Tick<'_>, progress: &Progress, new_run: &mut dyn FnMut() -> RunId) -> Vec<Body> {
-    if progress.status != Status::Active {
+    if progress.due().is_none_or(|due| tick.now < due) {
         return Vec::new();
     }
     let mut deciding = Deciding { tick, progress: progress.clone(), bodies: Vec::new(), new_run };
@@ -52,9 +52,9 @@ impl<'a> Tick<'a> {
         Tick { id, definition: &schedule.definition, revision: schedule.revision, calendar, now }
     }
 
-    /// What comes after an instant, for a schedule that has fired so often.
-    pub fn ahead(&self, after_us: i64, fires: u64) -> Ahead {
-        let next = self.next_after(after_us).filter(|_| !self.is_used_up(fires));
+    /// What comes after an instant, when so many slots have a run or wait for one.
+    pub fn ahead(&self, after_us: i64, taken: u64) -> Ahead {
+        let next = self.next_after(after_us).filter(|_| !self.is_used_up(taken));
         let due = next.map(|next| Timestamp::from_micros(self.eligible_us(next)));
         Ahead { next: next.map(Timestamp::from_micros), due }
     }
@@ -62,7 +62,7 @@ impl<'a> Tick<'a> {
     /// The slots that will come, as far as they can be known now.
     pub fn upcoming(&self, progress: &Progress, count: usize) -> Vec<Timestamp> {
         let terms = &self.definition.terms;
-        let left = terms.max_fires.map_or(u64::MAX, |max| max.saturating_sub(progress.fires));
+        let left = terms.max_fires.map_or(u64::MAX, |max| max.saturating_sub(progress.taken()));
         let count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
         let first = progress.ahead.next.map(Timestamp::as_micros);
         let slots = std::iter::successors(first, |slot_us| self.next_after(*slot_us));
@@ -71,14 +71,14 @@ impl<'a> Tick<'a> {
 
     /// The undecided slots from `first` on that are due by now: the first and the last.
     pub(crate) fn backlog(&self, first: Timestamp) -> Option<(i64, i64)> {
-        let (first, now) = (first.as_micros(), self.now.as_micros());
-        let end = self.terms().end_at.map_or(now, |end| end.as_micros().min(now));
-        let mut last = self.calendar.last_until(end)?;
-        // Its jitter may keep the newest back, and only that one: it comes before the next slot.
-        if now < self.eligible_us(last) {
-            last = self.calendar.last_until(last - 1)?;
-        }
-        (first <= last).then_some((first, last))
+        let last = self.last_due_until(self.now.as_micros())?;
+        (first.as_micros() <= last).then_some((first.as_micros(), last))
+    }
+
+    /// The same with one that is only kept back by its jitter.
+    pub(crate) fn past(&self, first: Timestamp) -> Option<(i64, i64)> {
+        let last = self.last_until(self.now.as_micros())?;
+        (first.as_micros() <= last).then_some((first.as_micros(), last))
     }
 
     pub(crate) fn passed(
@@ -102,35 +102,58 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// Runs of the day of this tick: as given, or twice what the trigger asks for on that day, so
-    /// that a schedule can neither starve nor run away when nobody says.
-    pub(crate) fn per_day(&self) -> u32 {
+    /// Runs of a day: as given, or twice what the trigger asks for on that day and all that may be
+    /// caught up, so that a schedule can neither starve nor run away when nobody says.
+    pub(crate) fn per_day(&self, day: i64) -> u32 {
         self.terms().per_day.unwrap_or_else(|| {
-            let midnight = day(self.now) * DAY_US;
-            let slots = self.calendar.count(midnight - 1, midnight + DAY_US - 1);
-            u32::try_from(slots.saturating_mul(2)).unwrap_or(u32::MAX).max(PER_DAY_MIN)
+            let midnight = day.saturating_mul(DAY_US);
+            let until = midnight.saturating_add(DAY_US - 1);
+            let slots = self.calendar.count(midnight.saturating_sub(1), until);
+            let caught_up = match self.terms().missed {
+                Missed::All(max) => max,
+                Missed::Latest | Missed::Earliest | Missed::Skip => 0,
+            };
+            let runs = slots.saturating_mul(2).saturating_add(u64::from(caught_up));
+            u32::try_from(runs).unwrap_or(u32::MAX).max(PER_DAY_MIN)
         })
     }
 
     pub(crate) fn is_out_of_budget(&self, progress: &Progress) -> bool {
-        let runs = progress.runs_on(day(self.now));
+        let day = progress.day(self.now);
+        let runs = progress.runs_on(day);
         // Most days stay below the least that there is, without a look at the calendar.
         let is_below_least = runs < PER_DAY_MIN && self.terms().per_day.is_none();
-        !is_below_least && self.per_day() <= runs
+        !is_below_least && self.per_day(day) <= runs
     }
 
     fn terms(&self) -> &'a Terms {
         &self.definition.terms
     }
 
-    fn is_used_up(&self, fires: u64) -> bool {
-        self.terms().max_fires.is_some_and(|max| max <= fires)
+    fn is_used_up(&self, taken: u64) -> bool {
+        self.terms().max_fires.is_some_and(|max| max <= taken)
     }
 
     fn next_after(&self, after_us: i64) -> Option<i64> {
-        let start = self.terms().start_at.map_or(i64::MIN, |start| start.as_micros() - 1);
+        let start =
+            self.terms().start_at.map_or(i64::MIN, |start| start.as_micros().saturating_sub(1));
         let end = self.terms().end_at.map_or(i64::MAX, Timestamp::as_micros);
         self.calendar.next_after(after_us.max(start)).filter(|slot_us| *slot_us <= end)
+    }
+
+    fn last_until(&self, until_us: i64) -> Option<i64> {
+        let end = self.terms().end_at.map_or(i64::MAX, Timestamp::as_micros);
+        self.calendar.last_until(until_us.min(end))
+    }
+
+    /// The last slot that was to be decided by an instant.
+    fn last_due_until(&self, until_us: i64) -> Option<i64> {
+        let last = self.last_until(until_us)?;
+        // Its jitter may keep the newest back, and only that one: it comes before the next slot.
+        match self.eligible_us(last) <= until_us {
+            true => Some(last),
+            false => self.last_until(last - 1),
+        }
     }
 
     /// When a slot is to be decided.
@@ -142,7 +165,7 @@ impl<'a> Tick<'a> {
 
     fn window_us(&self, last: i64) -> i64 {
         let window = self.terms().window;
-        window.unwrap_or_else(|| catch_up_window(last, self.next_after(last))).as_micros()
+        window.unwrap_or_else(|| catch_up_window(last, self.calendar.next_after(last))).as_micros()
     }
 }
 
@@ -152,6 +175,16 @@ struct Deciding<'a, 'b> {
     progress: Progress,
     bodies: Vec<Body>,
     new_run: &'b mut dyn FnMut() -> RunId,
+}
+
+/// What is to become of a slot that would run if nothing were in its way.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Fire,
+    Buffer,
+    /// Wait instead of one that waits.
+    Replace(i64),
+    Pass(Disposition),
 }
 
 impl Deciding<'_, '_> {
@@ -175,113 +208,155 @@ impl Deciding<'_, '_> {
         };
         let now = self.tick.now.as_micros();
         let oldest = now.saturating_sub(self.tick.window_us(last));
-        if first < oldest {
-            let too_old = self.tick.calendar.last_until(oldest - 1).unwrap_or(first).min(last);
+        if let Some(too_old) = self.tick.last_due_until(oldest.saturating_sub(1))
+            && first <= too_old
+        {
+            let too_old = too_old.min(last);
             self.pass(first, too_old, Disposition::SkippedMissed, Some(Reason::Window), None);
-            if too_old == last {
-                return;
+            match self.tick.calendar.next_after(too_old).filter(|slot| *slot <= last) {
+                Some(slot) => first = slot,
+                None => return,
             }
-            first = self.tick.calendar.next_after(too_old).unwrap_or(last);
         }
-        let is_last_missed = GRACE_US < now - self.tick.eligible_us(last);
-        // The missed ones, and the newest if it is on time.
-        let on_time = (!is_last_missed).then_some(last);
-        let last_missed = match is_last_missed {
-            true => Some(last),
-            false => self.tick.calendar.last_until(last - 1).filter(|slot| first <= *slot),
-        };
-        if let Some(last_missed) = last_missed {
-            self.missed(first, last_missed, on_time);
+        if GRACE_US < now - self.tick.eligible_us(last) {
+            return self.missed(first, last);
         }
-        if let Some(slot) = on_time {
-            self.consider(slot, Origin::Slot);
+        let last_missed = self.before(last, first);
+        match (last_missed, self.tick.terms().missed) {
+            // One that is on time stands for those that were missed, as the newest.
+            (Some(_), Missed::Latest) => self.latest(first, last, Origin::Slot),
+            (Some(last_missed), Missed::Earliest | Missed::All(_) | Missed::Skip) => {
+                self.missed(first, last_missed);
+                self.consider(last);
+            }
+            (None, _) => self.consider(last),
         }
     }
 
-    fn missed(&mut self, first: i64, last: i64, on_time: Option<i64>) {
-        let before_last = |slots: &Self| slots.tick.calendar.last_until(last - 1);
+    fn missed(&mut self, first: i64, last: i64) {
         match self.tick.terms().missed {
-            // One that is on time stands for those that were missed, as the newest.
-            Missed::Latest if on_time.is_some() => {
-                self.pass(first, last, Disposition::Coalesced, None, on_time);
-            }
-            Missed::Latest => {
-                if let Some(before) = before_last(self).filter(|slot| first <= *slot) {
-                    self.pass(first, before, Disposition::Coalesced, None, Some(last));
-                }
-                self.consider(last, Origin::CatchUp);
-            }
-            Missed::Earliest => {
-                self.consider(first, Origin::CatchUp);
-                if first < last
-                    && let Some(second) = self.tick.calendar.next_after(first)
-                {
-                    self.pass(second, last, Disposition::Coalesced, None, Some(first));
-                }
-            }
-            Missed::All(max) => {
-                let mut from = last;
-                for _ in 1..max {
-                    match self.tick.calendar.last_until(from - 1).filter(|slot| first <= *slot) {
-                        Some(slot) => from = slot,
-                        None => break,
-                    }
-                }
-                if let Some(before) = self.tick.calendar.last_until(from - 1)
-                    && first <= before
-                {
-                    let reason = Some(Reason::Cap);
-                    self.pass(first, before, Disposition::SkippedMissed, reason, None);
-                }
-                let mut slot = Some(from);
-                while let Some(nominal) = slot.filter(|slot| *slot <= last) {
-                    self.catch_up(nominal);
-                    slot = self.tick.calendar.next_after(nominal);
-                }
-            }
+            Missed::Latest => self.latest(first, last, Origin::CatchUp),
+            Missed::Earliest => self.earliest(first, last),
+            Missed::All(max) => self.all(first, last, max),
             Missed::Skip => {
                 self.pass(first, last, Disposition::SkippedMissed, Some(Reason::Policy), None);
             }
         }
     }
 
-    /// One of many that are caught up: they run one after the other, whatever the overlap policy.
-    fn catch_up(&mut self, nominal: i64) {
-        match self.has_room() && self.progress.waiting.is_empty() {
-            true => self.consider(nominal, Origin::CatchUp),
-            false => self.buffer(nominal),
+    /// The newest stands for the others; if it may not run, they share its fate.
+    fn latest(&mut self, first: i64, last: i64, origin: Origin) {
+        match self.verdict() {
+            Verdict::Pass(disposition) => self.pass(first, last, disposition, None, None),
+            verdict => {
+                if let Some(before) = self.before(last, first) {
+                    self.pass(first, before, Disposition::Coalesced, None, Some(last));
+                }
+                self.carry_out(verdict, last, origin);
+            }
         }
     }
 
-    /// A slot that would run if nothing is in its way.
-    fn consider(&mut self, nominal: i64, origin: Origin) {
-        if self.tick.is_used_up(self.progress.fires) {
-            // The last run was the last of all: this is no slot any more.
-            return;
-        }
-        if self.has_room() && self.progress.waiting.is_empty() {
-            return match self.is_out_of_budget() {
-                true => self.pass(nominal, nominal, Disposition::SkippedBudget, None, None),
-                false => self.fire(nominal, origin),
-            };
-        }
-        match self.tick.terms().overlap {
-            Overlap::Skip | Overlap::Allow(_) => {
-                self.pass(nominal, nominal, Disposition::SkippedOverlap, None, None);
-            }
-            Overlap::BufferOne => {
-                if let Some(older) = self.progress.waiting.first().map(|slot| slot.as_micros()) {
-                    self.drop(older, Disposition::Coalesced, Some(nominal));
+    /// The oldest stands for the others; if it may not run, they share its fate.
+    fn earliest(&mut self, first: i64, last: i64) {
+        match self.verdict() {
+            Verdict::Pass(disposition) => self.pass(first, last, disposition, None, None),
+            verdict => {
+                self.carry_out(verdict, first, Origin::CatchUp);
+                let second = self.tick.calendar.next_after(first).filter(|slot| *slot <= last);
+                if let Some(second) = second {
+                    self.pass(second, last, Disposition::Coalesced, None, Some(first));
                 }
-                self.buffer(nominal);
-            }
-            Overlap::BufferAll(max) if self.progress.waiting.len() < max as usize => {
-                self.buffer(nominal);
-            }
-            Overlap::BufferAll(_) => {
-                self.pass(nominal, nominal, Disposition::SkippedFull, None, None);
             }
         }
+    }
+
+    /// The newest so many run one after the other, whatever the overlap policy.
+    fn all(&mut self, first: i64, last: i64, max: u32) {
+        let mut from = last;
+        for _ in 1..max {
+            match self.before(from, first) {
+                Some(slot) => from = slot,
+                None => break,
+            }
+        }
+        if let Some(before) = self.before(from, first) {
+            self.pass(first, before, Disposition::SkippedMissed, Some(Reason::Cap), None);
+        }
+        let mut slot = Some(from);
+        while let Some(nominal) = slot.filter(|slot| *slot <= last && !self.is_used_up()) {
+            match self.catch_up_verdict(max) {
+                // Nothing makes room within a tick.
+                Verdict::Pass(disposition) => {
+                    return self.pass(nominal, last, disposition, None, None);
+                }
+                verdict => self.carry_out(verdict, nominal, Origin::CatchUp),
+            }
+            slot = self.tick.calendar.next_after(nominal);
+        }
+    }
+
+    /// A slot that is on time.
+    fn consider(&mut self, nominal: i64) {
+        // What was caught up may have been the last of all: then this is no slot any more.
+        if !self.is_used_up() {
+            self.carry_out(self.verdict(), nominal, Origin::Slot);
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        let waiting = self.progress.waiting.len();
+        match (self.verdict_if_room(), self.tick.terms().overlap) {
+            (Some(verdict), _) => verdict,
+            (None, Overlap::Skip | Overlap::Allow(_)) => Verdict::Pass(Disposition::SkippedOverlap),
+            (None, Overlap::BufferOne) => match self.progress.waiting.last() {
+                Some(older) => Verdict::Replace(older.as_micros()),
+                None => Verdict::Buffer,
+            },
+            (None, Overlap::BufferAll(max)) if waiting < max as usize => Verdict::Buffer,
+            (None, Overlap::BufferAll(_)) => Verdict::Pass(Disposition::SkippedFull),
+        }
+    }
+
+    /// For one of many that are caught up: as many wait as may be caught up.
+    fn catch_up_verdict(&self, max: u32) -> Verdict {
+        let max = match self.tick.terms().overlap {
+            Overlap::BufferAll(waiting) => max.max(waiting),
+            Overlap::Skip | Overlap::BufferOne | Overlap::Allow(_) => max,
+        };
+        self.verdict_if_room().unwrap_or(match self.progress.waiting.len() < max as usize {
+            true => Verdict::Buffer,
+            false => Verdict::Pass(Disposition::SkippedFull),
+        })
+    }
+
+    fn verdict_if_room(&self) -> Option<Verdict> {
+        let is_free = self.has_room() && self.progress.waiting.is_empty();
+        is_free.then(|| match self.is_out_of_budget() {
+            true => Verdict::Pass(Disposition::SkippedBudget),
+            false => Verdict::Fire,
+        })
+    }
+
+    fn carry_out(&mut self, verdict: Verdict, nominal: i64, origin: Origin) {
+        match verdict {
+            Verdict::Fire => self.fire(nominal, origin),
+            Verdict::Buffer => self.buffer(nominal),
+            Verdict::Replace(older) => {
+                self.drop(older, Disposition::Coalesced, Some(nominal));
+                self.buffer(nominal);
+            }
+            Verdict::Pass(disposition) => self.pass(nominal, nominal, disposition, None, None),
+        }
+    }
+
+    /// The slot before one, unless that is before the first.
+    fn before(&self, slot: i64, first: i64) -> Option<i64> {
+        self.tick.calendar.last_until(slot - 1).filter(|before| first <= *before)
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.tick.is_used_up(self.progress.taken())
     }
 
     fn has_room(&self) -> bool {
@@ -294,6 +369,7 @@ impl Deciding<'_, '_> {
 
     fn fire(&mut self, nominal: i64, origin: Origin) {
         let decided = self.progress.decided_until.as_micros().max(nominal);
+        let taken = self.progress.taken() + u64::from(origin != Origin::Buffer);
         let now = self.tick.now;
         let queued = Queued {
             schedule: self.tick.id.clone(),
@@ -302,8 +378,8 @@ impl Deciding<'_, '_> {
                 nominal: Timestamp::from_micros(nominal),
                 wall: self.tick.calendar.wall_time(nominal).to_string(),
                 origin,
-                late_us: (now.as_micros() - self.tick.eligible_us(nominal)).max(0),
-                ahead: self.tick.ahead(decided, self.progress.fires + 1),
+                late_us: now.as_micros().saturating_sub(self.tick.eligible_us(nominal)).max(0),
+                ahead: self.tick.ahead(decided, taken),
             }),
             agent: self.tick.definition.action.agent().cloned(),
             priority: self.tick.terms().priority,
@@ -319,7 +395,7 @@ impl Deciding<'_, '_> {
             slot: Timestamp::from_micros(nominal),
             wall: self.tick.calendar.wall_time(nominal).to_string(),
             at: self.tick.now,
-            ahead: self.tick.ahead(nominal, self.progress.fires),
+            ahead: self.tick.ahead(nominal, self.progress.taken() + 1),
         }));
     }
 
@@ -331,7 +407,7 @@ impl Deciding<'_, '_> {
         reason: Option<Reason>,
         into: Option<i64>,
     ) {
-        let ahead = self.tick.ahead(last, self.progress.fires);
+        let ahead = self.tick.ahead(last, self.progress.taken());
         let into = into.map(Timestamp::from_micros);
         let passed = self.tick.passed(first, last, disposition, ahead);
         self.push_event(Event::Passed(Passed { reason, into, ..passed }));
@@ -345,7 +421,7 @@ impl Deciding<'_, '_> {
             reason: None,
             into: into.map(Timestamp::from_micros),
             at: self.tick.now,
-            ahead: self.tick.ahead(decided, self.progress.fires),
+            ahead: self.tick.ahead(decided, self.progress.taken().saturating_sub(1)),
         }));
     }
 
