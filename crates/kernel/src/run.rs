@@ -22,6 +22,8 @@ use crate::time::Timestamp;
 /// What is kept of a run's output beside the file that has all of it.
 pub const OUTPUT_BYTES_MAX: usize = 16_384;
 pub const MESSAGE_BYTES_MAX: usize = 1_024;
+/// The code of a run that somebody cancelled.
+const CANCELLED: &str = "cancelled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -506,16 +508,38 @@ impl Run {
         }
     }
 
-    /// How it stands, in a few words.
+    /// How long it waited for its first try, as far as the row still says.
+    pub(crate) fn queued_us(&self) -> i64 {
+        let started = self.started_at.filter(|_| self.epoch == 1);
+        started.map_or(0, |at| at.as_micros().saturating_sub(self.queued_at.as_micros()).max(0))
+    }
+
+    /// How it stands, in a clause.
     pub fn summary(&self) -> String {
-        let settled = self.settled_by.as_ref().map(|by| format!(" (as {by} says)"));
-        let cause = self.cause.as_ref().map(|cause| format!(", {}", cause.message));
-        let state = match &self.state {
-            State::Ended(Outcome::Done) if self.settled_by.is_none() => return "done".to_owned(),
-            State::Ended(Outcome::Unknown) => "nobody knows how it ended",
-            state => state.name(),
+        let cause = self.cause.as_ref();
+        let because = cause.map(|cause| format!(": {}", cause.message)).unwrap_or_default();
+        let said = match &self.state {
+            State::Queued { .. } if cause.is_some() => {
+                format!("it is queued again after a try that ended so{because}")
+            }
+            State::Queued { .. } => "it is queued".to_owned(),
+            State::Running { .. } => "it is running".to_owned(),
+            State::Ended(Outcome::Done) => "it is done".to_owned(),
+            State::Ended(outcome) if self.settled_by.is_some() => {
+                format!("it ended {}", outcome.name())
+            }
+            State::Ended(Outcome::Failed) => format!("it failed{because}"),
+            State::Ended(Outcome::Cancelled) => match cause {
+                // Which says who did, and why.
+                Some(cause) if cause.code == CANCELLED => cause.message.clone(),
+                _ => format!("it was cancelled{because}"),
+            },
+            State::Ended(Outcome::Unknown) => format!("nobody knows how it ended{because}"),
         };
-        format!("{state}{}{}", settled.unwrap_or_default(), cause.unwrap_or_default())
+        match &self.settled_by {
+            Some(by) => format!("{said}, as {by} says"),
+            None => said,
+        }
     }
 }
 
@@ -591,7 +615,7 @@ impl Ground<'_> {
 
 fn cancelled_by(by: &str, note: Option<&str>) -> Cause {
     let note = note.map(|note| format!(": {note}")).unwrap_or_default();
-    Cause::new("cancelled", &format!("{by} cancelled it{note}"))
+    Cause::new(CANCELLED, &format!("{by} cancelled it{note}"))
 }
 
 fn is_zero(number: &u32) -> bool {

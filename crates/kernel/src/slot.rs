@@ -4,7 +4,7 @@
 //! never disagree. Adjacent slots with one fate share a row. The list of dispositions is closed:
 //! adding one is a change of format.
 
-use calendar::format_instant;
+use calendar::{Span, format_instant};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Body;
@@ -23,8 +23,10 @@ pub struct Slot {
     pub revision: u32,
     pub first: Timestamp,
     pub last: Timestamp,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
     /// What clocks in the zone showed at the last.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub wall: String,
     pub decided_at: Timestamp,
     pub fate: Fate,
@@ -203,7 +205,8 @@ impl Slot {
             (Fate::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
                 None => Disposition::Fired,
                 Some(run::Outcome::Done) => {
-                    let was_late = LATE_US < *late_us || *origin == Origin::CatchUp;
+                    let late_us = late_us.saturating_add(run.queued_us());
+                    let was_late = LATE_US < late_us || *origin == Origin::CatchUp;
                     if was_late { Disposition::RanLate } else { Disposition::Ran }
                 }
                 Some(run::Outcome::Failed) => Disposition::Failed,
@@ -223,35 +226,86 @@ impl Slot {
                 format!("the {count} slots from {first} to {at}")
             }
         };
-        let was = if self.count == 1 { "was" } else { "were" };
         match &self.fate {
-            Fate::Buffered => format!("{slots} waits for an earlier run to end"),
-            Fate::Passed { disposition, reason, into } => {
-                let into = into.map(|into| format_instant(into.as_micros())).unwrap_or_default();
-                let why = match (disposition, reason) {
-                    (Disposition::Coalesced, _) => format!("the run of {into} stands for it"),
-                    (_, Some(Reason::Window)) => {
-                        "it was older than the catch-up window when it could be decided".to_owned()
-                    }
-                    (_, Some(Reason::Policy)) => {
-                        "it was missed, and missed slots of this schedule are skipped".to_owned()
-                    }
-                    (_, Some(Reason::Cap)) => {
-                        "more were missed than the schedule catches up".to_owned()
-                    }
-                    (_, Some(Reason::Removed)) => "the schedule was removed".to_owned(),
-                    (disposition, None) => disposition.meaning().to_owned(),
-                };
-                format!("{slots} {was} not run: {why}")
+            Fate::Buffered => format!("{slots} waits for an earlier run of the schedule to end"),
+            Fate::Passed { disposition: Disposition::Coalesced, into, .. } => {
+                let (own, them) =
+                    if self.count == 1 { ("its own", "it") } else { ("their own", "them") };
+                let into = into.map_or_else(
+                    || "another slot".to_owned(),
+                    |into| format!("the slot of {}", format_instant(into.as_micros())),
+                );
+                format!("{slots} did not run on {own}: {into} stands for {them}")
             }
-            Fate::Run { run: id, late_us, .. } => {
-                let late = match late_us / 1_000_000 {
-                    0 => String::new(),
-                    seconds => format!(", {seconds} s late"),
+            Fate::Passed { disposition, reason, .. } => {
+                format!("{slots} did not run: {}", self.why_not(*disposition, *reason))
+            }
+            Fate::Run { run: id, origin, late_us } => {
+                let late_us = late_us.saturating_add(run.map_or(0, Run::queued_us));
+                let late = lateness(late_us);
+                let fired = match origin {
+                    Origin::Slot => format!("{slots} fired run {id}{late}"),
+                    Origin::CatchUp => format!("{slots} was caught up by run {id}{late}"),
+                    Origin::Buffer => {
+                        format!("{slots} fired run {id}{late}, after an earlier run had ended")
+                    }
+                    Origin::Manual => format!("run {id} was started by hand at {at}"),
                 };
-                let ended = run.map_or_else(String::new, |run| format!(": {}", run.summary()));
-                format!("{slots} fired run {id}{late}{ended}")
+                let stands = run.map_or_else(String::new, |run| format!("; {}", run.summary()));
+                format!("{fired}{stands}")
             }
         }
     }
+
+    fn why_not(&self, disposition: Disposition, reason: Option<Reason>) -> String {
+        let (it, was) = if self.count == 1 { ("it", "was") } else { ("they", "were") };
+        let decided = format_instant(self.decided_at.as_micros());
+        match (disposition, reason) {
+            (_, Some(Reason::Window)) => {
+                format!("{it} {was} decided at {decided}, outside the catch-up window")
+            }
+            (_, Some(Reason::Policy)) => {
+                format!("{it} {was} missed until {decided}, and the schedule skips missed slots")
+            }
+            (_, Some(Reason::Cap)) => {
+                "more slots were missed than the schedule catches up".to_owned()
+            }
+            (_, Some(Reason::Removed)) => {
+                format!("the schedule was removed before {it} could run")
+            }
+            (Disposition::SkippedOverlap, None) => {
+                "an earlier run was still live, and the overlap policy lets no other start beside it"
+                    .to_owned()
+            }
+            (Disposition::SkippedPaused, None) => {
+                format!("{it} {was} due while the schedule was paused")
+            }
+            (Disposition::SkippedBudget, None) => {
+                "the schedule had already run as often that day as it may".to_owned()
+            }
+            (Disposition::SkippedFull, None) => {
+                "as many slots were waiting as the schedule lets wait".to_owned()
+            }
+            (disposition, None) => disposition.meaning().to_owned(),
+        }
+    }
+}
+
+/// In whole seconds, if that is any.
+fn lateness(late_us: i64) -> String {
+    let seconds = late_us / 1_000_000;
+    match Span::from_millis(seconds.saturating_mul(1_000)) {
+        Some(late) => format!(" {} late", late.describe()),
+        // Nothing, or more than a span can be.
+        None if seconds <= 0 => String::new(),
+        None => format!(" {seconds} seconds late"),
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
