@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod life;
