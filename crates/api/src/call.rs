@@ -82,6 +82,7 @@ impl fmt::Debug for ProgressSink {
 macro_rules! requests {
     ($($request:ident $name:literal $answer:ident;)*) => {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[expect(clippy::large_enum_variant, reason = "there is one for each call")]
         #[serde(tag = "call", content = "with")]
         pub enum Request {
             $(#[serde(rename = $name)] $request($request),)*

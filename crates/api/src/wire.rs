@@ -27,6 +27,7 @@ pub struct Asked {
 
 /// Any number of `progress`, then one of the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each call")]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     Progress(Progress),

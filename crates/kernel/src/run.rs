@@ -366,10 +366,8 @@ pub fn finish(
     report: Report,
     random: u64,
 ) -> Result<Vec<Body>, Refusal> {
-    let Ground { id, run, now, .. } = ground;
-    if !matches!(run.state, State::Running { .. }) || run.epoch != epoch {
-        return Err(Refusal::Stale(id.clone()));
-    }
+    let Ground { run, now, .. } = ground;
+    ground.check_held(epoch)?;
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
@@ -392,6 +390,12 @@ pub fn finish(
         }))]),
         None => Ok(ground.failed(failure.cause, report.output)),
     }
+}
+
+/// What becomes of a try that its own process had to break off.
+pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
+    ground.check_held(epoch)?;
+    Ok(recover(ground))
 }
 
 /// What becomes of a run that a process has left behind. Nothing, if it was not at work on it.
@@ -584,6 +588,15 @@ impl Cause {
 }
 
 impl Ground<'_> {
+    /// Refuses what is said of another try than the one at work.
+    fn check_held(&self, epoch: u32) -> Result<(), Refusal> {
+        let is_at_work = matches!(self.run.state, State::Running { .. });
+        match is_at_work && self.run.epoch == epoch {
+            true => Ok(()),
+            false => Err(Refusal::Stale(self.id.clone())),
+        }
+    }
+
     fn body(&self, event: Event) -> Body {
         Body::Run(self.id.clone(), event)
     }

@@ -66,7 +66,7 @@ impl Watch {
         let recovered = self
             .act(&rows_of(id, schedule, None), "recovery", |rows, now| {
                 let ground = ground(rows, id, schedule, now);
-                Ok(ground.and_then(run::recover).into_iter().collect())
+                Ok(ground.map(run::recover).unwrap_or_default())
             })
             .await?;
         let state = recovered.and_then(|done| done.after.run(id).map(|run| run.state.name()));
@@ -121,7 +121,7 @@ impl Watch {
             .act(&rows_of(id, schedule, agent.as_ref()), "", |rows, now| {
                 let Some(ground) = ground(rows, id, schedule, now) else { return Ok(Vec::new()) };
                 let agent = agent.as_ref().and_then(|name| rows.agent(name));
-                Ok(run::start(ground, agent, holder).into_iter().collect())
+                Ok(run::start(ground, agent, holder))
             })
             .await?;
         let Some(done) = done else { return Ok(None) };
@@ -160,7 +160,7 @@ impl Watch {
                     let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
                     // Nobody wanted this run to stop: the watch ends.
                     if was_stopped && ground.run.cancel.is_none() {
-                        return Ok(run::recover(ground).into_iter().collect());
+                        return run::interrupt(ground, epoch).map_err(errors::run);
                     }
                     run::finish(ground, epoch, report.clone(), self.random()).map_err(errors::run)
                 })

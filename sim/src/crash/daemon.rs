@@ -87,6 +87,7 @@ impl Program {
     }
 
     /// With its own environment and nothing of ours.
+    #[expect(clippy::disallowed_methods, reason = "the campaign starts the real program")]
     fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(&self.binary);
         command.env_clear().env("MIDWATCH_DATA", self.data()).env("HOME", &self.root);

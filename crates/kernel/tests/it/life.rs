@@ -70,7 +70,8 @@ fn at(us: i64) -> Timestamp {
 fn agent() -> Agent {
     Agent {
         name: "ada".parse().unwrap(),
-        backend: Backend::Builtin,
+        backend: Backend::Builtin { script: None },
+        repeatable: false,
         tier: Tier::ReadOnly,
         credential: None,
         registered_at: at(0),
