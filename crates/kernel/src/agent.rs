@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
-use crate::program::TimeLimit;
 use crate::time::Timestamp;
 
 /// Agents that one installation may hold.
@@ -216,11 +215,7 @@ impl Agent {
 
     /// How long one try may take.
     pub fn time_limit(&self) -> Duration {
-        let limit = match &self.backend {
-            Backend::Command(program) => program.time_limit,
-            _ => TimeLimit::default(),
-        };
-        limit.duration()
+        self.backend.time_limit().duration()
     }
 
     fn is_settled_as(&self, wanted: &Settled) -> bool {
