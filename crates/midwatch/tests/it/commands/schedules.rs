@@ -298,17 +298,19 @@ fn a_run_is_started_cancelled_and_tried_again() {
 fn a_schedule_without_a_slot_yet_says_so() {
     let world = world();
     let id = standup(&world);
-    let none = world.json(&["why", &id]);
+    let upcoming = world.json(&["why", &id]);
     assert_eq!(
-        (&none["schedule_id"], &none["disposition"]),
-        (&json!(id), &json!("none")),
-        "{none}"
+        (&upcoming["schedule_id"], &upcoming["disposition"]),
+        (&json!(id), &json!("upcoming")),
+        "{upcoming}"
     );
-    assert_eq!(world.ok(&["why", &id]), format!("{}\n", text(&none["sentence"])));
+    assert_eq!(world.ok(&["why", &id]), format!("{}\n", text(&upcoming["sentence"])));
     let slot = text(&world.json(&["schedule", "show", &id])["next"][0]);
-    let upcoming = world.json(&["why", &id, "--at", &slot]);
-    assert_eq!((&upcoming["slot"], &upcoming["disposition"]), (&json!(slot), &json!("upcoming")));
+    assert_eq!(upcoming["slot"], json!(slot));
+    assert_eq!(world.json(&["why", &id, "--at", &slot]), upcoming);
     assert!(text(&upcoming["wall"]).contains("T09:30:00+0"), "{upcoming}");
+    let none = world.json(&["why", &id, "--at", "2020-01-01T12:00:00Z"]);
+    assert_eq!(none["disposition"], "none", "{none}");
 }
 
 /// The same words mean the same with a daemon and without one.
