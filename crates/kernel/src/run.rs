@@ -368,6 +368,7 @@ pub fn finish(
 ) -> Result<Vec<Body>, Refusal> {
     let Ground { run, now, .. } = ground;
     ground.check_held(epoch)?;
+    let report = report.within_limits();
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
@@ -576,6 +577,20 @@ impl Origin {
             Origin::Buffer => "buffer",
             Origin::Manual => "manual",
         }
+    }
+}
+
+impl Report {
+    /// Whoever works on a run may say too much.
+    fn within_limits(self) -> Report {
+        let shorten = |cause: Cause| Cause::new(&cause.code, &cause.message);
+        let result =
+            self.result.map_err(|failure| Failure { cause: shorten(failure.cause), ..failure });
+        let output = self.output.map(|mut output| {
+            output.text.truncate(output.text.floor_char_boundary(OUTPUT_BYTES_MAX));
+            output
+        });
+        Report { result, output }
     }
 }
 
