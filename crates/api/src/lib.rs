@@ -31,7 +31,7 @@ pub use schedule::{
     ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
     ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, Terms, When, Why,
 };
-pub use status::{Log, Status, StatusAsk, Watch};
+pub use status::{LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
 
 /// Items in a list when nobody says how many.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

@@ -11,6 +11,29 @@ pub struct Status {
     pub watch: Watch,
     pub log: Log,
     pub agents: i64,
+    pub schedules: i64,
+    pub runs: LiveRuns,
+    /// The schedule that is due next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextDue>,
+    /// Runs of which nobody knows how they ended: a human must say.
+    pub unknown: Vec<String>,
+}
+
+/// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveRuns {
+    pub queued: usize,
+    pub running: Vec<String>,
+}
+
+/// Runs that a status counts.
+pub const LIVE_COUNTED_MAX: usize = 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextDue {
+    pub schedule_id: String,
+    pub at: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

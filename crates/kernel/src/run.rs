@@ -504,12 +504,14 @@ impl Run {
         }
     }
 
-    /// When it is to be looked at: every run that has not ended has such an instant.
+    /// When it is to be looked at: by the watch while it has not ended, by a human while nobody knows
+    /// how it ended.
     pub fn due(&self) -> Option<Timestamp> {
         match &self.state {
             State::Queued { from } => Some(*from),
             State::Running { .. } => Some(self.started_at.unwrap_or(self.queued_at)),
-            State::Ended(_) => None,
+            State::Ended(Outcome::Unknown) => self.finished_at,
+            State::Ended(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => None,
         }
     }
 

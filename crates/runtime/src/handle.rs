@@ -1,11 +1,9 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Error, Handle, Log, Request, Status, TablesRebuilt};
+use api::{Answer, Call, Error, Handle, Request, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
-use kernel::{Actor, Counter};
+use kernel::Actor;
 
-use crate::errors;
-use crate::times::rfc3339;
 use crate::transact::Key;
 use crate::watch::Watch;
 
@@ -69,35 +67,5 @@ impl Handle for Local {
             }
         }
         .boxed()
-    }
-}
-
-impl Watch {
-    async fn status(&self) -> Result<Status, Error> {
-        let store = self.store();
-        let chain = store.head().await.map_err(errors::store)?;
-        let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
-        let settings = self.settings();
-        let since = self.kept_since().get();
-        Ok(Status {
-            watch: api::Watch {
-                kept: since.is_some(),
-                pid: since.map(|_| std::process::id()),
-                since: since.map(|at| rfc3339(*at)),
-                version: settings.version.clone(),
-                data: settings.data.display().to_string(),
-                posture: settings.posture.clone(),
-            },
-            log: Log {
-                instance: self.instance().to_owned(),
-                key: self.key().verifying_key().to_text(),
-                entries: chain.size(),
-                head: chain.head().to_string(),
-                checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
-                stopped: self.stopped_writing().map(|reason| reason.to_string()),
-                check: self.check_found(),
-            },
-            agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
-        })
     }
 }

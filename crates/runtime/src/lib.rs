@@ -25,6 +25,7 @@ mod restore;
 mod rows;
 mod runs;
 mod schedules;
+mod status;
 mod stored;
 mod timer;
 mod times;

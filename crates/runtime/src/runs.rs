@@ -136,7 +136,8 @@ fn run_id(text: &str) -> Result<RunId, Error> {
     })
 }
 
-fn run_in(item: &Item) -> Result<(RunId, Run), Error> {
+/// The run in a row of the store.
+pub(crate) fn run_in(item: &Item) -> Result<(RunId, Run), Error> {
     let id = item.id.parse().map_err(internal)?;
     let state = item.body.as_ref().map(|body| stored::state(Noun::Run, body)).transpose()?;
     let run = state.and_then(kernel::State::run);

@@ -2,6 +2,7 @@
 
 mod agent;
 mod config;
+mod demo;
 mod doctor;
 mod ledger;
 mod manual;
@@ -22,6 +23,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use runtime::{Clock, SystemClock};
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use crate::context::Context;
 use crate::output::{Format, Output};
@@ -65,6 +67,8 @@ pub struct Cli {
 enum Command {
     /// Keep the watch: run the daemon until it is told to stop
     Up,
+    /// Try it out: a watch in a throw-away directory, with a schedule that fires every ten seconds
+    Demo,
     /// Show how things stand, and whether a daemon keeps the watch
     Status,
     /// Look for what is wrong with this installation, and say how to fix it
@@ -137,7 +141,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let mut environment = environment::of_process();
     environment.extend(cli.store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
     let context = Context::new(data, config, environment, output)?;
-    let is_daemon = matches!(cli.command, Command::Up);
+    let is_daemon = matches!(cli.command, Command::Up | Command::Demo);
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
         true => Builder::new_multi_thread(),
@@ -147,7 +151,11 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let runtime = runtime.map_err(|error| Error::new(Code::Failed, error))?;
     runtime.block_on(async {
         match cli.command {
-            Command::Up => daemon::up(&context).await.map(|()| ExitCode::SUCCESS),
+            Command::Up => {
+                let (ready, _) = oneshot::channel();
+                daemon::up(&context, ready).await.map(|()| ExitCode::SUCCESS)
+            }
+            Command::Demo => demo::run(output).await,
             Command::Status => status::run(&context).await,
             Command::Doctor => doctor::run(&context).await,
             Command::Agent(command) => agent::run(&context, command).await,

@@ -15,7 +15,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 }
 
 fn page(status: &Status) -> String {
-    let Status { watch, log, agents } = status;
+    let Status { watch, log, agents, schedules, runs, next, unknown } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -30,10 +30,27 @@ fn page(status: &Status) -> String {
         Some(("data", watch.data.clone())),
         Some(("version", watch.version.clone())),
         Some(("agents", agents.to_string())),
+        Some(("schedules", schedules.to_string())),
+        next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
+        Some(("runs", format!("{} running, {} queued", runs.running.len(), runs.queued))),
+        attention(unknown).map(|what| ("ATTENTION", what)),
         Some(("log", signed)),
         watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
         Some(("public key", log.key.clone())),
     ];
     pairs(rows.into_iter().flatten())
+}
+
+/// What a human must look at.
+fn attention(unknown: &[String]) -> Option<String> {
+    let first = unknown.first()?;
+    let (runs, are) = match unknown.len() {
+        1 => ("1 run".to_owned(), "was"),
+        count => (format!("{count} runs"), "were"),
+    };
+    Some(format!(
+        "{runs} {are} cut off, and nobody knows how that ended: \
+         `midwatch run settle {first} --as done|failed`"
+    ))
 }

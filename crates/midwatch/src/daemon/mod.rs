@@ -13,6 +13,7 @@ use futures::future::{FutureExt, join};
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info};
 
@@ -35,7 +36,8 @@ struct Ready {
     socket: String,
 }
 
-pub async fn up(context: &Context) -> Result<(), Error> {
+/// Keeps the watch until a signal ends it; `told` learns when it is ready.
+pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
     let _logs =
@@ -65,6 +67,8 @@ pub async fn up(context: &Context) -> Result<(), Error> {
     };
     let kept = async {
         announce(context, &ready);
+        // Nobody need want to know.
+        let _ = told.send(());
         let kept = watch.keep(doer, served_to_the_end).await;
         stop.send_replace(true);
         kept

@@ -3,9 +3,10 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 40] = [
     "",
     "up",
+    "demo",
     "status",
     "doctor",
     "agent",

@@ -2,6 +2,7 @@
 
 mod agent;
 mod config;
+mod demo;
 mod errors;
 mod flags;
 mod health;

@@ -1,0 +1,64 @@
+//! How things stand.
+
+use api::{Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use kernel::run::State;
+use kernel::{Counter, Noun, Timestamp};
+
+use crate::errors;
+use crate::runs;
+use crate::times::rfc3339;
+use crate::watch::Watch;
+
+impl Watch {
+    pub(crate) async fn status(&self) -> Result<Status, Error> {
+        let store = self.store();
+        let chain = store.head().await.map_err(errors::store)?;
+        let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
+        let settings = self.settings();
+        let since = self.kept_since().get();
+        let (mut queued, mut running, mut unknown) = (0, Vec::new(), Vec::new());
+        let live = store.due(Noun::Run.name(), i64::MAX, LIVE_COUNTED_MAX).await;
+        for item in live.map_err(errors::store)? {
+            let (id, run) = runs::run_in(&item)?;
+            match run.state {
+                State::Queued { .. } => queued += 1,
+                State::Running { .. } => running.push(id.to_string()),
+                State::Ended(_) => unknown.push(id.to_string()),
+            }
+        }
+        Ok(Status {
+            watch: api::Watch {
+                kept: since.is_some(),
+                pid: since.map(|_| std::process::id()),
+                since: since.map(|at| rfc3339(*at)),
+                version: settings.version.clone(),
+                data: settings.data.display().to_string(),
+                posture: settings.posture.clone(),
+            },
+            log: Log {
+                instance: self.instance().to_owned(),
+                key: self.key().verifying_key().to_text(),
+                entries: chain.size(),
+                head: chain.head().to_string(),
+                checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
+                stopped: self.stopped_writing().map(|reason| reason.to_string()),
+                check: self.check_found(),
+            },
+            agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
+            schedules: store.counter(Counter::Schedules.name()).await.map_err(errors::store)?,
+            runs: LiveRuns { queued, running },
+            next: self.next_due().await?,
+            unknown,
+        })
+    }
+
+    /// The schedule that is due next, and when.
+    async fn next_due(&self) -> Result<Option<NextDue>, Error> {
+        let due = self.store().due(Noun::Progress.name(), i64::MAX, 1).await;
+        let first = due.map_err(errors::store)?.into_iter().next();
+        Ok(first.and_then(|item| {
+            let at = rfc3339(Timestamp::from_micros(item.due_us?));
+            Some(NextDue { schedule_id: item.id, at })
+        }))
+    }
+}
