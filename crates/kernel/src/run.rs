@@ -527,7 +527,7 @@ impl Run {
         let because = cause.map(|cause| format!(": {}", cause.message)).unwrap_or_default();
         let said = match &self.state {
             State::Queued { .. } if cause.is_some() => {
-                format!("it is queued again after a try that ended so{because}")
+                format!("it waits for another try{because}")
             }
             State::Queued { .. } => "it is queued".to_owned(),
             State::Running { .. } => "it is running".to_owned(),
@@ -635,7 +635,10 @@ impl Ground<'_> {
         let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
         let failures = progress.failures + 1;
         (0 < limit && limit <= failures).then(|| {
-            let note = format!("{failures} runs in a row have failed");
+            let note = match failures {
+                1 => "the last run failed".to_owned(),
+                _ => format!("the last {failures} runs failed"),
+            };
             let paused =
                 schedule::Paused { by: "midwatch".to_owned(), note: Some(note), at: self.now };
             Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))

@@ -188,7 +188,7 @@ pub enum Refusal {
     Invalid(String),
     #[error("run `{0}` is live, and the overlap policy lets no other run beside it")]
     Live(RunId),
-    #[error("the schedule has run {0} times today, as often as it may")]
+    #[error("the schedule has run as often today as it may ({0})")]
     OutOfBudget(u32),
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },

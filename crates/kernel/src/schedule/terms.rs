@@ -311,9 +311,15 @@ mod tests {
         for text in ["latest", "earliest", "all:7", "skip"] {
             assert_eq!(text.parse::<Missed>().map(|it| it.to_string()), Ok(text.to_owned()));
         }
-        for text in ["", "skip:1", "allow:0", "allow:1001", "allow:x", "all", "SKIP"] {
+        for text in
+            ["", "skip:1", "allow:0", "allow:1001", "allow:x", "all", "SKIP", "buffer_one:1"]
+        {
             assert!(text.parse::<Overlap>().is_err(), "{text}");
         }
+        for text in ["", "latest:1", "all:0", "all:1001", "all:", "all:-1", "allow"] {
+            assert!(text.parse::<Missed>().is_err(), "{text}");
+        }
+        assert_eq!("all:1000".parse(), Ok(Missed::All(CATCH_UP_MAX)));
         assert_eq!("allow".parse(), Ok(Overlap::Allow(ALLOW_DEFAULT)));
         assert_eq!("all".parse(), Ok(Missed::All(CATCH_UP_DEFAULT)));
     }

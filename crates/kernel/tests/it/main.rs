@@ -4,3 +4,13 @@
 mod golden;
 #[cfg(test)]
 mod life;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod schedule;
+#[cfg(test)]
+mod slot;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tick;

@@ -1,0 +1,320 @@
+//! A run from the queue to its end: who may do what to it, and when it is tried again.
+
+use kernel::Role;
+use kernel::backend::{Backend, BackendKind, Settings, Tier};
+use kernel::run::{
+    Cause, Command, Failure, Ground, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output, Report,
+    finish,
+};
+use kernel::schedule::Action;
+use kernel::schedule::terms::{Overlap, Retry, Terms};
+use kernel::{Body, RunId};
+
+use crate::support::{Ask, World, at, broken, every};
+use Ask::{Add, Finish, Fire, Recover, Remove, Run, Start, StartAlone, Tick};
+
+/// A story about the first run of a schedule: second, what is asked, what is decided.
+fn check(world: &mut World, story: &[(i64, Ask, &str)]) {
+    world.ask(0, &Add);
+    assert_eq!(world.ask(60, &Tick), "slot fires 60");
+    for (second, ask, expected) in story {
+        assert_eq!(&world.ask(*second, ask), expected, "at {second}: {ask:?}");
+    }
+}
+
+fn world(terms: Terms) -> World {
+    World::new(every(60), terms)
+}
+
+fn tries(attempts: u32) -> Terms {
+    Terms { retry: Retry { attempts, ..Retry::default() }, ..Terms::default() }
+}
+
+/// With an agent whose work may not be done twice.
+fn effectful() -> World {
+    let mut world = world(Terms::default());
+    let settings = Settings { argv: vec!["run".into()], ..Settings::default() };
+    let agent = world.agent.as_mut().unwrap();
+    agent.backend = Backend::parse(BackendKind::Command, settings).unwrap();
+    agent.tier = Tier::LocalWrite;
+    world
+}
+
+fn cancel() -> Ask {
+    Run(1, Command::Cancel { note: Some("too slow".into()) })
+}
+
+fn retry() -> Ask {
+    Run(1, Command::Retry)
+}
+
+fn settle(outcome: Outcome) -> Ask {
+    Run(1, Command::Settle { outcome, note: None })
+}
+
+const STARTED: &str = "started 1 1 tier 0 repeatable";
+const CANCELLED: &str = "cancelled (uid:7 cancelled it: too slow)";
+const UNKNOWN: &str =
+    "unknown (it was cut off after it had begun; whether it took effect is not known)";
+const STALE: &str = "no: run `R` is another's by now";
+
+#[test]
+fn a_try_that_failed_is_repeated_with_a_new_epoch() {
+    check(
+        &mut world(tries(2)),
+        &[
+            (60, Finish(1, 0, Ok(())), STALE),
+            (61, Start(1), STARTED),
+            (61, Start(1), ""),
+            (62, Finish(1, 1, broken(false)), "retried from 62.5 (it broke)"),
+            (62, Finish(1, 1, broken(false)), STALE),
+            (62, Start(1), ""),
+            (63, Start(1), "started 2 2 tier 0 repeatable"),
+            // Whoever had it before.
+            (64, Finish(1, 1, Ok(())), STALE),
+            (64, Finish(1, 3, Ok(())), STALE),
+            (65, Finish(1, 2, broken(false)), "failed (it broke)"),
+            (66, Finish(1, 2, Ok(())), STALE),
+            (66, Start(1), ""),
+            (66, Recover(1), ""),
+            (67, retry(), "requeued"),
+            // The tries count anew, the epochs do not.
+            (68, Start(1), "started 3 1 tier 0 repeatable"),
+            (69, Finish(1, 3, Ok(())), "done"),
+        ],
+    );
+    check(
+        &mut world(Terms::default()),
+        &[(61, Start(1), STARTED), (62, Finish(1, 1, broken(true)), "failed (it broke)")],
+    );
+}
+
+#[test]
+fn what_people_may_ask_depends_on_the_state() {
+    let wrong = |state: &str| {
+        format!(
+            "no: run `R` is {state}, and only a run that has failed or was cancelled can be tried again"
+        )
+    };
+    let unsettled = |state: &str| {
+        format!("no: run `R` is {state}, and only a run that ended unknown can be settled")
+    };
+    let ways: [(&[Ask], &str, &str, &str); 6] = [
+        (&[], "queued", CANCELLED, ""),
+        (&[Start(1)], "running", "cancel asked", ""),
+        (&[Start(1), Finish(1, 1, Ok(()))], "done", "", ""),
+        (&[Start(1), Finish(1, 1, broken(true))], "failed", "", "requeued"),
+        (&[cancel()], "cancelled", "", "requeued"),
+        (&[Start(1), Recover(1)], "unknown", "", ""),
+    ];
+    for (way, state, cancelled, retried) in ways {
+        let begin = || {
+            let mut world = effectful();
+            check(&mut world, &[]);
+            way.iter().for_each(|ask| drop(world.ask(60, ask)));
+            assert_eq!(world.run(1).unwrap().state.name(), state);
+            world
+        };
+        assert_eq!(begin().ask(61, &cancel()), cancelled, "{state}");
+        let retried = if retried.is_empty() { wrong(state) } else { retried.to_owned() };
+        assert_eq!(begin().ask(61, &retry()), retried, "{state}");
+        let settled = if state == "unknown" { "settled done".to_owned() } else { unsettled(state) };
+        assert_eq!(begin().ask(61, &settle(Outcome::Done)), settled, "{state}");
+        let unknown = "no: a run is settled as done, failed or cancelled";
+        assert_eq!(begin().ask(61, &settle(Outcome::Unknown)), unknown, "{state}");
+    }
+}
+
+#[test]
+fn cancel_wins_unless_the_end_came_first() {
+    let ends = [Ok(()), broken(false), broken(true)];
+    for result in ends {
+        let story = [
+            (61, Start(1), STARTED),
+            (62, cancel(), "cancel asked"),
+            (62, cancel(), ""),
+            (63, Finish(1, 1, result), CANCELLED),
+            (64, cancel(), ""),
+        ];
+        check(&mut world(Terms::default()), &story);
+    }
+    check(
+        &mut world(Terms::default()),
+        &[(61, Start(1), STARTED), (62, cancel(), "cancel asked"), (63, Recover(1), CANCELLED)],
+    );
+    // A cancel that was asked is not asked of a new try.
+    check(
+        &mut world(Terms::default()),
+        &[
+            (61, Start(1), STARTED),
+            (62, cancel(), "cancel asked"),
+            (63, Finish(1, 1, Ok(())), CANCELLED),
+            (64, retry(), "requeued"),
+            (65, Start(1), "started 2 1 tier 0 repeatable"),
+            (66, Finish(1, 2, Ok(())), "done"),
+        ],
+    );
+}
+
+#[test]
+fn what_was_cut_off_is_repeated_only_if_that_does_no_harm() {
+    check(
+        &mut world(tries(2)),
+        &[
+            (60, Recover(1), ""),
+            (61, Start(1), STARTED),
+            (62, Recover(1), "retried from 62 (it was cut off, and may be done twice)"),
+            (62, Start(1), "started 2 2 tier 0 repeatable"),
+            // It may be what brings the watch down.
+            (63, Recover(1), "failed (it was cut off as often as it may be tried)"),
+        ],
+    );
+    check(
+        &mut effectful(),
+        &[
+            (61, Start(1), "started 1 1 tier 1"),
+            (62, cancel(), "cancel asked"),
+            (63, Recover(1), UNKNOWN),
+            (64, settle(Outcome::Failed), "settled failed"),
+            (65, settle(Outcome::Failed), ""),
+            (
+                65,
+                settle(Outcome::Done),
+                "no: run `R` is failed, and only a run that ended unknown can be settled",
+            ),
+        ],
+    );
+    let mut external = world(Terms::default());
+    external.definition.tier = Some(Tier::External);
+    check(&mut external, &[(61, Start(1), "started 1 1 tier 2"), (62, Recover(1), UNKNOWN)]);
+}
+
+#[test]
+fn what_somebody_said_is_forgotten_when_it_is_tried_again() {
+    let mut world = effectful();
+    check(
+        &mut world,
+        &[
+            (61, Start(1), "started 1 1 tier 1"),
+            (62, Recover(1), UNKNOWN),
+            (63, settle(Outcome::Failed), "settled failed"),
+            (64, retry(), "requeued"),
+            (65, Start(1), "started 2 1 tier 1"),
+            (66, Finish(1, 2, Ok(())), "done"),
+        ],
+    );
+    assert_eq!(world.run(1).unwrap().settled_by, None);
+    assert_eq!(world.run(1).unwrap().first_outcome, Some(Outcome::Unknown));
+}
+
+#[test]
+fn a_run_without_what_it_needs_ends() {
+    let mut alone = world(Terms { pause_after: 1, ..Terms::default() });
+    check(
+        &mut alone,
+        &[(61, StartAlone(1), "failed (there is no agent `ada`), paused (the last run failed)")],
+    );
+    let mut tool = world(Terms::default());
+    tool.definition.action = Action::Tool { tool: "mail".into(), payload: "{}".into() };
+    check(&mut tool, &[(61, Start(1), "failed (there is no tool `mail` yet)")]);
+    check(
+        &mut world(Terms::default()),
+        &[
+            (61, Remove, "removed"),
+            (62, Start(1), "cancelled (its schedule was removed before it began)"),
+            (63, retry(), "no: there is no schedule `sch_0123abcd`"),
+        ],
+    );
+    // One that is at work goes on, but not again.
+    check(
+        &mut world(Terms::default()),
+        &[
+            (61, Start(1), STARTED),
+            (62, Remove, "removed"),
+            (63, Finish(1, 1, broken(false)), "failed (it broke)"),
+        ],
+    );
+}
+
+#[test]
+fn failures_in_a_row_pause_the_schedule() {
+    let mut world = world(Terms { pause_after: 2, ..tries(1) });
+    let failed = "failed (it broke)";
+    check(
+        &mut world,
+        &[
+            (61, Start(1), STARTED),
+            (62, Finish(1, 1, broken(false)), failed),
+            (120, Tick, "slot fires 120"),
+            (121, Start(2), STARTED),
+            (122, Finish(2, 1, Ok(())), "done"),
+            (180, Tick, "slot fires 180"),
+            (181, Start(3), STARTED),
+            (182, Finish(3, 1, broken(false)), failed),
+            (240, Tick, "slot fires 240"),
+            (241, Start(4), STARTED),
+            (
+                242,
+                Finish(4, 1, broken(false)),
+                "failed (it broke), paused (the last 2 runs failed)",
+            ),
+            // It is paused already.
+            (243, Fire("k"), "manual fires k"),
+            (244, Start(5), STARTED),
+            (245, Finish(5, 1, broken(false)), failed),
+            (300, Ask::Resume, "skipped_paused 300, resumed"),
+            (360, Tick, "slot fires 360"),
+            (361, Start(6), STARTED),
+            (362, Finish(6, 1, broken(false)), failed),
+        ],
+    );
+    assert_eq!(world.progress().unwrap().failures, 1);
+}
+
+#[test]
+fn a_run_that_is_tried_again_needs_room() {
+    let live = "no: run `run_00000000000000000000000000000002` is live, and the overlap policy lets no other run beside it";
+    let story = |second: &'static str| {
+        [
+            (61, Start(1), STARTED),
+            (62, Finish(1, 1, broken(true)), "failed (it broke)"),
+            (120, Tick, "slot fires 120"),
+            (121, retry(), second),
+        ]
+    };
+    check(&mut world(Terms::default()), &story(live));
+    let overlap = Overlap::Allow(2);
+    check(&mut world(Terms { overlap, ..Terms::default() }), &story("requeued"));
+}
+
+#[test]
+fn only_operators_ask() {
+    let mut world = world(Terms::default());
+    check(&mut world, &[]);
+    (world.actor.name, world.actor.role) = ("bob".into(), Role::Runner);
+    for ask in [cancel(), retry(), settle(Outcome::Done)] {
+        let said = "no: this needs the role `operator`, and `bob` has the role `runner`";
+        assert_eq!(world.ask(61, &ask), said);
+    }
+}
+
+#[test]
+fn a_report_is_kept_within_limits() {
+    let mut world = world(Terms::default());
+    check(&mut world, &[(61, Start(1), STARTED)]);
+    let (id, run) = (RunId::of(1), world.run(1).unwrap());
+    for over in [0, 1] {
+        let ground = Ground { id: &id, run: &run, schedule: None, progress: None, now: at(62) };
+        let cause = Cause { code: "c".into(), message: "m".repeat(MESSAGE_BYTES_MAX + over) };
+        let text = "t".repeat(OUTPUT_BYTES_MAX + over);
+        let output = Some(Output { bytes: text.len() as u64, text, file: None });
+        let result = Err(Failure { cause, is_permanent: true });
+        let bodies = finish(ground, 1, Report { result, output }, 0).unwrap();
+        let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
+            unreachable!("it ended")
+        };
+        assert_eq!(ended.output.as_ref().unwrap().text.len(), OUTPUT_BYTES_MAX);
+        assert_eq!(ended.output.as_ref().unwrap().bytes, (OUTPUT_BYTES_MAX + over) as u64);
+        assert_eq!(ended.cause.as_ref().unwrap().message.len(), MESSAGE_BYTES_MAX);
+    }
+}

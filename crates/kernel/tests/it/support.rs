@@ -1,0 +1,266 @@
+//! A schedule and its runs in memory, asked one thing at a time; what was decided comes back as text.
+//!
+//! Seconds count from midnight of Monday 2026-01-05 in UTC.
+
+use calendar::{Calendar, Trigger};
+use kernel::agent::Agent;
+use kernel::backend::{Backend, Tier};
+use kernel::progress::Progress;
+use kernel::run::{self, Cause, Failure, Occurrence, Report, Run};
+use kernel::schedule::terms::Terms;
+use kernel::schedule::{self, Action, Command, Definition, Event, Schedule};
+use kernel::slot::{self, Slot};
+use kernel::tick::{Tick, tick};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+
+const MIDNIGHT_S: i64 = 1_767_571_200;
+
+/// What is asked. Runs are numbered as they come to be, from 1.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    Add,
+    Tick,
+    Pause,
+    Resume,
+    Remove,
+    /// By hand, with a key.
+    Fire(&'static str),
+    Start(u128),
+    /// Without any agent.
+    StartAlone(u128),
+    /// How the try of this epoch ended.
+    Finish(u128, u32, Result<(), Failure>),
+    Recover(u128),
+    Run(u128, run::Command),
+}
+
+pub(crate) struct World {
+    pub(crate) actor: Actor,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) definition: Definition,
+    id: ScheduleId,
+    tables: Tables,
+    runs: u128,
+}
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_micros((MIDNIGHT_S + second) * 1_000_000)
+}
+
+pub(crate) fn every(seconds: i64) -> Trigger {
+    let every = format!("{seconds}s").parse().unwrap();
+    Trigger::Interval { every, anchor_us: at(0).as_micros() }
+}
+
+pub(crate) fn broken(is_permanent: bool) -> Result<(), Failure> {
+    Err(Failure { cause: Cause::new("oops", "it broke"), is_permanent })
+}
+
+impl World {
+    pub(crate) fn new(trigger: Trigger, terms: Terms) -> World {
+        let name: kernel::agent::AgentName = "ada".parse().unwrap();
+        World {
+            actor: Actor::local_user(7),
+            agent: Some(Agent {
+                name: name.clone(),
+                backend: Backend::Builtin,
+                tier: Tier::ReadOnly,
+                credential: None,
+                registered_at: at(0),
+                changed_at: at(0),
+            }),
+            definition: Definition {
+                name: "inbox".into(),
+                trigger,
+                zone: "UTC".parse().unwrap(),
+                action: Action::Prompt { agent: name, prompt: "look".into() },
+                tier: None,
+                terms,
+            },
+            id: "sch_0123abcd".parse().unwrap(),
+            tables: Tables::default(),
+            runs: 0,
+        }
+    }
+
+    fn state(&self, noun: Noun, id: &str) -> Option<State> {
+        self.tables.rows.get(&(noun, id.to_owned()))?.state.clone()
+    }
+
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        self.state(Noun::Schedule, self.id.as_str())?.schedule()
+    }
+
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        self.state(Noun::Progress, self.id.as_str())?.progress()
+    }
+
+    pub(crate) fn run(&self, number: u128) -> Option<Run> {
+        self.state(Noun::Run, RunId::of(number).as_str())?.run()
+    }
+
+    pub(crate) fn slot(&self, second: i64) -> Option<Slot> {
+        self.state(Noun::Slot, &slot::key(&self.id, at(second)))?.slot()
+    }
+
+    pub(crate) fn manual(&self, key: &str) -> Option<Slot> {
+        self.state(Noun::Slot, &slot::manual_key(&self.id, key))?.slot()
+    }
+
+    /// What is decided is done, and said.
+    pub(crate) fn ask(&mut self, second: i64, ask: &Ask) -> String {
+        self.ask_at(at(second), ask)
+    }
+
+    pub(crate) fn ask_at(&mut self, now: Timestamp, ask: &Ask) -> String {
+        let decided = match ask {
+            Ask::Add => {
+                let definition = Box::new(self.definition.clone());
+                self.decide(now, Command::Add { definition })
+            }
+            Ask::Pause => self.decide(now, Command::Pause { note: None }),
+            Ask::Resume => self.decide(now, Command::Resume),
+            Ask::Remove => self.decide(now, Command::Remove),
+            Ask::Fire(key) => {
+                let run = RunId::of(self.runs + 1);
+                let fired = self.decide(now, Command::Fire { run, key: (*key).to_owned() });
+                self.runs += u128::from(fired.is_ok());
+                fired
+            }
+            Ask::Tick => Ok(self.tick(now)),
+            Ask::Start(number) | Ask::StartAlone(number) => {
+                let agent = self.agent.as_ref().filter(|_| matches!(ask, Ask::Start(_)));
+                self.of_run(now, *number, |ground| Ok(run::start(ground, agent, "me")))
+            }
+            Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
+                let report = Report { result: result.clone(), output: None };
+                run::finish(ground, *epoch, report, 500_000)
+            }),
+            Ask::Recover(number) => self.of_run(now, *number, |ground| Ok(run::recover(ground))),
+            Ask::Run(number, command) => self
+                .of_run(now, *number, |ground| run::decide(ground, &self.actor, command.clone())),
+        };
+        match decided {
+            Ok(bodies) => {
+                bodies.iter().for_each(|body| self.tables.apply(body));
+                bodies.iter().map(describe).collect::<Vec<_>>().join(", ")
+            }
+            Err(refusal) => format!("no: {refusal}"),
+        }
+    }
+
+    fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<Body>, String> {
+        let (schedule, progress) = (self.schedule(), self.progress());
+        let ground = schedule::Ground {
+            id: &self.id,
+            schedule: schedule.as_ref(),
+            progress: progress.as_ref(),
+            agent: self.agent.as_ref(),
+            now,
+        };
+        schedule::decide(ground, &self.actor, command).map_err(|refusal| refusal.to_string())
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Body> {
+        let (Some(schedule), Some(progress)) = (self.schedule(), self.progress()) else {
+            return Vec::new();
+        };
+        let definition = &self.definition;
+        let calendar = Calendar::new(definition.trigger.clone(), definition.zone.clone()).unwrap();
+        let mut new_run = || {
+            self.runs += 1;
+            RunId::of(self.runs)
+        };
+        tick(Tick::new(&self.id, &schedule, &calendar, now), &progress, &mut new_run)
+    }
+
+    fn of_run(
+        &self,
+        now: Timestamp,
+        number: u128,
+        decide: impl FnOnce(run::Ground<'_>) -> Result<Vec<Body>, run::Refusal>,
+    ) -> Result<Vec<Body>, String> {
+        let (id, run) = (RunId::of(number), self.run(number).expect("a run"));
+        let (schedule, progress) = (self.schedule(), self.progress());
+        let ground = run::Ground {
+            id: &id,
+            run: &run,
+            schedule: schedule.as_ref(),
+            progress: progress.as_ref(),
+            now,
+        };
+        decide(ground).map_err(|refusal| refusal.to_string().replace(id.as_str(), "R"))
+    }
+}
+
+/// Seconds, or `1.5` for what is between them.
+fn time(at: Timestamp) -> String {
+    let us = at.as_micros().saturating_sub(MIDNIGHT_S * 1_000_000);
+    match us % 1_000_000 {
+        0 => format!("{}", us / 1_000_000),
+        _ => format!("{}", us as f64 / 1e6),
+    }
+}
+
+fn into(into: Option<Timestamp>) -> String {
+    into.map(|into| format!(" into {}", time(into))).unwrap_or_default()
+}
+
+fn describe(body: &Body) -> String {
+    let because = |reason: Option<slot::Reason>| {
+        reason.map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default()
+    };
+    let cause = |cause: &Option<Cause>| {
+        cause.as_ref().map(|cause| format!(" ({})", cause.message)).unwrap_or_default()
+    };
+    match body {
+        Body::Schedule(_, event) => match event {
+            Event::Added(added) => match added.ahead.next {
+                Some(next) => format!("added, next {}", time(next)),
+                None => "added".to_owned(),
+            },
+            Event::Paused(paused) => {
+                let note = paused.note.as_ref().map(|note| format!(" ({note})"));
+                format!("paused{}", note.unwrap_or_default())
+            }
+            Event::Resumed(_) => "resumed".to_owned(),
+            Event::Removed(_) => "removed".to_owned(),
+            Event::Passed(it) => {
+                let slots = match it.count {
+                    1 => time(it.last),
+                    count => format!("{}..{} ×{count}", time(it.first), time(it.last)),
+                };
+                format!("{} {slots}{}{}", it.disposition.name(), because(it.reason), into(it.into))
+            }
+            Event::Buffered(it) => format!("waits {}", time(it.slot)),
+            Event::Dropped(it) => {
+                let (slot, reason) = (time(it.slot), because(it.reason));
+                format!("{} {slot} that waited{reason}{}", it.disposition.name(), into(it.into))
+            }
+        },
+        Body::Run(_, event) => match event {
+            run::Event::Queued(queued) => match &queued.occurrence {
+                Occurrence::Slot(slot) => {
+                    let late = match slot.late_us {
+                        0 => String::new(),
+                        late_us => format!(" late {}", late_us as f64 / 1e6),
+                    };
+                    format!("{} fires {}{late}", slot.origin.name(), time(slot.nominal))
+                }
+                Occurrence::Manual { key } => format!("manual fires {key}"),
+            },
+            run::Event::Started(it) => {
+                let repeatable = if it.repeatable { " repeatable" } else { "" };
+                format!("started {} {} tier {}{repeatable}", it.epoch, it.attempt, it.tier)
+            }
+            run::Event::Retried(it) => {
+                format!("retried from {} ({})", time(it.from), it.cause.message)
+            }
+            run::Event::CancelAsked(_) => "cancel asked".to_owned(),
+            run::Event::Ended(it) => format!("{}{}", it.outcome.name(), cause(&it.cause)),
+            run::Event::Requeued(_) => "requeued".to_owned(),
+            run::Event::Settled(it) => format!("settled {}", it.outcome.name()),
+        },
+        Body::Agent(..) | Body::Watch(..) => unreachable!("no rule here writes this"),
+    }
+}
