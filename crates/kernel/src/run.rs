@@ -393,6 +393,19 @@ pub fn finish(
     }
 }
 
+/// Puts back a run that its holder has begun and then done nothing about.
+pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
+    let Ground { run, now, .. } = ground;
+    match &run.state {
+        State::Running { holder: held_by, .. } if held_by == holder => {
+            let cause = Cause::new("not_begun", "it was given back before anything was done");
+            let (epoch, output) = (run.epoch, None);
+            vec![ground.body(Event::Retried(Retried { epoch, cause, output, from: now, at: now }))]
+        }
+        State::Queued { .. } | State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
+}
+
 /// What becomes of a try that its own process had to break off.
 pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
     ground.check_held(epoch)?;

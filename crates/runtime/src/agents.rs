@@ -133,7 +133,8 @@ impl Watch {
         command: Command,
         answer: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let change = Change { rows: vec![(Noun::Agent, name.to_string())], actor, key };
+        let rows = vec![(Noun::Agent, name.to_string())];
+        let change = Change { rows, reads: vec![], actor, key };
         let decide = |rows: &Rows, now| {
             let event = agent::decide(name, rows.agent(name), now, actor, command.clone());
             let event = event.map_err(errors::agent)?;

@@ -4,7 +4,7 @@
 //! Runs of one agent are a lane. A lane has so many hands; among those that wait in it, the one comes
 //! first that has waited longest, and a step of priority is worth a minute of waiting.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kernel::agent::AgentName;
@@ -39,20 +39,29 @@ pub(crate) struct Taken {
 struct Runs {
     /// Nobody takes runs from a desk that is closed, so none are put there.
     is_open: bool,
+    /// Where each run is: one place for each.
+    places: HashMap<RunId, Place>,
     /// By the instant from which they may begin.
-    later: BTreeMap<(Timestamp, RunId), Waiting>,
-    lanes: BTreeMap<Option<AgentName>, Lane>,
-    at_work: HashMap<RunId, AtWork>,
-}
-
-#[derive(Debug, Default)]
-struct Lane {
-    /// By their turn.
-    waiting: BTreeMap<(i64, RunId), ScheduleId>,
+    later: BTreeSet<(Timestamp, RunId)>,
+    lanes: HashMap<Option<AgentName>, Lane>,
+    /// Lanes with somebody waiting and a hand free; each in turn.
+    ready: VecDeque<Option<AgentName>>,
     at_work: usize,
 }
 
 #[derive(Debug)]
+enum Place {
+    Later(Timestamp, Waiting),
+    InLane(Waiting),
+    AtWork {
+        agent: Option<AgentName>,
+        stop: CancellationToken,
+        /// It shall be worked on again once this is over.
+        again: Option<(Timestamp, Waiting)>,
+    },
+}
+
+#[derive(Clone, Debug)]
 struct Waiting {
     schedule: ScheduleId,
     agent: Option<AgentName>,
@@ -60,10 +69,12 @@ struct Waiting {
     turn: i64,
 }
 
-#[derive(Debug)]
-struct AtWork {
-    agent: Option<AgentName>,
-    stop: CancellationToken,
+#[derive(Debug, Default)]
+struct Lane {
+    /// By their turn.
+    waiting: BTreeSet<(i64, RunId)>,
+    at_work: usize,
+    is_ready: bool,
 }
 
 impl Desk {
@@ -71,17 +82,9 @@ impl Desk {
         self.runs().is_open = true;
     }
 
-    /// A run that may be worked on, now or later.
+    /// A run as it is now: one that is queued waits for its turn, any other does not wait any more.
     pub(crate) fn put(&self, id: &RunId, run: &Run) {
-        let State::Queued { from } = run.state else { return };
-        let mut runs = self.runs();
-        if !runs.is_open || runs.at_work.contains_key(id) {
-            return;
-        }
-        let turn = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
-        let waiting = Waiting { schedule: run.schedule.clone(), agent: run.agent.clone(), turn };
-        runs.later.insert((from, id.clone()), waiting);
-        drop(runs);
+        self.runs().put(id, run);
         self.changed.notify_one();
     }
 
@@ -92,7 +95,7 @@ impl Desk {
 
     /// When the next run may begin that may not yet.
     pub(crate) fn next_from(&self) -> Option<Timestamp> {
-        self.runs().later.keys().next().map(|(from, _)| *from)
+        self.runs().later.first().map(|(from, _)| *from)
     }
 
     /// Returns when there may be something to take that was not there before.
@@ -100,25 +103,25 @@ impl Desk {
         self.changed.notified().await;
     }
 
+    /// The work on a run that was taken is over.
     pub(crate) fn done(&self, id: &RunId) {
-        let mut runs = self.runs();
-        let Some(at_work) = runs.at_work.remove(id) else { return };
-        if let Some(lane) = runs.lanes.get_mut(&at_work.agent) {
-            lane.at_work = lane.at_work.saturating_sub(1);
-        }
-        drop(runs);
+        self.runs().done(id);
         self.changed.notify_one();
     }
 
     /// Stops the work on a run, if it is at work here.
     pub(crate) fn stop(&self, id: &RunId) {
-        if let Some(at_work) = self.runs().at_work.get(id) {
-            at_work.stop.cancel();
+        if let Some(Place::AtWork { stop, .. }) = self.runs().places.get(id) {
+            stop.cancel();
         }
     }
 
     pub(crate) fn stop_all(&self) {
-        self.runs().at_work.values().for_each(|at_work| at_work.stop.cancel());
+        for place in self.runs().places.values() {
+            if let Place::AtWork { stop, .. } = place {
+                stop.cancel();
+            }
+        }
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -127,44 +130,105 @@ impl Desk {
 }
 
 impl Runs {
-    fn take(&mut self, now: Timestamp) -> Vec<Taken> {
-        while let Some(first) = self.later.first_entry()
-            && first.key().0 <= now
-        {
-            let ((_, id), Waiting { schedule, agent, turn }) = first.remove_entry();
-            self.lanes.entry(agent).or_default().waiting.insert((turn, id), schedule);
+    fn put(&mut self, id: &RunId, run: &Run) {
+        let queued = match run.state {
+            State::Queued { from } => {
+                let turn = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
+                let (schedule, agent) = (run.schedule.clone(), run.agent.clone());
+                Some((from, Waiting { schedule, agent, turn }))
+            }
+            State::Running { .. } | State::Ended(_) => None,
+        };
+        if let Some(Place::AtWork { again, .. }) = self.places.get_mut(id) {
+            *again = queued;
+            return;
         }
-        let mut taken = Vec::new();
-        let mut lanes: BTreeSet<_> = self.lanes.keys().cloned().collect();
-        // One of each lane after the other, so that a long queue does not keep others waiting.
-        while !lanes.is_empty() {
-            for agent in lanes.clone() {
-                match self.take_from(&agent) {
-                    Some(run) => taken.push(run),
-                    None => drop(lanes.remove(&agent)),
+        self.forget(id);
+        if let Some((from, waiting)) = queued.filter(|_| self.is_open) {
+            self.wait(id, from, waiting);
+        }
+    }
+
+    fn wait(&mut self, id: &RunId, from: Timestamp, waiting: Waiting) {
+        self.later.insert((from, id.clone()));
+        self.places.insert(id.clone(), Place::Later(from, waiting));
+    }
+
+    /// Takes a run out of the queues.
+    fn forget(&mut self, id: &RunId) {
+        match self.places.remove(id) {
+            Some(Place::Later(from, _)) => drop(self.later.remove(&(from, id.clone()))),
+            Some(Place::InLane(waiting)) => {
+                if let Some(lane) = self.lanes.get_mut(&waiting.agent) {
+                    lane.waiting.remove(&(waiting.turn, id.clone()));
                 }
             }
+            Some(Place::AtWork { .. }) | None => {}
         }
-        self.lanes.retain(|_, lane| 0 < lane.at_work || !lane.waiting.is_empty());
+    }
+
+    fn take(&mut self, now: Timestamp) -> Vec<Taken> {
+        while let Some((from, id)) = self.later.first().filter(|(from, _)| *from <= now).cloned() {
+            self.later.remove(&(from, id.clone()));
+            let Some(Place::Later(_, waiting)) = self.places.remove(&id) else { continue };
+            let lane = self.lanes.entry(waiting.agent.clone()).or_default();
+            lane.waiting.insert((waiting.turn, id.clone()));
+            self.get_ready(&waiting.agent);
+            self.places.insert(id, Place::InLane(waiting));
+        }
+        let mut taken = Vec::new();
+        while self.at_work < HANDS
+            && let Some(agent) = self.ready.pop_front()
+        {
+            taken.extend(self.take_from(&agent));
+            // Behind the others, so that a long queue does not keep them waiting.
+            self.get_ready(&agent);
+        }
         taken
     }
 
     fn take_from(&mut self, agent: &Option<AgentName>) -> Option<Taken> {
-        let lane = self.lanes.get_mut(agent).filter(|lane| lane.at_work < LANE_HANDS)?;
-        if HANDS <= self.at_work.len() {
-            return None;
-        }
-        let ((_, id), schedule) = lane.waiting.pop_first()?;
+        let lane = self.lanes.get_mut(agent)?;
+        lane.is_ready = false;
+        let (_, id) = lane.waiting.pop_first()?;
+        let Some(Place::InLane(waiting)) = self.places.remove(&id) else { return None };
         lane.at_work += 1;
+        self.at_work += 1;
         let stop = CancellationToken::new();
-        let at_work = AtWork { agent: agent.clone(), stop: stop.clone() };
-        self.at_work.insert(id.clone(), at_work);
-        Some(Taken { id, schedule, agent: agent.clone(), stop })
+        let agent = agent.clone();
+        let place = Place::AtWork { agent: agent.clone(), stop: stop.clone(), again: None };
+        self.places.insert(id.clone(), place);
+        Some(Taken { id, schedule: waiting.schedule, agent, stop })
+    }
+
+    fn done(&mut self, id: &RunId) {
+        let Some(Place::AtWork { agent, again, .. }) = self.places.remove(id) else { return };
+        self.at_work = self.at_work.saturating_sub(1);
+        if let Some(lane) = self.lanes.get_mut(&agent) {
+            lane.at_work = lane.at_work.saturating_sub(1);
+        }
+        self.get_ready(&agent);
+        if let Some((from, waiting)) = again {
+            self.wait(id, from, waiting);
+        }
+    }
+
+    /// Puts a lane in the row if it has somebody waiting and a hand free; an idle one is let go.
+    fn get_ready(&mut self, agent: &Option<AgentName>) {
+        let Some(lane) = self.lanes.get_mut(agent) else { return };
+        if lane.waiting.is_empty() && lane.at_work == 0 && !lane.is_ready {
+            self.lanes.remove(agent);
+        } else if !lane.is_ready && !lane.waiting.is_empty() && lane.at_work < LANE_HANDS {
+            lane.is_ready = true;
+            self.ready.push_back(agent.clone());
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kernel::run::Outcome;
+
     use super::*;
 
     fn run(agent: &str, priority: u8, from_s: i64) -> Run {
@@ -223,15 +287,61 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_taken_once_and_none_from_a_closed_desk() {
+    fn a_run_has_one_place_and_none_on_a_closed_desk() {
         let desk = Desk::default();
         desk.put(&RunId::of(1), &run("ada", 5, 1));
         assert_eq!(taken(&desk, 1), []);
         desk.open();
         desk.put(&RunId::of(1), &run("ada", 5, 1));
+        desk.put(&RunId::of(1), &run("ada", 5, 2));
+        assert_eq!(taken(&desk, 1), []);
+        assert_eq!(taken(&desk, 2), [1]);
+    }
+
+    #[test]
+    fn a_run_that_is_queued_again_while_at_work_waits_until_that_is_over() {
+        let desk = Desk::default();
+        desk.open();
         desk.put(&RunId::of(1), &run("ada", 5, 1));
         assert_eq!(taken(&desk, 1), [1]);
-        desk.put(&RunId::of(1), &run("ada", 5, 1));
-        assert_eq!(taken(&desk, 1), []);
+        desk.put(&RunId::of(1), &run("ada", 5, 3));
+        assert_eq!(taken(&desk, 9), []);
+        desk.done(&RunId::of(1));
+        assert_eq!(desk.next_from(), Some(Timestamp::from_micros(3_000_000)));
+        assert_eq!(taken(&desk, 3), [1]);
+        desk.done(&RunId::of(1));
+        assert_eq!(taken(&desk, 9), []);
+    }
+
+    #[test]
+    fn a_run_that_ended_while_it_waited_is_not_taken() {
+        let desk = Desk::default();
+        desk.open();
+        let ended = Run { state: State::Ended(Outcome::Cancelled), ..run("ada", 5, 1) };
+        for now_s in [0, 1] {
+            desk.put(&RunId::of(1), &run("ada", 5, 1));
+            desk.take(Timestamp::from_micros(now_s));
+            desk.put(&RunId::of(1), &ended);
+            assert_eq!(taken(&desk, 1), []);
+        }
+    }
+
+    #[test]
+    fn no_agent_starves_behind_those_with_long_queues() {
+        let desk = Desk::default();
+        desk.open();
+        for id in 0..10_000 {
+            desk.put(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));
+        }
+        let mut at_work = taken(&desk, 1);
+        desk.put(&RunId::of(77_777), &run("zoe", 0, 1));
+        for _ in 0..HANDS {
+            desk.done(&RunId::of(at_work.remove(0)));
+            at_work.extend(taken(&desk, 2));
+            if at_work.contains(&77_777) {
+                return;
+            }
+        }
+        panic!("zoe has waited for as many runs as there are hands");
     }
 }

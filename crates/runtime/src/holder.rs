@@ -1,6 +1,7 @@
 //! Who holds the runs that are at work: a data directory, and one process after the other in it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
 use api::{Code, Error};
@@ -20,7 +21,7 @@ impl Holder {
             Ok(node) if !node.trim().is_empty() => node.trim().to_owned(),
             _ => {
                 let node = random();
-                fs::write(&path, &node).map_err(|error| {
+                write(data, &path, &node).map_err(|error| {
                     let what = format!("cannot write `{}`: {error}", path.display());
                     Error::new(Code::Failed, what)
                 })?;
@@ -39,6 +40,16 @@ impl Holder {
         let node = |name: &str| name.split_once('/').map(|(node, _)| node.to_owned());
         other != self.0 && node(other) == node(&self.0)
     }
+}
+
+/// Whole or not at all: a name that is cut short would be another's.
+fn write(data: &Path, path: &Path, node: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(node.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    File::open(data)?.sync_all()
 }
 
 fn random() -> String {

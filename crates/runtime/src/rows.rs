@@ -24,6 +24,10 @@ impl Rows {
         self.0.insert(key, row);
     }
 
+    pub(crate) fn extend(&mut self, others: Rows) {
+        self.0.extend(others.0);
+    }
+
     pub(crate) fn row(&self, noun: Noun, id: &str) -> Option<&Row> {
         self.0.get(&(noun, id.to_owned()))
     }

@@ -15,7 +15,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
-use crate::work::{ground, rows_of};
+use crate::work::{ground, reads_of, rows_of};
 
 /// Rows that are looked at for one page of a list by state.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -117,7 +117,8 @@ impl Watch {
         let found = self.load(&[(Noun::Run, id.to_string())], false).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.run(&id).ok_or_else(unknown)?.schedule.clone();
-        let change = Change { rows: rows_of(&id, &schedule, None), actor, key };
+        let (rows, reads) = (rows_of(&id, &schedule), reads_of(&schedule, None));
+        let change = Change { rows, reads, actor, key };
         let decide = |rows: &Rows, now| {
             let ground = ground(rows, &id, &schedule, now).ok_or_else(unknown)?;
             run::decide(ground, actor, command.clone()).map_err(errors::run)

@@ -35,9 +35,8 @@ impl Watch {
     ) -> Result<Answer, Error> {
         let (definition, warnings) = definition(asked)?;
         let id = self.id_for(&definition).await?;
-        let mut rows = rows_of(&id);
-        rows.extend(definition.action.agent().map(|name| (Noun::Agent, name.to_string())));
-        let change = Change { rows, actor, key };
+        let agent = definition.action.agent().map(|name| (Noun::Agent, name.to_string()));
+        let change = Change { rows: rows_of(&id), reads: agent.into_iter().collect(), actor, key };
         let command = Command::Add { definition: Box::new(definition.clone()) };
         let decide = |rows: &Rows, now| {
             let agent = definition.action.agent().and_then(|name| rows.agent(name));
@@ -92,7 +91,7 @@ impl Watch {
         key: Option<Key>,
         asked: SchedulePause,
     ) -> Result<Answer, Error> {
-        let id = self.schedule_id(&asked.id).await?;
+        let id = parsed_id(&asked.id)?;
         let command = Command::Pause { note: asked.note };
         self.change_schedule(actor, key, &id, command, |before, after| {
             let changed = before.progress(&id) != after.progress(&id);
@@ -107,7 +106,7 @@ impl Watch {
         key: Option<Key>,
         asked: ScheduleResume,
     ) -> Result<Answer, Error> {
-        let id = self.schedule_id(&asked.id).await?;
+        let id = parsed_id(&asked.id)?;
         self.change_schedule(actor, key, &id, Command::Resume, |before, after| {
             Ok(Answer::ScheduleResume(ScheduleResumed {
                 schedule: wire(&id, after)?,
@@ -125,7 +124,7 @@ impl Watch {
         key: Option<Key>,
         asked: ScheduleRemove,
     ) -> Result<Answer, Error> {
-        let id = self.schedule_id(&asked.id).await?;
+        let id = parsed_id(&asked.id)?;
         self.change_schedule(actor, key, &id, Command::Remove, |before, _| {
             Ok(Answer::ScheduleRemove(ScheduleRemoved { schedule: wire(&id, before)? }))
         })
@@ -138,9 +137,11 @@ impl Watch {
         key: Option<Key>,
         asked: ScheduleFire,
     ) -> Result<Answer, Error> {
-        let id = self.schedule_id(&asked.id).await?;
+        let id = parsed_id(&asked.id)?;
         let run = self.new_run(self.now());
-        let command = Command::Fire { run: run.clone(), key: run.to_string() };
+        // A call that is repeated long after its answer was forgotten is still the same run.
+        let once = key.as_ref().map_or_else(|| run.to_string(), |key| key.name().to_owned());
+        let command = Command::Fire { run: run.clone(), key: once };
         self.change_schedule(actor, key, &id, command, |_, after| {
             Ok(Answer::ScheduleFire(ScheduleFired { run: runs::wire_in(after, &run)? }))
         })
@@ -155,7 +156,7 @@ impl Watch {
         command: Command,
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let change = Change { rows: rows_of(id), actor, key };
+        let change = Change { rows: rows_of(id), reads: vec![], actor, key };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
             schedule::decide(ground(rows, id, now), actor, command.clone())
                 .map_err(errors::schedule)
@@ -178,17 +179,21 @@ impl Watch {
         }
     }
 
-    /// The schedule that is meant: by its id, or by its name if only one has it.
+    /// The id of a schedule that is there.
     pub(crate) async fn schedule_id(&self, text: &str) -> Result<ScheduleId, Error> {
-        let id: ScheduleId = text.parse().map_err(|invalid| {
-            Error::new(Code::NotFound, invalid).hint("`midwatch schedule list` shows the schedules")
-        })?;
+        let id = parsed_id(text)?;
         let rows = self.load(&[(Noun::Schedule, id.to_string())], false).await?;
         match rows.schedule(&id) {
             Some(_) => Ok(id),
             None => Err(errors::schedule(schedule::Refusal::Unknown(id))),
         }
     }
+}
+
+fn parsed_id(text: &str) -> Result<ScheduleId, Error> {
+    text.parse().map_err(|invalid| {
+        Error::new(Code::NotFound, invalid).hint("`midwatch schedule list` shows the schedules")
+    })
 }
 
 fn rows_of(id: &ScheduleId) -> Vec<RowKey> {

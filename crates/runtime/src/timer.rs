@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::errors::{self, internal};
+use crate::keep::micros;
 use crate::stored;
 use crate::watch::Watch;
 
@@ -29,8 +30,10 @@ use crate::watch::Watch;
 const BATCH: usize = 1_024;
 /// Definitions that are kept at hand.
 const KNOWN_MAX: usize = 65_536;
-/// After a failure.
+/// After a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
+/// When a schedule whose slots could not be decided has its next turn.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The longest sleep: another process on the same database may have added a schedule.
 const SLEEP_US_MAX: i64 = 60_000_000;
 
@@ -40,6 +43,10 @@ pub(crate) struct Bell {
     wakes_us: AtomicI64,
     rung: Notify,
 }
+
+/// Schedules whose slots could not be decided, and until when they are left alone.
+#[derive(Debug, Default)]
+struct Failed(HashMap<String, Timestamp>);
 
 /// Definitions with their calendars, as they were at a revision.
 #[derive(Debug, Default)]
@@ -70,69 +77,96 @@ impl Bell {
 impl Watch {
     /// Decides what is due until it is told to stop.
     pub(crate) async fn timer(&self, stop: CancellationToken) {
+        let mut failed = Failed::default();
         while !stop.is_cancelled() {
-            let time = select! {
-                time = self.time() => time,
-                () = stop.cancelled() => Ok(()),
-            };
-            if let Err(failed) = time {
-                error!(%failed, "what is due could not be decided");
-                sleep(PAUSE).await;
+            select! {
+                () = self.decide_due(&mut failed) => {}
+                () = stop.cancelled() => {}
             }
         }
         pending().await
     }
 
-    async fn time(&self) -> Result<(), Error> {
-        let noun = Noun::Progress.name();
+    /// Decides what is due, or waits until something is.
+    async fn decide_due(&self, failed: &mut Failed) {
         // From here on whoever makes a schedule due rings, so that none is overlooked below.
         self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
-        let due = self.store().due(noun, self.now().as_micros(), BATCH).await;
-        let due = due.map_err(errors::store)?;
-        if due.is_empty() {
-            let next = self.store().due(noun, i64::MAX, 1).await.map_err(errors::store)?;
-            let next = next.first().and_then(|item| item.due_us).unwrap_or(i64::MAX);
-            self.bell().wakes_us.store(next, Ordering::SeqCst);
-            let at = next.min(self.now().as_micros().saturating_add(SLEEP_US_MAX));
-            select! {
-                () = self.reaches(Timestamp::from_micros(at)) => {}
-                () = self.bell().rung.notified() => {}
+        let now = self.now();
+        failed.0.retain(|_, until| now < *until);
+        // Those that failed a moment ago must not keep the others from their turn.
+        let limit = BATCH + failed.0.len();
+        let due = self.store().due(Noun::Progress.name(), now.as_micros(), limit).await;
+        let due = match due {
+            Ok(due) => due,
+            Err(unreachable) => {
+                error!(error = %unreachable, "what is due could not be read");
+                return sleep(PAUSE).await;
             }
-            return Ok(());
+        };
+        let due: Vec<_> = due.iter().filter(|item| !failed.0.contains_key(&item.id)).collect();
+        if due.is_empty() {
+            return self.sleep_until_due(failed).await;
         }
-        let mut failures = join_all(due.iter().map(|item| self.tick(item))).await;
-        failures.retain(Result::is_err);
-        failures.pop().unwrap_or(Ok(()))
+        let ticks = join_all(due.iter().map(|item| self.tick(item))).await;
+        for (item, ticked) in due.into_iter().zip(ticks) {
+            if let Err(reason) = ticked {
+                error!(schedule = item.id, %reason, "its slots could not be decided");
+                let until = now.as_micros().saturating_add(micros(RETRY_AFTER));
+                failed.0.insert(item.id.clone(), Timestamp::from_micros(until));
+            }
+        }
+    }
+
+    async fn sleep_until_due(&self, failed: &Failed) {
+        let noun = Noun::Progress.name();
+        let items = self.store().due(noun, i64::MAX, 1 + failed.0.len()).await;
+        let items = items.unwrap_or_default();
+        let next = items.iter().find(|item| !failed.0.contains_key(&item.id));
+        let next = next.and_then(|item| item.due_us).unwrap_or(i64::MAX);
+        let again = failed.0.values().min().map_or(i64::MAX, |until| until.as_micros());
+        self.bell().wakes_us.store(next, Ordering::SeqCst);
+        let at = next.min(again).min(self.now().as_micros().saturating_add(SLEEP_US_MAX));
+        select! {
+            () = self.reaches(Timestamp::from_micros(at)) => {}
+            () = self.bell().rung.notified() => {}
+        }
     }
 
     /// Decides the slots of one schedule that are due.
     async fn tick(&self, item: &Item) -> Result<(), Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
         let Some(revision) = revision(item)? else { return Ok(()) };
-        let ready = self.ready(&id, revision).await?;
+        let Some(ready) = self.ready(&id, revision).await? else { return Ok(()) };
+        let mut is_due = false;
         let decided = self
-            .act(&[(Noun::Progress, item.id.clone())], "", |rows, now| {
+            .act(vec![(Noun::Progress, item.id.clone())], vec![], "", |rows, now| {
                 let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
-                let tick_now = Tick::new(&id, &ready.schedule, &ready.calendar, now);
-                Ok(tick(tick_now, progress, &mut || self.new_run(now)))
+                is_due = progress.due().is_some_and(|due| due <= now);
+                let at = Tick::new(&id, &ready.schedule, &ready.calendar, now);
+                Ok(tick(at, progress, &mut || self.new_run(now)))
             })
-            .await;
-        decided.map(drop)
+            .await?;
+        match decided {
+            None if is_due => Err(internal("it is due, and none of its slots is")),
+            _ => Ok(()),
+        }
     }
 
-    /// The definition of a schedule at a revision.
-    pub(crate) async fn ready(&self, id: &ScheduleId, revision: u32) -> Result<Arc<Ready>, Error> {
+    /// The definition of a schedule at a revision. `None` if it is gone or another by now.
+    async fn ready(&self, id: &ScheduleId, revision: u32) -> Result<Option<Arc<Ready>>, Error> {
         if let Some(ready) = self.known().get(id, revision) {
-            return Ok(ready);
+            return Ok(Some(ready));
         }
         let row = self.store().load(Noun::Schedule.name(), id.as_str()).await;
         let row = stored::row(Noun::Schedule, row.map_err(errors::store)?)?;
         let schedule = row.state.and_then(State::schedule);
-        let schedule = schedule.ok_or_else(|| internal(format!("schedule `{id}` is gone")))?;
+        let Some(schedule) = schedule.filter(|schedule| schedule.revision == revision) else {
+            return Ok(None);
+        };
         let calendar = schedule.definition.calendar().map_err(internal)?;
         let ready = Arc::new(Ready { schedule, calendar });
         self.known().put(id, &ready);
-        Ok(ready)
+        Ok(Some(ready))
     }
 
     /// Waits until the watch's own time has reached an instant, or may have.
@@ -156,6 +190,10 @@ impl Known {
     fn get(&self, id: &ScheduleId, revision: u32) -> Option<Arc<Ready>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(id).filter(|ready| ready.schedule.revision == revision).cloned()
+    }
+
+    pub(crate) fn forget(&self, id: &ScheduleId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     fn put(&self, id: &ScheduleId, ready: &Arc<Ready>) {

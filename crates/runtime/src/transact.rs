@@ -22,8 +22,10 @@ const KEY_BYTES_MAX: usize = 128;
 
 /// A change, as somebody asked for it.
 pub(crate) struct Change<'a> {
-    /// What it is decided on.
+    /// What it may change.
     pub rows: Vec<RowKey>,
+    /// What it depends on besides.
+    pub reads: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
 }
@@ -44,6 +46,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// As the store knows it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn of(call: &Call, actor: &Actor) -> Result<Option<Key>, Error> {
         let Some(key) = &call.key else { return Ok(None) };
         if key.is_empty() || KEY_BYTES_MAX < key.len() || !key.chars().all(|c| c.is_ascii_graphic())
@@ -84,7 +91,8 @@ impl Watch {
         let cause = change.key.as_ref().map_or_else(String::new, |key| format!("key:{}", key.name));
         let mut may_remember = true;
         for _ in 0..DECISIONS_MAX {
-            let before = self.load(&change.rows, may_remember).await?;
+            let mut before = self.load(&change.rows, may_remember).await?;
+            before.extend(self.load(&change.reads, false).await?);
             let was_remembered = std::mem::replace(&mut may_remember, false);
             let now = self.now();
             let bodies = match decide(&before, now) {
@@ -132,17 +140,23 @@ impl Watch {
     /// Carries out what the watch itself decides. `None` when there is nothing to do.
     pub(crate) async fn act(
         &self,
-        rows: &[RowKey],
+        rows: Vec<RowKey>,
+        reads: Vec<RowKey>,
         cause: &str,
         mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
     ) -> Result<Option<Done>, Error> {
         let actor = Actor::system();
         let mut may_remember = true;
         for _ in 0..DECISIONS_MAX {
-            let before = self.load(rows, may_remember).await?;
+            let mut before = self.load(&rows, may_remember).await?;
+            before.extend(self.load(&reads, false).await?);
             let was_remembered = std::mem::replace(&mut may_remember, false);
             let now = self.now();
-            let bodies = decide(&before, now)?;
+            let bodies = match decide(&before, now) {
+                Ok(bodies) => bodies,
+                Err(_) if was_remembered => continue,
+                Err(refusal) => return Err(refusal),
+            };
             if bodies.is_empty() && was_remembered {
                 continue;
             }

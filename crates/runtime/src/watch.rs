@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
 use kernel::run::Event as RunEvent;
+use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
 use ledger::{Chain, SigningKey};
@@ -174,11 +175,13 @@ impl Watch {
     /// Something was committed: timer and desk learn what concerns them.
     pub(crate) fn noticed(&self, done: &Done) {
         for body in &done.bodies {
-            let Body::Run(id, event) = body else { continue };
-            match (event, done.after.run(id)) {
-                (RunEvent::CancelAsked(_), _) => self.desk().stop(id),
-                (_, Some(run)) => self.desk().put(id, run),
-                (_, None) => {}
+            match body {
+                Body::Run(id, RunEvent::CancelAsked(_)) => self.desk().stop(id),
+                Body::Run(id, _) => {
+                    done.after.run(id).into_iter().for_each(|run| self.desk().put(id, run));
+                }
+                Body::Schedule(id, ScheduleEvent::Removed(_)) => self.known().forget(id),
+                Body::Schedule(..) | Body::Agent(..) | Body::Watch(..) => {}
             }
         }
         if let Some(due) = done.after.earliest_due() {

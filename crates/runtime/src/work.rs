@@ -4,13 +4,17 @@
 //! try that it was told to do. Whatever is found at work after a crash was left by an earlier process
 //! of this directory: its lock is ours now.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
+use futures::future::FutureExt;
 use kernel::agent::AgentName;
-use kernel::run::{self, Cause, Event, Failure, Ground, OUTPUT_BYTES_MAX, Output, Report, State};
+use kernel::run::{
+    self, Cause, Event, Failure, Ground, OUTPUT_BYTES_MAX, Output, Report, Run, State,
+};
 use kernel::schedule::Action;
 use kernel::{Body, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
@@ -22,8 +26,9 @@ use tracing::{error, info, warn};
 use crate::desk::Taken;
 use crate::errors;
 use crate::holder::Holder;
+use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
-use crate::stored;
+use crate::runs;
 use crate::times::rfc3339;
 use crate::watch::Watch;
 
@@ -31,6 +36,10 @@ use crate::watch::Watch;
 const LIVE_MAX: usize = 1_000_000;
 /// How long runs that are at work may go on after the watch was told to stop.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long they have to stop then.
+const STOP: Duration = Duration::from_secs(15);
+/// How often to look for runs that wait and are not on the desk.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Before another try to record how a run ended.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -46,68 +55,99 @@ impl Watch {
         self.desk().open();
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
-        let live = self.store().due(Noun::Run.name(), i64::MAX, LIVE_MAX).await;
-        for item in live.map_err(errors::store)? {
-            let Some(body) = &item.body else { continue };
-            let id: RunId = item.id.parse().map_err(errors::internal)?;
-            let Some(run) = stored::state(Noun::Run, body)?.run() else { continue };
-            match &run.state {
-                State::Running { holder: other, .. } if holder.left_behind(other) => {
-                    self.recover(&id, &run.schedule).await?;
-                }
-                State::Running { .. } | State::Ended(_) => {}
-                State::Queued { .. } => self.desk().put(&id, &run),
+        for (id, run) in self.live().await? {
+            let State::Running { holder: other, .. } = &run.state else { continue };
+            // Nobody else can be at work on a store that nobody else can write.
+            if holder.left_behind(other) || !self.store().is_shared() {
+                self.recover(&id, &run.schedule).await?;
+            }
+        }
+        self.look_for_queued().await
+    }
+
+    /// Puts on the desk what waits in the store: nothing is forgotten there for long, whatever became
+    /// of the answer to the commit that queued it.
+    async fn look_for_queued(&self) -> Result<(), Error> {
+        for (id, run) in self.live().await? {
+            if matches!(run.state, State::Queued { .. }) {
+                self.desk().put(&id, &run);
             }
         }
         Ok(())
     }
 
+    async fn live(&self) -> Result<Vec<(RunId, Run)>, Error> {
+        let live = self.store().due(Noun::Run.name(), i64::MAX, LIVE_MAX).await;
+        let live = live.map_err(errors::store)?;
+        // One that cannot be read must not keep the others from being worked on.
+        let readable = live.iter().filter_map(|item| match runs::run_in(item) {
+            Ok(run) => Some(run),
+            Err(failed) => {
+                error!(%failed, id = item.id, "a run cannot be read");
+                None
+            }
+        });
+        Ok(readable.collect())
+    }
+
     async fn recover(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {
         let recovered = self
-            .act(&rows_of(id, schedule, None), "recovery", |rows, now| {
-                let ground = ground(rows, id, schedule, now);
-                Ok(ground.map(run::recover).unwrap_or_default())
+            .act(rows_of(id, schedule), reads_of(schedule, None), "recovery", |rows, now| {
+                Ok(ground(rows, id, schedule, now).map(run::recover).unwrap_or_default())
             })
             .await?;
-        let state = recovered.and_then(|done| done.after.run(id).map(|run| run.state.name()));
-        info!(%id, state, "a run was found that an earlier process had begun");
+        if let Some(run) = recovered.as_ref().and_then(|done| done.after.run(id)) {
+            info!(%id, state = run.state.name(), "a run was found that an earlier process had begun");
+        }
         Ok(())
     }
 
     /// Works on runs until it is told to stop; then lets those at work end, and stops the rest.
     pub(crate) async fn work(&self, doer: Arc<dyn Doer>, stop: CancellationToken) {
         let mut at_work = JoinSet::new();
+        let mut look_at = self.after(LOOK_EVERY);
         while !stop.is_cancelled() {
             for taken in self.desk().take(self.now()) {
-                at_work.spawn(self.clone().work_on(taken, Arc::clone(&doer)));
+                let run = self.clone().work_on(taken, Arc::clone(&doer), stop.clone());
+                at_work.spawn(run);
             }
-            let next = self.desk().next_from();
+            let wake = self.desk().next_from().map_or(look_at, |from| from.min(look_at));
             select! {
                 () = stop.cancelled() => {}
                 () = self.desk().changed() => {}
                 Some(_) = at_work.join_next() => {}
-                () = self.reaches(next.unwrap_or(Timestamp::from_micros(i64::MAX))), if next.is_some() => {}
+                () = self.reaches(wake) => {}
+            }
+            if look_at <= self.now() {
+                look_at = self.after(LOOK_EVERY);
+                if let Err(failed) = self.look_for_queued().await {
+                    error!(%failed, "queued runs could not be looked for");
+                }
             }
         }
         let all = async |at_work: &mut JoinSet<()>| while at_work.join_next().await.is_some() {};
         if timeout(DRAIN, all(&mut at_work)).await.is_err() {
             warn!(runs = at_work.len(), "runs are stopped: the watch ends");
             self.desk().stop_all();
-            all(&mut at_work).await;
+            // Whatever cannot be recorded now, the next start finds.
+            let _ = timeout(STOP, all(&mut at_work)).await;
         }
     }
 
-    async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>) {
+    async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken).await {
             Ok(Some(begun)) => {
-                let ended = doer.work(begun.work, taken.stop.clone()).await;
+                let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
+                // Nobody knows how far it got that went to pieces.
+                let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default() };
+                let ended = work.catch_unwind().await.unwrap_or_else(|_| broken());
                 self.end(&taken, begun.epoch, ended).await;
             }
-            Ok(None) => {}
+            Ok(None) => self.put_back(&taken, &stop).await,
             Err(failed) => {
                 error!(%failed, id = %taken.id, "a run could not be started");
                 sleep(PAUSE).await;
-                return self.put_back(&taken).await;
+                self.put_back(&taken, &stop).await;
             }
         }
         self.desk().done(&taken.id);
@@ -118,7 +158,7 @@ impl Watch {
         let Taken { id, schedule, agent, .. } = taken;
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let done = self
-            .act(&rows_of(id, schedule, agent.as_ref()), "", |rows, now| {
+            .act(rows_of(id, schedule), reads_of(schedule, agent.as_ref()), "", |rows, now| {
                 let Some(ground) = ground(rows, id, schedule, now) else { return Ok(Vec::new()) };
                 let agent = agent.as_ref().and_then(|name| rows.agent(name));
                 Ok(run::start(ground, agent, holder))
@@ -153,10 +193,10 @@ impl Watch {
     async fn end(&self, taken: &Taken, epoch: u32, ended: Ended) {
         let was_stopped = ended.outcome == Outcome::Cancelled;
         let report = report(ended);
-        let Taken { id, schedule, agent, .. } = taken;
+        let Taken { id, schedule, .. } = taken;
         loop {
             let recorded = self
-                .act(&rows_of(id, schedule, agent.as_ref()), "", |rows, now| {
+                .act(rows_of(id, schedule), reads_of(schedule, None), "", |rows, now| {
                     let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
                     // Nobody wanted this run to stop: the watch ends.
                     if was_stopped && ground.run.cancel.is_none() {
@@ -179,25 +219,41 @@ impl Watch {
         }
     }
 
-    /// A run that could not be started waits again.
-    async fn put_back(&self, taken: &Taken) {
-        self.desk().done(&taken.id);
-        let key = (Noun::Run, taken.id.to_string());
-        if let Ok(rows) = self.load(&[key], false).await
-            && let Some(run) = rows.run(&taken.id)
-        {
-            self.desk().put(&taken.id, run);
+    /// A run that was taken and not begun waits again, if it is still to be done.
+    async fn put_back(&self, taken: &Taken, stop: &CancellationToken) {
+        let Taken { id, schedule, .. } = taken;
+        let ours = self.holder().get().map(Holder::name).unwrap_or_default();
+        while !stop.is_cancelled() {
+            // The commit that begins it may have been made, and only its answer be lost. Nothing was
+            // done about it then.
+            let found = self
+                .act(rows_of(id, schedule), reads_of(schedule, None), "", |rows, now| {
+                    let ground = ground(rows, id, schedule, now);
+                    Ok(ground.map(|it| run::give_back(it, ours)).unwrap_or_default())
+                })
+                .await;
+            let loaded = self.load(&[(Noun::Run, id.to_string())], false).await;
+            if let (Ok(_), Ok(rows)) = (found, loaded) {
+                rows.run(id).into_iter().for_each(|run| self.desk().put(id, run));
+                return;
+            }
+            sleep(PAUSE).await;
         }
+    }
+
+    fn after(&self, span: Duration) -> Timestamp {
+        Timestamp::from_micros(self.now().as_micros().saturating_add(micros(span)))
     }
 }
 
-/// What is decided about a run depends on these.
-pub(crate) fn rows_of(id: &RunId, schedule: &ScheduleId, agent: Option<&AgentName>) -> Vec<RowKey> {
-    let mut rows = vec![
-        (Noun::Run, id.to_string()),
-        (Noun::Schedule, schedule.to_string()),
-        (Noun::Progress, schedule.to_string()),
-    ];
+/// What a decision about a run may change.
+pub(crate) fn rows_of(id: &RunId, schedule: &ScheduleId) -> Vec<RowKey> {
+    vec![(Noun::Run, id.to_string()), (Noun::Progress, schedule.to_string())]
+}
+
+/// What it depends on besides.
+pub(crate) fn reads_of(schedule: &ScheduleId, agent: Option<&AgentName>) -> Vec<RowKey> {
+    let mut rows = vec![(Noun::Schedule, schedule.to_string())];
     rows.extend(agent.map(|name| (Noun::Agent, name.to_string())));
     rows
 }

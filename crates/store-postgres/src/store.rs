@@ -200,6 +200,10 @@ impl Store for Postgres {
         self.write(Task::Commit(commit)).boxed()
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
         items::load(&self.pool, noun, id).boxed()
     }

@@ -82,6 +82,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// for this commit alone, whatever others are written in the same transaction.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>>;
 
+    /// Whether other processes may write at the same time.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>>;
 
     /// The rows of these ids, in their order, all at one moment.

@@ -63,7 +63,8 @@ impl World {
             actor: Actor::local_user(7),
             agent: Some(Agent {
                 name: name.clone(),
-                backend: Backend::Builtin,
+                backend: Backend::Builtin { script: None },
+                repeatable: false,
                 tier: Tier::ReadOnly,
                 credential: None,
                 registered_at: at(0),

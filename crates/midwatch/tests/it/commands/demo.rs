@@ -10,7 +10,8 @@ use crate::world::World;
 #[test]
 fn a_slot_fires_and_nothing_stays_behind() {
     let mut world = World::new();
-    world.set("TMPDIR", world.root().to_str().unwrap());
+    let root = world.root().to_str().unwrap().to_owned();
+    world.set("TMPDIR", root);
     let mut demo = world.command().arg("demo").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.next().unwrap().starts_with("ready: "));
