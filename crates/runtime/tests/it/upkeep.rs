@@ -8,25 +8,9 @@ use kernel::Role;
 use ledger::verify::{Anchors, Verdict, verify_export};
 use runtime::{ExportDir, last_note, verify};
 use store::{Commit, Store, Write};
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::world::{DAY_US, OCTOBER_US, World, builtin};
-
-/// Keeps the watch while `meanwhile` goes on, then stops it.
-async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
-    let (stop, stopped) = oneshot::channel::<()>();
-    let told = async {
-        let _ = stopped.await;
-        "told to".to_owned()
-    };
-    let stopping = async {
-        meanwhile.await;
-        drop(stop);
-    };
-    let (kept, ()) = futures::future::join(world.watch.keep(world.doer(), told), stopping).await;
-    kept.unwrap();
-}
+use crate::world::{DAY_US, OCTOBER_US, World, builtin, keep};
 
 /// Virtual time passes as soon as nothing else can happen.
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use kernel::{Actor, Role, Timestamp};
 use runtime::{Clock, Settings, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The first instant of 2026-10.
@@ -35,10 +35,25 @@ impl Clock for SetClock {
     }
 }
 
-/// Does what each prompt says: `fail`, `fail for good`, `hang`, or anything else, which it says again.
-#[derive(Debug, Default)]
+/// Does what each prompt says: `fail`, `fail for good`, `hang` until it is told to stop, `wait` until it
+/// is let go, or anything else, which it says again.
+#[derive(Debug)]
 pub(crate) struct Hands {
     pub(crate) begun: Mutex<Vec<Work>>,
+    let_go: Semaphore,
+}
+
+impl Default for Hands {
+    fn default() -> Hands {
+        Hands { begun: Mutex::default(), let_go: Semaphore::new(0) }
+    }
+}
+
+impl Hands {
+    /// So many of those that wait may end, also later ones.
+    pub(crate) fn let_go(&self, count: usize) {
+        self.let_go.add_permits(count);
+    }
 }
 
 impl Doer for Hands {
@@ -56,6 +71,10 @@ impl Doer for Hands {
                 "hang" => {
                     stop.cancelled().await;
                     Outcome::Cancelled
+                }
+                "wait" => {
+                    self.let_go.acquire().await.unwrap().forget();
+                    Outcome::Done
                 }
                 _ => Outcome::Done,
             };
@@ -130,6 +149,21 @@ impl World {
     pub(crate) async fn kinds(&self) -> Vec<String> {
         self.events().await.into_iter().map(|event| event.kind).collect()
     }
+}
+
+/// Keeps the watch while `meanwhile` goes on, then stops it.
+pub(crate) async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let told = async {
+        let _ = stopped.await;
+        "told to".to_owned()
+    };
+    let stopping = async {
+        meanwhile.await;
+        drop(stop);
+    };
+    let (kept, ()) = futures::future::join(world.watch.keep(world.doer(), told), stopping).await;
+    kept.unwrap();
 }
 
 async fn open(data: &TempDir, store: &Arc<Memory>, clock: &Arc<SetClock>) -> Result<Watch, Error> {
