@@ -400,7 +400,7 @@ async fn failed_runs_in_a_row_pause_a_schedule_until_it_is_resumed() {
         assert_eq!(begun(&world), 5, "each was tried once");
         let paused = schedule(&world, &id).await.paused.unwrap();
         assert_eq!(paused.by, "midwatch");
-        assert_eq!(paused.note.as_deref(), Some("5 runs in a row have failed"));
+        assert_eq!(paused.note.as_deref(), Some("the last 5 runs failed"));
         let resumed = world.ask(ScheduleResume { id: id.clone() }).await.unwrap();
         assert_eq!((resumed.changed, resumed.skipped), (true, 2));
         settle().await;
