@@ -78,7 +78,7 @@ impl fmt::Debug for Backends {
 fn file_name(work: &Work) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let run: String = work.run.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{run}-{}.txt", work.attempt)
+    format!("{run}-{}.txt", work.epoch)
 }
 
 async fn limited(

@@ -12,8 +12,10 @@ pub struct Work {
     /// What the run was made for, unless somebody asked for it by hand.
     pub schedule: Option<String>,
     pub slot: Option<String>,
-    /// Counted from 1.
+    /// Counted from 1, and again from 1 when somebody asks for the run again.
     pub attempt: u32,
+    /// Grows with every try of the run.
+    pub epoch: u32,
     pub agent: Agent,
     pub prompt: String,
     pub time_max: Duration,

@@ -178,6 +178,8 @@ pub struct Dropped {
 pub enum Refusal {
     #[error("there is no schedule `{0}`")]
     Unknown(ScheduleId),
+    #[error("the id `{0}` is another schedule's")]
+    Taken(ScheduleId),
     #[error("there is no agent `{0}`")]
     UnknownAgent(AgentName),
     #[error("the schedule never fires after {}", calendar::format_instant(*.0))]
@@ -212,8 +214,12 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
     }
     match (command, ground.schedule.zip(ground.progress)) {
         (Command::Add { definition }, None) => add(ground, actor, *definition),
-        // That the content is the same, whoever chose the id has made sure of.
-        (Command::Add { .. }, Some(_)) => Ok(Vec::new()),
+        (Command::Add { definition }, Some((schedule, _))) => {
+            match *definition == schedule.definition {
+                true => Ok(Vec::new()),
+                false => Err(Refusal::Taken(ground.id.clone())),
+            }
+        }
         (_, None) => Err(Refusal::Unknown(ground.id.clone())),
         (Command::Pause { note }, Some((_, progress))) => {
             check_note(note.as_deref())?;

@@ -62,6 +62,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::Unknown(_) => {
             says(Code::NotFound).hint("`midwatch schedule list` shows the schedules")
         }
+        Schedule::Taken(_) => says(Code::Busy).hint("try again: it gets another id"),
         Schedule::UnknownAgent(name) => says(Code::NotFound).hint(format!(
             "register it with `midwatch agent add {name} --backend KIND`; `midwatch agent list` shows the agents"
         )),

@@ -176,9 +176,11 @@ impl Watch {
         self.clock().reaches(Timestamp::from_micros(on_clock)).await;
     }
 
+    /// Ids sort by time, and those of one instant by their turn.
     pub(crate) fn new_run(&self, now: Timestamp) -> RunId {
         let time = u128::try_from(now.as_micros()).unwrap_or_default();
-        RunId::of(time << 64 | u128::from(self.random()))
+        let turn = u64::from(self.runs_made().fetch_add(1, Ordering::Relaxed)) << 48;
+        RunId::of(time << 64 | u128::from(turn | self.random() >> 16))
     }
 
     pub(crate) fn random(&self) -> u64 {

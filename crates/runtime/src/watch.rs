@@ -1,6 +1,7 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ struct Inner {
     known: Known,
     /// Runs that wait and runs at work.
     desk: Desk,
+    /// Counts the ids of runs, over and over.
+    runs_made: AtomicU16,
     /// What the background check has found so far.
     check: Mutex<String>,
     /// Why an earlier process found the log to be damaged.
@@ -104,6 +107,7 @@ impl Watch {
             bell: Bell::default(),
             known: Known::default(),
             desk: Desk::default(),
+            runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
         }));
@@ -170,6 +174,10 @@ impl Watch {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn runs_made(&self) -> &AtomicU16 {
+        &self.0.runs_made
     }
 
     /// Something was committed: timer and desk learn what concerns them.

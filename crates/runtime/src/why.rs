@@ -25,7 +25,10 @@ impl Watch {
             Some(text) => when::instant(&text, Some(calendar.zone()))?,
             None => self.last_slot(&id, &calendar, progress).await?,
         };
-        let Some(found) = self.slot_at(&id, at_us).await? else {
+        let found = self.slot_at(&id, at_us).await?;
+        // Between the slots of a range is no slot.
+        let is_slot = |slot: &Slot| slot.count == 1 || calendar.last_until(at_us) == Some(at_us);
+        let Some(found) = found.filter(is_slot) else {
             let created = schedule.created_at;
             return Ok(undecided(&id, &calendar, progress, created, at_us));
         };

@@ -182,6 +182,7 @@ impl Watch {
             schedule: Some(taken.schedule.to_string()),
             slot: run.slot.map(rfc3339),
             attempt: started.attempt,
+            epoch: started.epoch,
             agent: agent.clone(),
             prompt: prompt.clone(),
             time_max: agent.time_limit(),

@@ -97,6 +97,7 @@ async fn the_environment_is_what_was_allowed_and_nothing_else() {
         schedule: Some("nightly".into()),
         slot: Some("2026-11-16T00:00:00Z".into()),
         attempt: 3,
+        epoch: 3,
         ..command(settings, &["env"], "")
     };
     let home = format!("HOME={}", world.root().display());

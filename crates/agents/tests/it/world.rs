@@ -109,6 +109,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         schedule: None,
         slot: None,
         attempt: 1,
+        epoch: 1,
         agent,
         prompt: prompt.into(),
         time_max: HANGING,
