@@ -135,7 +135,7 @@ impl Watch {
     }
 
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
-        match self.begin(&taken).await {
+        match self.begin(&taken, &stop).await {
             Ok(Some(begun)) => {
                 let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
                 // Nobody knows how far it got that went to pieces.
@@ -154,11 +154,15 @@ impl Watch {
     }
 
     /// The durable intent: after this the run may take effect.
-    async fn begin(&self, taken: &Taken) -> Result<Option<Begun>, Error> {
+    async fn begin(&self, taken: &Taken, told: &CancellationToken) -> Result<Option<Begun>, Error> {
         let Taken { id, schedule, agent, .. } = taken;
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let done = self
             .act(rows_of(id, schedule), reads_of(schedule, agent.as_ref()), "", |rows, now| {
+                // What is begun after that would only be cut off.
+                if told.is_cancelled() {
+                    return Ok(Vec::new());
+                }
                 let Some(ground) = ground(rows, id, schedule, now) else { return Ok(Vec::new()) };
                 let agent = agent.as_ref().and_then(|name| rows.agent(name));
                 Ok(run::start(ground, agent, holder))

@@ -5,6 +5,10 @@ mod agents;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod story;
 #[cfg(test)]
 mod upkeep;
