@@ -218,6 +218,18 @@ impl BackendKind {
         }
     }
 
+    /// How many runs an agent of this kind bears at a time. What keeps a conversation is prompted by
+    /// one after the other.
+    pub const fn at_once(self) -> usize {
+        match self {
+            BackendKind::Builtin => 256,
+            BackendKind::Command => 16,
+            BackendKind::Letta => 1,
+            BackendKind::Openai | BackendKind::Anthropic => 4,
+            BackendKind::Webhook | BackendKind::Mcp => 4,
+        }
+    }
+
     /// The lowest tier an operator may register: one below the default for a webhook or a tool
     /// server, the default for all others.
     pub const fn tier_min(self) -> Tier {

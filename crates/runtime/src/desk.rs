@@ -1,7 +1,7 @@
 //! The desk: which queued runs wait for whom, and which are at work. It forgets everything when the
 //! process ends; what is true is in the store, and the desk is filled from there.
 //!
-//! Runs of one agent are a lane. A lane has so many hands; among those that wait in it, the one comes
+//! Runs of one agent are a lane. A lane has as many hands as its agent bears; among those that wait in it, the one comes
 //! first that has waited longest, and a step of priority is worth a minute of waiting.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -13,8 +13,8 @@ use kernel::{RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Runs of one agent that are at work at a time.
-const LANE_HANDS: usize = 16;
+/// Runs of an agent that are at work at a time before it is known how many it bears.
+const LANE_HANDS: usize = 1;
 /// Runs that are at work at a time.
 const HANDS: usize = 256;
 /// What a step of priority is worth.
@@ -44,6 +44,8 @@ struct Runs {
     /// By the instant from which they may begin.
     later: BTreeSet<(Timestamp, RunId)>,
     lanes: HashMap<Option<AgentName>, Lane>,
+    /// How many runs an agent bears at a time.
+    hands: HashMap<AgentName, usize>,
     /// Lanes with somebody waiting and a hand free; each in turn.
     ready: VecDeque<Option<AgentName>>,
     at_work: usize,
@@ -107,6 +109,16 @@ impl Desk {
     pub(crate) fn done(&self, id: &RunId) {
         self.runs().done(id);
         self.changed.notify_one();
+    }
+
+    /// How many runs of an agent may be at work at a time.
+    pub(crate) fn set_hands(&self, agent: &AgentName, hands: usize) {
+        let mut runs = self.runs();
+        if runs.hands.insert(agent.clone(), hands) != Some(hands) {
+            runs.get_ready(&Some(agent.clone()));
+            drop(runs);
+            self.changed.notify_one();
+        }
     }
 
     /// Stops the work on a run, if it is at work here.
@@ -215,10 +227,12 @@ impl Runs {
 
     /// Puts a lane in the row if it has somebody waiting and a hand free; an idle one is let go.
     fn get_ready(&mut self, agent: &Option<AgentName>) {
+        let hands = agent.as_ref().and_then(|agent| self.hands.get(agent).copied());
+        let hands = hands.unwrap_or(LANE_HANDS);
         let Some(lane) = self.lanes.get_mut(agent) else { return };
         if lane.waiting.is_empty() && lane.at_work == 0 && !lane.is_ready {
             self.lanes.remove(agent);
-        } else if !lane.is_ready && !lane.waiting.is_empty() && lane.at_work < LANE_HANDS {
+        } else if !lane.is_ready && !lane.waiting.is_empty() && lane.at_work < hands {
             lane.is_ready = true;
             self.ready.push_back(agent.clone());
         }
@@ -254,18 +268,19 @@ mod tests {
             desk.put(&RunId::of(id), &run("busy", 5, 1));
         }
         desk.put(&RunId::of(1_000), &run("idle", 5, 1));
-        let first = taken(&desk, 1);
-        assert_eq!(first.len(), LANE_HANDS + 1);
-        assert!(first.contains(&1_000));
+        assert_eq!(taken(&desk, 1), [0, 1_000]);
+        desk.set_hands(&"busy".parse().unwrap(), 4);
+        assert_eq!(taken(&desk, 1), [1, 2, 3]);
         assert_eq!(taken(&desk, 1), []);
         desk.done(&RunId::of(3));
-        assert_eq!(taken(&desk, 1), [LANE_HANDS as u128]);
+        assert_eq!(taken(&desk, 1), [4]);
     }
 
     #[test]
     fn a_step_of_priority_is_worth_a_minute() {
         let desk = Desk::default();
         desk.open();
+        desk.set_hands(&"ada".parse().unwrap(), 9);
         for (id, priority, from_s) in [(1, 5, 120), (2, 6, 181), (3, 6, 179), (4, 9, 500)] {
             desk.put(&RunId::of(id), &run("ada", priority, from_s));
         }
@@ -277,6 +292,9 @@ mod tests {
     fn all_hands_together_have_a_limit() {
         let desk = Desk::default();
         desk.open();
+        for agent in 0..100 {
+            desk.set_hands(&format!("agent-{agent}").parse().unwrap(), 9);
+        }
         for id in 0..1_000 {
             desk.put(&RunId::of(id), &run(&format!("agent-{}", id % 100), 5, 1));
         }
@@ -330,6 +348,9 @@ mod tests {
     fn no_agent_starves_behind_those_with_long_queues() {
         let desk = Desk::default();
         desk.open();
+        for agent in 0..20 {
+            desk.set_hands(&format!("agent-{agent:02}").parse().unwrap(), HANDS);
+        }
         for id in 0..10_000 {
             desk.put(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));
         }

@@ -181,6 +181,7 @@ impl Watch {
         else {
             return Ok(None);
         };
+        self.desk().set_hands(&agent.name, agent.backend.kind().at_once());
         let work = Work {
             run: id.to_string(),
             schedule: Some(taken.schedule.to_string()),

@@ -174,16 +174,16 @@ async fn many_schedules_of_one_instant_fire_once_each_and_a_long_lane_holds_up_n
     let world = world().await;
     world.ask(builtin("bob")).await.unwrap();
     for number in 1..MANY {
-        add(&world, named(&format!("{number}"), "ada", every("1h", "wait"))).await;
+        add(&world, named(&format!("{number}"), "smith", every("1h", "wait"))).await;
     }
     add(&world, named("last", "bob", every("1h", "hello"))).await;
     keep(&world, async {
         set(&world, HOUR_US).await;
         assert_eq!(runs(&world).await.len(), MANY);
-        assert_eq!((begun_by(&world, "ada"), begun_by(&world, "bob")), (LANE_HANDS, 1));
+        assert_eq!((begun_by(&world, "smith"), begun_by(&world, "bob")), (LANE_HANDS, 1));
         world.hands.let_go(10);
         settle().await;
-        assert_eq!(begun_by(&world, "ada"), LANE_HANDS + 10);
+        assert_eq!(begun_by(&world, "smith"), LANE_HANDS + 10);
         world.hands.let_go(MANY);
         settle().await;
     })

@@ -112,7 +112,7 @@ async fn a_run_that_waits_for_a_hand_is_done_also_when_the_clock_goes_back() {
     keep(&world, async {
         set(&world, 2 * HOUR_US).await;
         for number in 0..=LANE_HANDS {
-            let id = add(&world, named(&format!("{number}"), "ada", every("1d", "wait"))).await;
+            let id = add(&world, named(&format!("{number}"), "smith", every("1d", "wait"))).await;
             fire(&world, &id).await;
         }
         settle().await;
@@ -200,11 +200,11 @@ async fn a_run_that_was_cancelled_and_asked_for_again_can_be_stopped() {
     let world = world().await;
     keep(&world, async {
         for number in 0..LANE_HANDS {
-            let id = add(&world, named(&format!("{number}"), "ada", every("1d", "wait"))).await;
+            let id = add(&world, named(&format!("{number}"), "smith", every("1d", "wait"))).await;
             fire(&world, &id).await;
         }
         settle().await;
-        let id = add(&world, every("1d", "hang")).await;
+        let id = add(&world, named("hang", "smith", every("1d", "hang"))).await;
         let run = fire(&world, &id).await;
         set(&world, SECOND_US).await;
         cancel(&world, &run).await;

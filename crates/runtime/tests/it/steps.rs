@@ -55,6 +55,7 @@ pub(crate) fn program(name: &str) -> AgentAdd {
 pub(crate) async fn world() -> World {
     let world = World::new().await;
     world.ask(builtin("ada")).await.unwrap();
+    world.ask(program("smith")).await.unwrap();
     world
 }
 
