@@ -41,7 +41,10 @@ impl Watch {
         let decide = |rows: &Rows, now| {
             let agent = definition.action.agent().and_then(|name| rows.agent(name));
             let ground = Ground { agent, ..ground(rows, &id, now) };
-            schedule::decide(ground, actor, command.clone()).map_err(errors::schedule)
+            let decided = schedule::decide(ground, actor, command.clone());
+            decided.map_err(|refusal| {
+                silence(&definition, &refusal).unwrap_or_else(|| errors::schedule(refusal))
+            })
         };
         self.transact(change, decide, |before, after| {
             Ok(Answer::ScheduleAdd(ScheduleAdded {
@@ -273,6 +276,14 @@ where
         })
     })
     .transpose()
+}
+
+/// Why a schedule never fires, as far as its trigger is the reason.
+fn silence(definition: &Definition, refusal: &schedule::Refusal) -> Option<Error> {
+    let schedule::Refusal::NeverFires(after_us) = refusal else { return None };
+    let silence = definition.calendar().ok()?.silence_after(*after_us)?;
+    let error = Error::new(Code::InvalidInput, silence);
+    Some(error.hint("`midwatch schedule next` with other flags shows when it would fire"))
 }
 
 fn upcoming(id: &ScheduleId, rows: &Rows, now: Timestamp) -> Result<Vec<String>, Error> {
