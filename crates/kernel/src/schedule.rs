@@ -16,7 +16,7 @@ use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{Ahead, Pause, Progress, Status};
 use crate::run::{self, Occurrence, Queued};
-use crate::slot::{Disposition, Reason};
+use crate::slot::{Disposition, Fate, Reason, Slot};
 use crate::tick::Tick;
 use crate::time::Timestamp;
 use terms::{ATTEMPTS_MAX, PRIORITY_MAX, Resume, Terms};
@@ -26,7 +26,7 @@ pub const PROMPT_BYTES_MAX: usize = 65_536;
 pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
 /// Of what tells one start by hand from another.
-pub const KEY_BYTES_MAX: usize = 128;
+pub const KEY_BYTES_MAX: usize = 256;
 /// Schedules that one installation may hold.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
 
@@ -188,6 +188,8 @@ pub enum Refusal {
     TierTooLow { agent: AgentName, min: Tier },
     #[error("{0}")]
     Invalid(String),
+    #[error("run `{0}` was started with this key before")]
+    Fired(RunId),
     #[error("run `{0}` is live, and the overlap policy lets no other run beside it")]
     Live(RunId),
     #[error("the schedule has run as often today as it may ({0})")]
@@ -204,6 +206,8 @@ pub struct Ground<'a> {
     pub progress: Option<&'a Progress>,
     /// The agent that the definition names.
     pub agent: Option<&'a Agent>,
+    /// What was started by hand with the same key.
+    pub fired: Option<&'a Slot>,
     pub now: Timestamp,
 }
 
@@ -332,7 +336,10 @@ fn fire(
     key: String,
 ) -> Result<Vec<Body>, Refusal> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
-        return Err(Refusal::Invalid("a key has 1 to 128 bytes of printable text".to_owned()));
+        return Err(Refusal::Invalid("a key has 1 to 256 bytes of printable text".to_owned()));
+    }
+    if let Some(Fate::Run { run, .. }) = ground.fired.map(|slot| &slot.fate) {
+        return Err(Refusal::Fired(run.clone()));
     }
     let terms = &schedule.definition.terms;
     check_room(terms, progress)?;

@@ -70,6 +70,8 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
             .hint("`midwatch schedule next` with the same flags shows when it would"),
         Schedule::TierTooLow { .. } => says(Code::TierTooLow).hint("leave --tier away, or raise it"),
         Schedule::Invalid(_) => says(Code::InvalidInput),
+        Schedule::Fired(run) => says(Code::KeyTaken)
+            .hint(format!("`midwatch run show {run}` shows it; a new key starts another")),
         Schedule::Live(run) => says(Code::NotNow)
             .hint(format!("wait for it, or stop it with `midwatch run cancel {run}`")),
         Schedule::OutOfBudget(_) => {

@@ -7,6 +7,7 @@ use kernel::agent::{Agent, AgentName};
 use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::schedule::Schedule;
+use kernel::slot::Slot;
 use kernel::tables::{Touched, touched};
 use kernel::{Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
 use store::Write;
@@ -56,6 +57,13 @@ impl Rows {
     pub(crate) fn run(&self, id: &RunId) -> Option<&Run> {
         match self.state(Noun::Run, id.as_str())? {
             State::Run(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn slot(&self, key: &str) -> Option<&Slot> {
+        match self.state(Noun::Slot, key)? {
+            State::Slot(slot) => Some(slot),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use kernel::progress::{Progress, Status};
 use kernel::schedule::terms::{Retry, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Ground, Schedule};
 use kernel::tick::Tick;
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp, slot};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
 
@@ -144,8 +144,15 @@ impl Watch {
         let run = self.new_run(self.now());
         // A call that is repeated long after its answer was forgotten is still the same run.
         let once = key.as_ref().map_or_else(|| run.to_string(), |key| key.name().to_owned());
+        let slot = slot::manual_key(&id, &once);
+        let reads = vec![(Noun::Slot, slot.clone())];
+        let change = Change { rows: rows_of(&id), reads, actor, key };
         let command = Command::Fire { run: run.clone(), key: once };
-        self.change_schedule(actor, key, &id, command, |_, after| {
+        let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
+            let ground = Ground { fired: rows.slot(&slot), ..ground(rows, &id, now) };
+            schedule::decide(ground, actor, command.clone()).map_err(errors::schedule)
+        };
+        self.transact(change, decide, |_, after| {
             Ok(Answer::ScheduleFire(ScheduleFired { run: runs::wire_in(after, &run)? }))
         })
         .await
@@ -204,7 +211,14 @@ fn rows_of(id: &ScheduleId) -> Vec<RowKey> {
 }
 
 fn ground<'a>(rows: &'a Rows, id: &'a ScheduleId, now: Timestamp) -> Ground<'a> {
-    Ground { id, schedule: rows.schedule(id), progress: rows.progress(id), agent: None, now }
+    Ground {
+        id,
+        schedule: rows.schedule(id),
+        progress: rows.progress(id),
+        agent: None,
+        fired: None,
+        now,
+    }
 }
 
 fn definition(asked: ScheduleAdd) -> Result<(Definition, Vec<String>), Error> {

@@ -278,6 +278,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: Some(&agent),
+            fired: None,
             now: at(self.now),
         };
         let bodies = schedule::decide(ground, &Actor::local_user(1), command);

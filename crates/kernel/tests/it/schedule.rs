@@ -130,8 +130,8 @@ fn by_hand_as_far_as_room_and_budget_go() {
         Terms { per_day: Some(1), ..Terms::default() },
         &[
             (0, Add, "added, next 60"),
-            (1, Fire(""), "no: a key has 1 to 128 bytes of printable text"),
-            (1, Fire("a\nb"), "no: a key has 1 to 128 bytes of printable text"),
+            (1, Fire(""), "no: a key has 1 to 256 bytes of printable text"),
+            (1, Fire("a\nb"), "no: a key has 1 to 256 bytes of printable text"),
         ],
     );
     let mut world = World::new(every(60), Terms { per_day: Some(1), ..Terms::default() });
@@ -141,6 +141,10 @@ fn by_hand_as_far_as_room_and_budget_go() {
         (Fire("l"), LIVE),
         (Ask::Start(1), STARTED),
         (Ask::Finish(1, 1, Ok(())), "done"),
+        (
+            Fire("k"),
+            "no: run `run_00000000000000000000000000000001` was started with this key before",
+        ),
         (Fire("l"), "no: the schedule has run as often today as it may (1)"),
     ];
     for (ask, expected) in story {
@@ -256,6 +260,7 @@ fn notes_and_keys_have_a_limit() {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: None,
+            fired: None,
             now: at(1),
         };
         decide(ground, &Actor::local_user(1), command).is_ok()

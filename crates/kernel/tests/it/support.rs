@@ -152,11 +152,19 @@ impl World {
 
     fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<Body>, String> {
         let (schedule, progress) = (self.schedule(), self.progress());
+        let fired = match &command {
+            Command::Fire { key, .. } => {
+                self.tables.rows.get(&(Noun::Slot, slot::manual_key(&self.id, key)))
+            }
+            _ => None,
+        };
+        let fired = fired.and_then(|row| row.state.clone()).and_then(State::slot);
         let ground = schedule::Ground {
             id: &self.id,
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: self.agent.as_ref(),
+            fired: fired.as_ref(),
             now,
         };
         schedule::decide(ground, &self.actor, command).map_err(|refusal| refusal.to_string())
