@@ -46,7 +46,8 @@ async fn measure(dir: &Path, load: &Load) -> anyhow::Result<()> {
     let rate = load.schedules as f64 / started.elapsed().as_secs_f64();
     println!("added    {rate:.0}/s, one at a time by {ADDED_AT_ONCE} callers");
 
-    let hands = Arc::new(Hands::default());
+    // What came due while schedules were added is late by that, and does not count.
+    let hands = Arc::new(Hands { from_us: SystemClock.now().as_micros(), ..Hands::default() });
     let span = Duration::from_secs(load.seconds);
     let cpu = machine::cpu_seconds();
     let stop = async {
@@ -105,6 +106,7 @@ fn schedule(number: usize, load: &Load) -> ScheduleAdd {
 /// Notes how late each run is, and does nothing.
 #[derive(Debug, Default)]
 struct Hands {
+    from_us: i64,
     late_us: Mutex<Vec<i64>>,
 }
 
@@ -113,8 +115,10 @@ impl Doer for Hands {
         async move {
             let now = SystemClock.now().as_micros();
             let slot = work.slot.and_then(|slot| calendar::parse_instant(&slot, None).ok());
-            let mut late = self.late_us.lock().unwrap_or_else(|it| it.into_inner());
-            late.push(slot.map_or(i64::MAX, |slot| now - slot));
+            if let Some(slot) = slot.filter(|slot| self.from_us <= *slot) {
+                let mut late = self.late_us.lock().unwrap_or_else(|it| it.into_inner());
+                late.push(now - slot);
+            }
             Ended { outcome: Outcome::Done, output: Output::default() }
         }
         .boxed()
