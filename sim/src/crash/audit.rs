@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use api::ProgressSink;
 use kernel::event::Label;
 use kernel::watch::Event;
-use kernel::{Actor, Body, Tables};
+use kernel::{Actor, Body, Tables, Timestamp};
 use ledger::verify::{Anchors, SignedCheckpoint, Verdict};
 use ledger::{Chain, Fields, Hash, VerifyingKey, canonical};
 use store::{Derived, Item, PAGE_ENTRIES_MAX, Store};
@@ -203,8 +203,8 @@ impl Audit {
                 id: id.clone(),
                 version: row.version,
                 body: body.map(Into::into),
-                due_us: None,
-                under: None,
+                due_us: row.due().map(Timestamp::as_micros),
+                under: row.under().map(str::to_owned),
             });
         }
         items.sort();
