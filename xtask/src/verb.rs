@@ -49,7 +49,7 @@ const ROWS: &[Row] = &[
     Row { verb: "fix", args: "", purpose: "apply what clippy and rustfmt can mend themselves" },
     Row { verb: "docs", args: "", purpose: "write the generated documents again" },
     Row { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
-    Row { verb: "crash", args: "[ARGS]", purpose: "kill the daemon in a loop: `--cycles N`" },
+    Row { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
     Row { verb: "help", args: "", purpose: "this table" },
 ];
 

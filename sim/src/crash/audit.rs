@@ -65,6 +65,11 @@ impl Audit {
         self.roots.len()
     }
 
+    /// What the log says, as far as it was followed.
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.contains(key)
     }

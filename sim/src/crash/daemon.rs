@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -13,7 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Longer than the program may take for anything on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// What the program says on stderr, over all its lives.
 const STDERR: &str = "stderr.log";
 
@@ -76,14 +77,26 @@ impl Program {
 
     /// Makes the derived tables anew, and says how many rows were not what the log says.
     pub(super) async fn rebuild(&self) -> Result<u64> {
-        let mut command = self.command(&["--json", "ledger", "rebuild"])?;
-        let output = timeout(PATIENCE, command.output()).await.context("`rebuild` hangs")?;
-        let output = output.with_context(|| cannot_start(&self.binary))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success(), "`ledger rebuild` failed: {said}");
+        let said = self.ledger("rebuild").await?;
         let answer: TablesRebuilt =
             serde_json::from_str(&said).context("`rebuild` said something else")?;
         Ok(answer.rebuilt.differences)
+    }
+
+    /// Has the program itself verify its log.
+    pub(super) async fn verify(&self) -> Result<()> {
+        self.ledger("verify").await.map(drop)
+    }
+
+    /// What a command about the ledger says, which must succeed.
+    async fn ledger(&self, verb: &str) -> Result<String> {
+        let mut command = self.command(&["--json", "ledger", verb])?;
+        let output = timeout(PATIENCE, command.output()).await;
+        let output = output.with_context(|| format!("`ledger {verb}` hangs"))?;
+        let output = output.with_context(|| cannot_start(&self.binary))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "`ledger {verb}` failed: {said}");
+        Ok(said.into_owned())
     }
 
     /// With its own environment and nothing of ours.
@@ -117,6 +130,15 @@ impl Daemon {
         // Not the timer of the runtime, which counts whole milliseconds.
         spawn_blocking(move || std::thread::sleep(delay)).await?;
         timeout(PATIENCE, self.child.kill()).await.context("the daemon cannot be killed")??;
+        Ok(())
+    }
+
+    /// Asks it to stop, and waits until it has, without a complaint.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        kill_process(id.context("the daemon is gone")?, Signal::TERM)?;
+        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon goes on")??;
+        ensure!(status.success(), "the daemon was told to stop, and ended with {status}");
         Ok(())
     }
 }

@@ -1,14 +1,17 @@
-//! The crash campaign: the real daemon is killed with -9 again and again on one data directory, while
-//! writers change things over its socket; after each death the directory is audited.
+//! The crash campaigns: the real daemon is killed with -9 again and again on one data directory, while
+//! writers change things over its socket, or, in [`runs`], while schedules run programs; after each
+//! death the directory is audited.
 //!
 //! A seed gives the same calls and the same delays again, not the same interleaving. kill -9 does not
 //! test power loss: what the daemon handed to the operating system survives it.
 
 mod audit;
 mod daemon;
+mod runs;
 mod summary;
 mod writers;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -17,6 +20,7 @@ use anyhow::{Context, Result, ensure};
 use api::Answer;
 use clap::Args;
 use futures::future::{join, try_join_all};
+use serde::Serialize;
 
 use crate::dice::Dice;
 use audit::Audit;
@@ -24,6 +28,7 @@ use daemon::Program;
 use summary::Summary;
 use writers::{Attempt, Ending, History, Made, Report, Work, write};
 
+const CYCLES_DEFAULT: u64 = 2_000;
 /// The daemon lives this long at most after it said that it is ready …
 const AFTER_READY_US_MAX: u64 = 30_000;
 /// … and, in one cycle of this many, …
@@ -43,9 +48,12 @@ const WRITERS_MAX: u64 = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How often to kill the daemon
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
-    cycles: u64,
+    /// How often to kill the daemon [default: 2000, and 40 with `--runs`]
+    #[arg(long, value_name = "N")]
+    cycles: Option<u64>,
+    /// Let schedules run programs, and count what those did outside, instead of writers
+    #[arg(long, conflicts_with = "writers")]
+    runs: bool,
     /// Repeats the calls and delays of an earlier campaign [default: a random one]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -79,12 +87,31 @@ enum Kill {
     AfterReady(Duration),
 }
 
-#[expect(clippy::disallowed_methods, reason = "measures how long the campaign took")]
+/// How a campaign ended, and in which cycle.
+#[derive(Debug)]
+struct Verdict {
+    cycle: u64,
+    outcome: Result<()>,
+}
+
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let seed = options.seed.map_or_else(|| getrandom::u32().map(u64::from), Ok)?;
     eprintln!("seed {seed}");
     let root = tempfile::Builder::new().prefix("midwatch-crash-").tempdir()?;
     let program = Program { binary: binary(options)?, root: root.path().to_owned() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Verdict { cycle, outcome } = match options.runs {
+        true => runtime.block_on(runs::run(program, seed, options))?,
+        false => runtime.block_on(changes(program, seed, options))?,
+    };
+    let Err(wrong) = outcome else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("seed {seed}, cycle {cycle}: {wrong:#}");
+    eprintln!("the data directory is kept: {}", root.keep().display());
+    Ok(ExitCode::FAILURE)
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures how long the campaign took")]
+async fn changes(program: Program, seed: u64, options: &Options) -> Result<Verdict> {
     let mut campaign = Campaign {
         audit: Audit::new(program.data()),
         program,
@@ -93,14 +120,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         summary: Summary { seed, writers: options.writers, ..Summary::default() },
     };
     let started = Instant::now();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(campaign.run(options.cycles));
+    let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
     campaign.conclude(started.elapsed(), options)?;
-    let Err(wrong) = outcome else { return Ok(ExitCode::SUCCESS) };
-    let cycle = campaign.summary.cycles;
-    eprintln!("seed {seed}, cycle {cycle}: {wrong:#}");
-    eprintln!("the data directory is kept: {}", root.keep().display());
-    Ok(ExitCode::FAILURE)
+    Ok(Verdict { cycle: campaign.summary.cycles, outcome })
 }
 
 fn binary(options: &Options) -> Result<PathBuf> {
@@ -235,19 +257,23 @@ impl Campaign {
         self.audit.check(&[]).await
     }
 
-    #[expect(clippy::print_stdout, reason = "the summary is the answer")]
     fn conclude(&mut self, took: Duration, options: &Options) -> Result<()> {
         let summary = &mut self.summary;
         summary.seconds = took.as_secs();
         summary.entries = self.audit.entries();
         summary.checkpoints = self.audit.checkpoints();
         (summary.lost, summary.doubled) = (self.audit.lost, self.audit.doubled);
-        match options.json {
-            true => println!("{}", serde_json::to_string(summary)?),
-            false => println!("{summary}"),
-        }
-        Ok(())
+        print(summary, options)
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the summary is the answer")]
+fn print(summary: &(impl Display + Serialize), options: &Options) -> Result<()> {
+    match options.json {
+        true => println!("{}", serde_json::to_string(summary)?),
+        false => println!("{summary}"),
+    }
+    Ok(())
 }
 
 impl Kill {

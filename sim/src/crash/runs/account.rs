@@ -1,0 +1,216 @@
+//! The account of a campaign: the runs and slots of the log against the effects that were counted
+//! outside, and against the calendar.
+//!
+//! The calendar is one slot at each full second, and no product code is asked for it.
+
+use std::collections::BTreeMap;
+
+use kernel::run::{Outcome, Run, State as RunState};
+use kernel::slot::{Fate, Slot};
+use kernel::{Noun, RunId, State, Tables, Timestamp};
+use serde::Serialize;
+
+use super::Promise;
+use super::effects::Counted;
+
+const SECOND_US: i64 = 1_000_000;
+/// What is wrong and said in full.
+const WRONG_MAX: usize = 20;
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Account {
+    /// Decided, of all schedules.
+    pub(super) slots: u64,
+    pub(super) once: Ended,
+    pub(super) repeatable: Ended,
+    /// Effects outside.
+    pub(super) lines: u64,
+    /// Attempts that were begun after another one of their run.
+    pub(super) repeated: u64,
+    /// Slots in no row, and runs that are done without an effect.
+    pub(super) lost: u64,
+    /// Slots in two rows, and effects that were one too many.
+    pub(super) doubled: u64,
+    #[serde(skip)]
+    pub(super) wrong: Vec<String>,
+}
+
+/// Runs of one agent by how they ended.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Ended {
+    pub(super) done: u64,
+    pub(super) unknown: u64,
+    pub(super) failed: u64,
+    pub(super) cancelled: u64,
+    /// Those that did not end.
+    pub(super) live: u64,
+}
+
+impl Account {
+    pub(super) fn of(tables: &Tables, counted: &Counted) -> Account {
+        let mut account = Account { lines: counted.lines, ..Account::default() };
+        for line in &counted.strange {
+            account.wrong(format!("nobody wrote `{line}`"));
+        }
+        let mut slots: BTreeMap<&str, Vec<&Slot>> = BTreeMap::new();
+        let mut runs: BTreeMap<&str, &Run> = BTreeMap::new();
+        for ((_, id), row) in &tables.rows {
+            match &row.state {
+                // Keys sort by time, and this map by keys.
+                Some(State::Slot(slot)) => {
+                    let schedule = id.split_once('/').map_or(id.as_str(), |(schedule, _)| schedule);
+                    slots.entry(schedule).or_default().push(slot);
+                }
+                Some(State::Run(run)) => drop(runs.insert(id, run)),
+                Some(State::Agent(_) | State::Schedule(_) | State::Progress(_)) => {}
+                Some(State::Watch(_)) | None => {}
+            }
+        }
+        for ((noun, id), row) in &tables.rows {
+            let Some(State::Schedule(schedule)) = &row.state else { continue };
+            let progress = tables.rows.get(&(Noun::Progress, id.clone()));
+            let Some(State::Progress(progress)) = progress.and_then(|row| row.state.as_ref())
+            else {
+                account.wrong(format!("{} {id} has got nowhere", noun.name()));
+                continue;
+            };
+            let rows = slots.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
+            account.walk(id, schedule.created_at, progress.decided_until, rows);
+        }
+        account.match_runs(&slots, &runs);
+        for (id, run) in &runs {
+            account.judge(id, run, counted.runs.get(*id).unwrap_or(&BTreeMap::new()));
+        }
+        for (id, attempts) in &counted.runs {
+            if !runs.contains_key(id.as_str()) {
+                account.doubled += attempts.values().sum::<u64>();
+                account.wrong(format!("run {id} took effect and is not in the log"));
+            }
+        }
+        account
+    }
+
+    /// Every second since a schedule was made, up to where it has got, is in one row.
+    fn walk(&mut self, id: &str, created: Timestamp, until: Timestamp, rows: &[&Slot]) {
+        let mut next = after(created.as_micros());
+        for slot in rows {
+            let (first, last) = (slot.first.as_micros(), slot.last.as_micros());
+            if next < first {
+                self.lost += seconds(next, first);
+                self.wrong(format!("schedule {id}: no slot from {next} to before {first}"));
+            }
+            if first < next {
+                self.doubled += seconds(first, next);
+                self.wrong(format!("schedule {id}: slots from {first} to before {next} twice"));
+            }
+            let count = seconds(first, last) + 1;
+            if count != slot.count || first % SECOND_US != 0 || last % SECOND_US != 0 {
+                self.wrong(format!("schedule {id}: {slot:?} does not hold {count} slots"));
+            }
+            self.slots += count;
+            next = after(last);
+        }
+        if next != after(until.as_micros()) {
+            self.lost += seconds(next, after(until.as_micros()));
+            self.wrong(format!("schedule {id}: slots end before {next}, and it is at {until:?}"));
+        }
+    }
+
+    /// Every run belongs to one slot, and every slot that got a run to one that is there.
+    fn match_runs(&mut self, slots: &BTreeMap<&str, Vec<&Slot>>, runs: &BTreeMap<&str, &Run>) {
+        let mut owners: BTreeMap<&RunId, u64> = BTreeMap::new();
+        for (schedule, slot) in
+            slots.iter().flat_map(|(id, rows)| rows.iter().map(move |it| (id, it)))
+        {
+            let Fate::Run { run: id, .. } = &slot.fate else { continue };
+            *owners.entry(id).or_default() += 1;
+            let fits = |run: &&Run| {
+                run.slot == Some(slot.first)
+                    && slot.count == 1
+                    && run.schedule.as_str() == *schedule
+            };
+            if !runs.get(id.as_str()).is_some_and(fits) {
+                self.wrong(format!("schedule {schedule}: run {id} is not of its slot {slot:?}"));
+            }
+        }
+        let owners: BTreeMap<&str, u64> =
+            owners.into_iter().map(|(id, count)| (id.as_str(), count)).collect();
+        for id in runs.keys() {
+            let count = owners.get(id).copied().unwrap_or_default();
+            if count != 1 {
+                self.wrong(format!("run {id} belongs to {count} slots"));
+            }
+        }
+    }
+
+    /// A run, and how often each of its attempts took effect.
+    fn judge(&mut self, id: &str, run: &Run, lines: &BTreeMap<u32, u64>) {
+        let Some(promise) = run.agent.as_ref().and_then(|name| Promise::of(name.as_str())) else {
+            return self.wrong(format!("run {id} has a strange agent"));
+        };
+        self.repeated += u64::from(run.epoch.saturating_sub(1));
+        let ended = match promise {
+            Promise::Once => &mut self.once,
+            Promise::Repeatable => &mut self.repeatable,
+        };
+        *ended.place(&run.state) += 1;
+
+        let total: u64 = lines.values().sum();
+        let said = format!("run {id} of `{}`: {:?}, lines {lines:?}", promise.agent(), run.state);
+        // An attempt takes effect once, after the log says that it was begun.
+        let begun = |(attempt, _): &(&u32, &u64)| (1..=run.epoch).contains(*attempt);
+        let kept: u64 = lines.iter().filter(begun).map(|(_, count)| (*count).min(1)).sum();
+        let allowed = match promise {
+            Promise::Once => kept.min(1),
+            Promise::Repeatable => kept,
+        };
+        if allowed < total {
+            self.doubled += total - allowed;
+            self.wrong(format!("{said}, {} begun: {} too many", run.epoch, total - allowed));
+        }
+        match (&run.state, promise) {
+            (RunState::Ended(Outcome::Done), _) if !lines.contains_key(&run.attempt) => {
+                self.lost += 1;
+                self.wrong(format!("{said}: it is done, and attempt {} has none", run.attempt));
+            }
+            (RunState::Ended(Outcome::Unknown), Promise::Repeatable) => {
+                self.wrong(format!("{said}: it could have been repeated"));
+            }
+            (RunState::Ended(Outcome::Cancelled), _) => {
+                self.wrong(format!("{said}: nobody cancelled it"));
+            }
+            (RunState::Queued { .. } | RunState::Running { .. }, _) => {
+                self.wrong(format!("{said}: it was left behind"));
+            }
+            (RunState::Ended(Outcome::Done | Outcome::Failed | Outcome::Unknown), _) => {}
+        }
+    }
+
+    fn wrong(&mut self, what: String) {
+        if self.wrong.len() < WRONG_MAX {
+            self.wrong.push(what);
+        }
+    }
+}
+
+impl Ended {
+    fn place(&mut self, state: &RunState) -> &mut u64 {
+        match state {
+            RunState::Ended(Outcome::Done) => &mut self.done,
+            RunState::Ended(Outcome::Unknown) => &mut self.unknown,
+            RunState::Ended(Outcome::Failed) => &mut self.failed,
+            RunState::Ended(Outcome::Cancelled) => &mut self.cancelled,
+            RunState::Queued { .. } | RunState::Running { .. } => &mut self.live,
+        }
+    }
+}
+
+/// The first slot after an instant.
+fn after(at_us: i64) -> i64 {
+    (at_us.div_euclid(SECOND_US) + 1) * SECOND_US
+}
+
+/// From one slot to another.
+fn seconds(from_us: i64, to_us: i64) -> u64 {
+    u64::try_from((to_us - from_us) / SECOND_US).unwrap_or_default()
+}

@@ -1,0 +1,222 @@
+//! The campaign of runs: schedules run programs every second, the daemon is killed under them, and
+//! what the programs did is counted in a file that the daemon knows nothing of.
+//!
+//! One agent must take effect once at most, the other may be repeated. The programs of a daemon that
+//! is killed live on and meet those of the next one, as they would elsewhere; only the last count
+//! waits for them.
+
+mod account;
+mod effects;
+mod summary;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use api::{Action, AgentAdd, ScheduleAdd, ScheduleList, SchedulePause, Terms, When, ask};
+use client::{Socket, connect};
+use tokio::time::{sleep, timeout};
+
+use super::audit::Audit;
+use super::daemon::{Daemon, PATIENCE, Program};
+use super::{Options, Verdict, print};
+use crate::dice::Dice;
+use account::Account;
+use effects::Effects;
+use summary::Summary;
+
+const CYCLES_DEFAULT: u64 = 40;
+/// Of each agent.
+const SCHEDULES: u64 = 40;
+/// The daemon lives this long at least after it said that it is ready, …
+const AFTER_READY_US_MIN: u64 = 50_000;
+/// … and this long at most.
+const AFTER_READY_US_MAX: u64 = 1_500_000;
+/// But in one cycle of this many …
+const EARLY_ONE_IN: u64 = 5;
+/// … only this long at most after it was started: it dies while it takes up what the last one left.
+const EARLY_US_MAX: u64 = 200_000;
+/// One program of this many takes no time.
+const HASTY_ONE_IN: u64 = 4;
+/// The others at most this long before they take effect, and again after it.
+const PROGRAM_MS_MAX: u64 = 200;
+/// Before another look at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Each schedule has one of these for slots that come while its run is at work, …
+const OVERLAPS: &[&str] = &["skip", "buffer_one", "buffer_all:3", "allow:2"];
+/// … and one of these for slots without a daemon.
+const MISSED: &[&str] = &["latest", "earliest", "all:3", "skip"];
+
+/// What the name of an agent promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    /// It takes effect once at most.
+    Once,
+    /// It may be repeated.
+    Repeatable,
+}
+
+#[derive(Debug)]
+struct Campaign {
+    program: Program,
+    effects: Effects,
+    audit: Audit,
+    summary: Summary,
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures how long the campaign took")]
+pub(super) async fn run(program: Program, seed: u64, options: &Options) -> Result<Verdict> {
+    let mut campaign = Campaign {
+        effects: Effects::new(&program.root),
+        audit: Audit::new(program.data()),
+        program,
+        summary: Summary { seed, schedules: 2 * SCHEDULES, ..Summary::default() },
+    };
+    let started = Instant::now();
+    let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
+    campaign.summary.seconds = started.elapsed().as_secs();
+    campaign.summary.entries = campaign.audit.entries();
+    print(&campaign.summary, options)?;
+    Ok(Verdict { cycle: campaign.summary.cycles, outcome })
+}
+
+impl Campaign {
+    async fn run(&mut self, cycles: u64) -> Result<()> {
+        for cycle in 1..=cycles {
+            self.summary.cycles = cycle;
+            self.cycle(cycle).await?;
+            self.audit.check(&[]).await?;
+        }
+        self.finish().await?;
+        self.effects.settle().await?;
+        self.audit.check(&[]).await?;
+        self.account()?;
+        self.check_all().await
+    }
+
+    /// One life of the daemon. The first one is told what to do.
+    async fn cycle(&mut self, cycle: u64) -> Result<()> {
+        let mut dice = Dice::of(self.summary.seed, cycle);
+        let mut daemon = self.program.up()?;
+        if 1 < cycle && dice.is_one_in(EARLY_ONE_IN) {
+            self.summary.early += 1;
+            return daemon.kill_after(dice.span_us(EARLY_US_MAX)).await;
+        }
+        let least = Duration::from_micros(AFTER_READY_US_MIN);
+        let delay = least + dice.span_us(AFTER_READY_US_MAX - AFTER_READY_US_MIN);
+        let socket = daemon.ready().await?;
+        if cycle == 1 {
+            self.prepare(&greet(&socket).await?).await?;
+        }
+        daemon.kill_after(delay).await
+    }
+
+    async fn prepare(&self, daemon: &Socket) -> Result<()> {
+        let mut dice = Dice::of(self.summary.seed, 0);
+        for promise in [Promise::Once, Promise::Repeatable] {
+            ask(daemon, self.agent(promise)).await?;
+        }
+        for number in 0..SCHEDULES {
+            for promise in [Promise::Once, Promise::Repeatable] {
+                ask(daemon, schedule(promise, number, &mut dice)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn agent(&self, promise: Promise) -> AgentAdd {
+        AgentAdd {
+            name: promise.agent().to_owned(),
+            backend: "command".to_owned(),
+            argv: self.effects.argv(),
+            repeatable: promise == Promise::Repeatable,
+            ..AgentAdd::default()
+        }
+    }
+
+    /// A last life: no slot is taken any more, every run ends, and the daemon stops when it is told.
+    async fn finish(&self) -> Result<()> {
+        let mut daemon: Daemon = self.program.up()?;
+        let socket = greet(&daemon.ready().await?).await?;
+        let listed = || ScheduleList { limit: Some(2 * SCHEDULES as u32), cursor: None };
+        let schedules = ask(&socket, listed()).await?.schedules;
+        ensure!(schedules.len() as u64 == 2 * SCHEDULES, "{} schedules", schedules.len());
+        for schedule in schedules {
+            ask(&socket, SchedulePause { id: schedule.id, note: None }).await?;
+        }
+        let all_ended = async {
+            while ask(&socket, listed()).await?.schedules.iter().any(|it| !it.live.is_empty()) {
+                sleep(PAUSE).await;
+            }
+            anyhow::Ok(())
+        };
+        timeout(PATIENCE, all_ended).await.context("some runs never end")??;
+        daemon.stop().await
+    }
+
+    /// Compares what the log says with what happened outside.
+    fn account(&mut self) -> Result<()> {
+        let account = Account::of(self.audit.tables(), &self.effects.read()?);
+        let wrong = account.wrong.join("\n");
+        self.summary.account = account;
+        ensure!(wrong.is_empty(), "the log and the world do not agree:\n{wrong}");
+        Ok(())
+    }
+
+    async fn check_all(&mut self) -> Result<()> {
+        self.audit.check_all().await?;
+        self.program.verify().await?;
+        let differences = self.program.rebuild().await?;
+        ensure!(differences == 0, "`ledger rebuild` found {differences} differences");
+        // It has written an entry.
+        self.audit.check(&[]).await
+    }
+}
+
+async fn greet(socket: &Path) -> Result<Socket> {
+    connect(socket, env!("CARGO_PKG_VERSION")).await?.context("the daemon is gone")
+}
+
+fn schedule(promise: Promise, number: u64, dice: &mut Dice) -> ScheduleAdd {
+    let agent = promise.agent();
+    let term = |value: Option<&&str>| value.map(|term| (*term).to_owned());
+    ScheduleAdd {
+        name: format!("{agent} {number}"),
+        when: When { every: Some("1s".to_owned()), ..When::default() },
+        action: Action {
+            agent: Some(agent.to_owned()),
+            prompt: Some(prompt(dice)),
+            ..Action::default()
+        },
+        terms: Terms {
+            overlap: term(dice.pick(OVERLAPS)),
+            missed: term(dice.pick(MISSED)),
+            ..Terms::default()
+        },
+        ..ScheduleAdd::default()
+    }
+}
+
+/// How long the program takes before and after its effect, in seconds.
+fn prompt(dice: &mut Dice) -> String {
+    let mut pause_ms = || dice.below(PROGRAM_MS_MAX);
+    let (before, after) = (pause_ms(), pause_ms());
+    match dice.is_one_in(HASTY_ONE_IN) {
+        true => "0 0".to_owned(),
+        false => format!("0.{before:03} 0.{after:03}"),
+    }
+}
+
+impl Promise {
+    fn agent(self) -> &'static str {
+        match self {
+            Promise::Once => "once",
+            Promise::Repeatable => "repeatable",
+        }
+    }
+
+    fn of(agent: &str) -> Option<Promise> {
+        [Promise::Once, Promise::Repeatable].into_iter().find(|it| it.agent() == agent)
+    }
+}
