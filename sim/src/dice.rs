@@ -22,6 +22,11 @@ impl Dice {
         Duration::from_micros(self.below(end))
     }
 
+    /// Not shorter than so many microseconds, and shorter than so many.
+    pub(crate) fn between_us(&mut self, least: u64, end: u64) -> Duration {
+        Duration::from_micros(least) + self.span_us(end.saturating_sub(least))
+    }
+
     pub(crate) fn is_one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }

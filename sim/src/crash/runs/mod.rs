@@ -36,6 +36,12 @@ const AFTER_READY_US_MAX: u64 = 1_500_000;
 const EARLY_ONE_IN: u64 = 5;
 /// … only this long at most after it was started: it dies while it takes up what the last one left.
 const EARLY_US_MAX: u64 = 200_000;
+/// Before every cycle whose number is a multiple of this …
+const DOWN_EVERY: u64 = 4;
+/// … there is no daemon for this long at least, so that slots are missed, …
+const DOWN_US_MIN: u64 = 2_000_000;
+/// … and for this long at most.
+const DOWN_US_MAX: u64 = 3_000_000;
 /// One program of this many takes no time.
 const HASTY_ONE_IN: u64 = 4;
 /// The others at most this long before they take effect, and again after it.
@@ -98,13 +104,15 @@ impl Campaign {
     /// One life of the daemon. The first one is told what to do.
     async fn cycle(&mut self, cycle: u64) -> Result<()> {
         let mut dice = Dice::of(self.summary.seed, cycle);
+        if cycle.is_multiple_of(DOWN_EVERY) {
+            sleep(dice.between_us(DOWN_US_MIN, DOWN_US_MAX)).await;
+        }
         let mut daemon = self.program.up()?;
         if 1 < cycle && dice.is_one_in(EARLY_ONE_IN) {
             self.summary.early += 1;
             return daemon.kill_after(dice.span_us(EARLY_US_MAX)).await;
         }
-        let least = Duration::from_micros(AFTER_READY_US_MIN);
-        let delay = least + dice.span_us(AFTER_READY_US_MAX - AFTER_READY_US_MIN);
+        let delay = dice.between_us(AFTER_READY_US_MIN, AFTER_READY_US_MAX);
         let socket = daemon.ready().await?;
         if cycle == 1 {
             self.prepare(&greet(&socket).await?).await?;
