@@ -176,6 +176,10 @@ impl Account {
             (RunState::Ended(Outcome::Unknown), Promise::Repeatable) => {
                 self.wrong(format!("{said}: it could have been repeated"));
             }
+            // No program fails by itself.
+            (RunState::Ended(Outcome::Failed), _) if !was_cut_off(run) => {
+                self.wrong(format!("{said}: {:?}", run.cause));
+            }
             (RunState::Ended(Outcome::Cancelled), _) => {
                 self.wrong(format!("{said}: nobody cancelled it"));
             }
@@ -205,6 +209,11 @@ impl Ended {
     }
 }
 
+/// As often as it may be tried.
+fn was_cut_off(run: &Run) -> bool {
+    run.cause.as_ref().is_some_and(|cause| cause.code == "interrupted")
+}
+
 /// The first slot after an instant.
 fn after(at_us: i64) -> i64 {
     (at_us.div_euclid(SECOND_US) + 1) * SECOND_US
@@ -213,4 +222,47 @@ fn after(at_us: i64) -> i64 {
 /// From one slot to another.
 fn seconds(from_us: i64, to_us: i64) -> u64 {
     u64::try_from((to_us - from_us) / SECOND_US).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::slot::Disposition;
+
+    use super::*;
+
+    /// Rows of a schedule that was made half a second after 10, in seconds: first and last. What is
+    /// expected is slots, lost, doubled.
+    fn check(until: i64, rows: &[(i64, i64)], expected: (u64, u64, u64)) {
+        let at = |second: i64| Timestamp::from_micros(second * SECOND_US);
+        let slot = |&(first, last): &(i64, i64)| Slot {
+            revision: 1,
+            first: at(first),
+            last: at(last),
+            count: seconds(first * SECOND_US, last * SECOND_US) + 1,
+            wall: String::new(),
+            decided_at: at(last),
+            fate: Fate::Passed {
+                disposition: Disposition::SkippedMissed,
+                reason: None,
+                into: None,
+            },
+        };
+        let slots: Vec<Slot> = rows.iter().map(slot).collect();
+        let mut account = Account::default();
+        let created = Timestamp::from_micros(10 * SECOND_US + SECOND_US / 2);
+        account.walk("s", created, at(until), &slots.iter().collect::<Vec<_>>());
+        let found = (account.slots, account.lost, account.doubled);
+        assert_eq!(found, expected, "{rows:?} until {until}");
+        assert_eq!(account.wrong.is_empty(), expected.1 + expected.2 == 0, "{:?}", account.wrong);
+    }
+
+    #[test]
+    fn every_second_is_in_one_row() {
+        check(10, &[], (0, 0, 0));
+        check(15, &[(11, 11), (12, 14), (15, 15)], (5, 0, 0));
+        check(15, &[(12, 14), (15, 15)], (4, 1, 0));
+        check(15, &[(11, 11), (14, 15)], (3, 2, 0));
+        check(15, &[(11, 12)], (2, 3, 0));
+        check(13, &[(11, 12), (12, 13)], (4, 0, 1));
+    }
 }
