@@ -8,6 +8,8 @@ use crate::process;
 use crate::verb::joined;
 
 pub(super) fn run(root: &Path, name: &str, args: &[String]) -> Result<()> {
+    // Some start the program, and must not meet one of another day.
+    process::run(root, "cargo", &["build", "--release", "-p", "midwatch"])?;
     let fixed = ["run", "--release", "-p", "bench", "--", name];
     process::run(root, "cargo", &joined(&fixed, args))
 }
