@@ -4,7 +4,7 @@ use kernel::Role;
 use kernel::backend::{Backend, BackendKind, Settings, Tier};
 use kernel::run::{
     Cause, Command, Failure, Ground, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output, Report,
-    finish,
+    State, apply, finish, give_back,
 };
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Retry, Terms};
@@ -317,4 +317,31 @@ fn a_report_is_kept_within_limits() {
         assert_eq!(ended.output.as_ref().unwrap().bytes, (OUTPUT_BYTES_MAX + over) as u64);
         assert_eq!(ended.cause.as_ref().unwrap().message.len(), MESSAGE_BYTES_MAX);
     }
+}
+
+/// What may not be done twice is queued again all the same: nothing was done about it.
+#[test]
+fn only_its_holder_gives_a_run_back() {
+    let mut world = world(Terms::default());
+    world.agent.as_mut().unwrap().tier = Tier::External;
+    let id = RunId::of(1);
+    let given_back = |world: &World, holder: &str| {
+        let run = world.run(1).unwrap();
+        let ground = Ground { id: &id, run: &run, schedule: None, progress: None, now: at(62) };
+        give_back(ground, holder)
+    };
+    check(&mut world, &[]);
+    assert_eq!(given_back(&world, "me"), [], "it is queued");
+    world.ask(61, &Start(1));
+    let State::Running { holder, .. } = world.run(1).unwrap().state else { unreachable!("begun") };
+    assert_eq!(given_back(&world, "another"), []);
+    let bodies = given_back(&world, &holder);
+    let after = apply(
+        world.run(1),
+        match bodies.as_slice() {
+            [Body::Run(_, event)] => event,
+            other => unreachable!("{other:?}"),
+        },
+    );
+    assert_eq!(after.unwrap().state, State::Queued { from: at(62) });
 }
