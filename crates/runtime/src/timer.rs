@@ -139,7 +139,7 @@ impl Watch {
         let Some(ready) = self.ready(&id, revision).await? else { return Ok(()) };
         let mut is_due = false;
         let decided = self
-            .act(vec![(Noun::Progress, item.id.clone())], vec![], "", |rows, now| {
+            .act(vec![(Noun::Progress, item.id.clone())], vec![], |rows, now| {
                 let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
                 is_due = progress.due().is_some_and(|due| due <= now);
                 let at = Tick::new(&id, &ready.schedule, &ready.calendar, now);

@@ -37,6 +37,13 @@ pub(crate) struct Done {
     pub after: Rows,
 }
 
+/// What came of a change.
+enum CarriedOut<T> {
+    Now(T, Done),
+    /// An earlier call with the same key got this answer.
+    Before(Box<Answer>),
+}
+
 /// An idempotency key, bound to who used it and for what.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
@@ -80,61 +87,18 @@ impl Watch {
         }
     }
 
-    /// Carries out a change. `decide` says what happens, or nothing; `answer` tells of the rows
-    /// before and after.
+    /// Carries out a change that somebody asked for. `decide` says what happens, or nothing; `answer`
+    /// tells of the rows before and after.
     pub(crate) async fn transact(
         &self,
         change: Change<'_>,
-        decide: impl Fn(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let cause = change.key.as_ref().map_or_else(String::new, |key| format!("key:{}", key.name));
-        let mut may_remember = true;
-        for _ in 0..DECISIONS_MAX {
-            let mut before = self.load(&change.rows, may_remember).await?;
-            before.extend(self.load(&change.reads, false).await?);
-            let was_remembered = std::mem::replace(&mut may_remember, false);
-            let now = self.now();
-            let bodies = match decide(&before, now) {
-                Ok(bodies) => bodies,
-                Err(_) if was_remembered => continue,
-                // The first call with this key may be what the second is refused for.
-                Err(refusal) => {
-                    let earlier = self.answered(change.key.as_ref()).await?;
-                    return earlier.ok_or(refusal);
-                }
-            };
-            // What is remembered may be out of date, and only a write would show it.
-            if bodies.is_empty() && was_remembered {
-                continue;
-            }
-            let before = self.with_missing(before, &bodies).await?;
-            let after = before.after(&bodies);
-            let answer = answer(&before, &after)?;
-            let kept = kept(change.key.as_ref(), &answer, now)?;
-            if bodies.is_empty() && kept.is_none() {
-                return Ok(answer);
-            }
-            let events = bodies.iter().map(|body| Event {
-                at: now,
-                actor: change.actor,
-                cause: &cause,
-                body,
-            });
-            let commit = Commit { answer: kept, ..commit_of(events, &before, &after)? };
-            match self.commit(commit).await? {
-                Outcome::Committed(_) => {
-                    self.noticed(&Done { bodies, after });
-                    return Ok(answer);
-                }
-                Outcome::Conflict { .. } => {}
-                Outcome::OverLimit { counter } => return Err(over_limit(counter)),
-                Outcome::Answered(body) => return stored_answer(&body),
-                Outcome::KeyTaken => return Err(key_taken()),
-                Outcome::Moved { .. } => return Err(internal("the store answered out of turn")),
-            }
+        match self.carry_out(change, decide, answer, kept).await? {
+            CarriedOut::Now(answer, _) => Ok(answer),
+            CarriedOut::Before(answer) => Ok(*answer),
         }
-        Err(too_busy())
     }
 
     /// Carries out what the watch itself decides. `None` when there is nothing to do.
@@ -142,10 +106,26 @@ impl Watch {
         &self,
         rows: Vec<RowKey>,
         reads: Vec<RowKey>,
-        cause: &str,
-        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
     ) -> Result<Option<Done>, Error> {
-        let actor = Actor::system();
+        let change = Change { rows, reads, actor: &Actor::system(), key: None };
+        match self.carry_out(change, decide, |_, _| Ok(()), |_, (), _| Ok(None)).await? {
+            CarriedOut::Now((), done) => Ok(Some(done).filter(|done| !done.bodies.is_empty())),
+            CarriedOut::Before(_) => Err(internal("the store answered out of turn")),
+        }
+    }
+
+    /// Load, decide, commit, until nobody was faster.
+    async fn carry_out<T>(
+        &self,
+        change: Change<'_>,
+        mut decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+        tell: impl Fn(&Rows, &Rows) -> Result<T, Error>,
+        keep: impl Fn(Option<&Key>, &T, Timestamp) -> Result<Option<store::Answer>, Error>,
+    ) -> Result<CarriedOut<T>, Error> {
+        let Change { rows, reads, actor, key } = change;
+        let key = key.as_ref();
+        let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         let mut may_remember = true;
         for _ in 0..DECISIONS_MAX {
             let mut before = self.load(&rows, may_remember).await?;
@@ -153,31 +133,38 @@ impl Watch {
             let was_remembered = std::mem::replace(&mut may_remember, false);
             let now = self.now();
             let bodies = match decide(&before, now) {
-                Ok(bodies) => bodies,
+                // What is remembered may be out of date, and only a write would show it.
+                Ok(bodies) if bodies.is_empty() && was_remembered => continue,
                 Err(_) if was_remembered => continue,
-                Err(refusal) => return Err(refusal),
+                Ok(bodies) => bodies,
+                // The first call with this key may be what the second is refused for.
+                Err(refusal) => {
+                    let earlier = self.answered(key).await?;
+                    return earlier.map(|it| CarriedOut::Before(Box::new(it))).ok_or(refusal);
+                }
             };
-            if bodies.is_empty() && was_remembered {
-                continue;
-            }
-            if bodies.is_empty() {
-                return Ok(None);
-            }
             let before = self.with_missing(before, &bodies).await?;
             let after = before.after(&bodies);
-            let actor = &actor;
-            let events = bodies.iter().map(|body| Event { at: now, actor, cause, body });
-            match self.commit(commit_of(events, &before, &after)?).await? {
+            let told = tell(&before, &after)?;
+            let answer = keep(key, &told, now)?;
+            if bodies.is_empty() && answer.is_none() {
+                return Ok(CarriedOut::Now(told, Done { bodies, after }));
+            }
+            let event = |body| Event { at: now, actor, cause: &cause, body };
+            let commit = commit_of(bodies.iter().map(event), &before, &after)?;
+            match self.commit(Commit { answer, ..commit }).await? {
                 Outcome::Committed(_) => {
                     let done = Done { bodies, after };
                     self.noticed(&done);
-                    return Ok(Some(done));
+                    return Ok(CarriedOut::Now(told, done));
                 }
                 Outcome::Conflict { .. } => {}
                 Outcome::OverLimit { counter } => return Err(over_limit(counter)),
-                Outcome::Answered(_) | Outcome::KeyTaken | Outcome::Moved { .. } => {
-                    return Err(internal("the store answered out of turn"));
+                Outcome::Answered(body) => {
+                    return Ok(CarriedOut::Before(Box::new(stored_answer(&body)?)));
                 }
+                Outcome::KeyTaken => return Err(key_taken()),
+                Outcome::Moved { .. } => return Err(internal("the store answered out of turn")),
             }
         }
         Err(too_busy())

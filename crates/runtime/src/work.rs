@@ -12,9 +12,7 @@ use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
 use kernel::agent::AgentName;
-use kernel::run::{
-    self, Cause, Event, Failure, Ground, OUTPUT_BYTES_MAX, Output, Report, Run, State,
-};
+use kernel::run::{self, Cause, Event, Failure, Ground, Output, Report, Run, State};
 use kernel::schedule::Action;
 use kernel::{Body, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
@@ -56,13 +54,19 @@ impl Watch {
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
         for (id, run) in self.live().await? {
-            let State::Running { holder: other, .. } = &run.state else { continue };
-            // Nobody else can be at work on a store that nobody else can write.
-            if holder.left_behind(other) || !self.store().is_shared() {
-                self.recover(&id, &run.schedule).await?;
+            match &run.state {
+                // Nobody else can be at work on a store that nobody else can write.
+                State::Running { holder: other, .. }
+                    if holder.left_behind(other) || !self.store().is_shared() =>
+                {
+                    self.recover(&id, &run.schedule).await?;
+                }
+                State::Running { .. } | State::Queued { .. } | State::Ended(_) => {
+                    self.desk().put(&id, &run);
+                }
             }
         }
-        self.look_for_queued().await
+        Ok(())
     }
 
     /// Puts on the desk what waits in the store: nothing is forgotten there for long, whatever became
@@ -92,7 +96,7 @@ impl Watch {
 
     async fn recover(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {
         let recovered = self
-            .act(rows_of(id, schedule), reads_of(schedule, None), "recovery", |rows, now| {
+            .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
                 Ok(ground(rows, id, schedule, now).map(run::recover).unwrap_or_default())
             })
             .await?;
@@ -158,7 +162,7 @@ impl Watch {
         let Taken { id, schedule, agent, .. } = taken;
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let done = self
-            .act(rows_of(id, schedule), reads_of(schedule, agent.as_ref()), "", |rows, now| {
+            .act(rows_of(id, schedule), reads_of(schedule, agent.as_ref()), |rows, now| {
                 // What is begun after that would only be cut off.
                 if told.is_cancelled() {
                     return Ok(Vec::new());
@@ -202,7 +206,7 @@ impl Watch {
         let Taken { id, schedule, .. } = taken;
         loop {
             let recorded = self
-                .act(rows_of(id, schedule), reads_of(schedule, None), "", |rows, now| {
+                .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
                     let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
                     // Nobody wanted this run to stop: the watch ends.
                     if was_stopped && ground.run.cancel.is_none() {
@@ -233,7 +237,7 @@ impl Watch {
             // The commit that begins it may have been made, and only its answer be lost. Nothing was
             // done about it then.
             let found = self
-                .act(rows_of(id, schedule), reads_of(schedule, None), "", |rows, now| {
+                .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
                     let ground = ground(rows, id, schedule, now);
                     Ok(ground.map(|it| run::give_back(it, ours)).unwrap_or_default())
                 })
@@ -276,9 +280,8 @@ pub(crate) fn ground<'a>(
 
 fn report(ended: Ended) -> Report {
     let Ended { outcome, output } = ended;
-    let end = output.text.floor_char_boundary(OUTPUT_BYTES_MAX);
     let output = Output {
-        text: output.text.get(..end).unwrap_or_default().to_owned(),
+        text: output.text,
         bytes: output.bytes,
         file: output.file.map(|file| file.display().to_string()),
     };

@@ -162,7 +162,6 @@ impl World {
         })
     }
 
-    /// The database, behind the program's back.
     /// A world whose data is in a database of its own.
     pub(crate) fn on_postgres() -> World {
         let mut world = World::new();
@@ -170,6 +169,7 @@ impl World {
         world
     }
 
+    /// The database, behind the program's back.
     pub(crate) fn database(&self) -> Connection {
         Connection::open(self.data.join("midwatch.db")).unwrap()
     }
