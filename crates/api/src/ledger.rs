@@ -1,5 +1,7 @@
 //! Requests about the log.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +19,9 @@ pub struct Event {
     pub noun: String,
     pub id: String,
     pub body: Value,
+    /// What people and programs wrote, apart from the facts in the body.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub words: BTreeMap<String, String>,
     pub hash: String,
 }
 

@@ -15,13 +15,13 @@ use crate::id::{RunId, ScheduleId};
 use crate::time::Timestamp;
 use crate::{run, schedule, watch};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Event<'a> {
     pub at: Timestamp,
     pub actor: &'a Actor,
     /// The request or event that led here; empty when the watch acted by itself.
     pub cause: &'a str,
-    pub body: &'a Body,
+    pub body: &'a mut Body,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ pub mod tables;
 pub mod tick;
 pub mod time;
 pub mod watch;
+pub mod words;
 
 pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};

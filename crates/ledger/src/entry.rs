@@ -201,6 +201,16 @@ impl<'a> From<Option<&'a Private>> for PrivateRef<'a> {
     }
 }
 
+impl PrivateRef<'_> {
+    /// Bytes of content that is still there.
+    pub fn content_bytes(&self) -> usize {
+        match self {
+            PrivateRef::Present { bytes, .. } => bytes.len(),
+            PrivateRef::None | PrivateRef::Redacted { .. } => 0,
+        }
+    }
+}
+
 impl<'a> Fields<'a> {
     pub fn to_owned(&self) -> Entry {
         Entry {

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
+use crate::stored;
 use crate::times::rfc3339;
 use crate::watch::Watch;
 
@@ -38,7 +39,7 @@ impl Watch {
         let mut bytes = 0;
         for fields in page.iter() {
             events.push(wire(&fields)?);
-            bytes += fields.facts.len();
+            bytes += fields.facts.len() + fields.private.content_bytes();
             if LIST_BYTES_MAX <= bytes {
                 break;
             }
@@ -60,6 +61,7 @@ fn wire(fields: &Fields<'_>) -> Result<Event, Error> {
         noun: fields.noun.to_owned(),
         id: fields.noun_id.to_owned(),
         body: serde_json::from_slice(fields.facts).map_err(internal)?,
+        words: stored::words(fields).map_err(internal)?,
         hash: fields.hash.to_string(),
     })
 }

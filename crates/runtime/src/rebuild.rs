@@ -89,8 +89,8 @@ pub(crate) async fn rebuild(
             Err(_) => rows,
         };
         let told = watch::Rebuilt { reason: reason.to_owned(), differences };
-        let body = Body::Watch(instance(store).await?, WatchEvent::Rebuilt(told));
-        let event = Event { at: now, actor, cause: "", body: &body };
+        let body = &mut Body::Watch(instance(store).await?, WatchEvent::Rebuilt(told));
+        let event = Event { at: now, actor, cause: "", body };
         let drafts = vec![stored::draft(event)?];
         let commit = Commit { drafts, replace: Some(derived), ..Commit::default() };
         match store.commit(commit).await.map_err(errors::store)? {

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use api::{Code, Error};
 use kernel::event::Label;
+use kernel::words::Words;
 use kernel::{Body, Event, Noun, Row, State, Tables, Timestamp};
-use ledger::{Draft, Fields, Header, canonical};
+use ledger::{Draft, Fields, Header, Private, PrivateRef, canonical};
 use store::{Derived, Item, Write};
 
 use crate::errors::internal;
 
-/// An event, ready to be committed.
+/// An event, ready to be committed: its words apart from its facts.
 pub(crate) fn draft(event: Event<'_>) -> Result<Draft, Error> {
     let Event { at, actor, cause, body } = event;
+    let words = body.take_words();
     let label = body.label();
     let header = Header {
         ts_us: at.as_micros(),
@@ -25,7 +27,18 @@ pub(crate) fn draft(event: Event<'_>) -> Result<Draft, Error> {
         noun_id: label.noun_id,
     };
     let facts = canonical(body).map_err(internal)?;
-    Draft::new(header, facts, None).map_err(|too_large| Error::new(Code::InvalidInput, too_large))
+    let draft = Draft::new(header, facts, private(&words)?);
+    body.put_words(words);
+    draft.map_err(|too_large| Error::new(Code::InvalidInput, too_large))
+}
+
+fn private(words: &Words) -> Result<Option<Private>, Error> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).map_err(internal)?;
+    Ok(Some(Private { salt, bytes: canonical(words).map_err(internal)? }))
 }
 
 /// A row, ready to be committed.
@@ -45,10 +58,22 @@ pub(crate) fn write(noun: Noun, id: String, expected: u64, row: &Row) -> Result<
 pub(crate) fn body(fields: &Fields<'_>) -> Result<Body, Error> {
     let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
     let mut facts = serde_json::Deserializer::from_slice(fields.facts);
-    Body::decode(label, &mut facts).map_err(|error| {
+    let decoded = Body::decode(label, &mut facts).and_then(|mut body| {
+        body.put_words(words(fields)?);
+        Ok(body)
+    });
+    decoded.map_err(|error| {
         Error::new(Code::LogDamaged, format!("entry {} cannot be understood: {error}", fields.seq))
             .hint("a newer version of Midwatch may have written it")
     })
+}
+
+/// The words of an entry, as far as they are still there.
+pub(crate) fn words(fields: &Fields<'_>) -> serde_json::Result<Words> {
+    match fields.private {
+        PrivateRef::Present { bytes, .. } => serde_json::from_slice(bytes),
+        PrivateRef::None | PrivateRef::Redacted { .. } => Ok(Words::new()),
+    }
 }
 
 /// The stored form of a row's state.

@@ -132,7 +132,7 @@ impl Watch {
             before.extend(self.load(&reads, false).await?);
             let was_remembered = std::mem::replace(&mut may_remember, false);
             let now = self.now();
-            let bodies = match decide(&before, now) {
+            let mut bodies = match decide(&before, now) {
                 // What is remembered may be out of date, and only a write would show it.
                 Ok(bodies) if bodies.is_empty() && was_remembered => continue,
                 Err(_) if was_remembered => continue,
@@ -151,7 +151,7 @@ impl Watch {
                 return Ok(CarriedOut::Now(told, Done { bodies, after }));
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
-            let commit = commit_of(bodies.iter().map(event), &before, &after)?;
+            let commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
             match self.commit(Commit { answer, ..commit }).await? {
                 Outcome::Committed(_) => {
                     let done = Done { bodies, after };

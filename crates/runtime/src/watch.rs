@@ -268,9 +268,9 @@ impl Watch {
 
     /// Writes an event of the watch about itself.
     pub(crate) async fn note(&self, event: WatchEvent) -> Result<(), Error> {
-        let body = Body::Watch(self.instance().to_owned(), event);
+        let body = &mut Body::Watch(self.instance().to_owned(), event);
         let actor = &Actor::system();
-        let event = Event { at: self.now(), actor, cause: "", body: &body };
+        let event = Event { at: self.now(), actor, cause: "", body };
         let drafts = vec![stored::draft(event)?];
         self.commit(Commit { drafts, ..Commit::default() }).await.map(drop)
     }
@@ -346,7 +346,7 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
 pub(crate) async fn commit_row(
     store: &dyn Store,
     clock: &dyn Clock,
-    body: Body,
+    mut body: Body,
 ) -> Result<(), Error> {
     let id = body.label().noun_id.to_owned();
     let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
@@ -354,7 +354,7 @@ pub(crate) async fn commit_row(
     let expected = row.version;
     row.apply(Noun::Watch, &body);
     let actor = &Actor::system();
-    let event = Event { at: now(store, clock), actor, cause: "", body: &body };
+    let event = Event { at: now(store, clock), actor, cause: "", body: &mut body };
     let write = stored::write(Noun::Watch, id, expected, &row)?;
     let drafts = vec![stored::draft(event)?];
     let commit = Commit { drafts, writes: vec![write], ..Commit::default() };

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use kernel::event::{KINDS, Label};
+use kernel::words::Words;
 use kernel::{Body, Tables};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ struct Sample {
     noun: String,
     noun_id: String,
     facts: Value,
+    #[serde(default)]
+    words: Words,
     /// The derived rows and counters after this one event.
     tables: Value,
 }
@@ -53,11 +56,14 @@ fn every_sample_parses_and_leads_to_its_state() {
         let text = fs::read_to_string(directory().join(&name)).unwrap();
         let sample: Sample = serde_json::from_str(&text).unwrap();
         let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
-        let body =
+        let mut body =
             Body::decode(label, sample.facts.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(body.noun().name(), sample.noun, "{name}");
         assert_eq!(body.label().kind, sample.kind, "{name}");
         assert_eq!(serde_json::to_value(&body).unwrap(), sample.facts, "{name}");
+        assert!(body.take_words().is_empty(), "{name}: facts hold no words");
+        body.put_words(sample.words.clone());
+        assert_eq!(body.clone().take_words(), sample.words, "{name}");
         let mut tables = Tables::default();
         tables.apply(&body);
         assert_eq!(tables_as_json(&tables), sample.tables, "{name}");

@@ -1,0 +1,67 @@
+//! The words in events: what people and programs wrote in their own. They are kept beside the facts
+//! of an event, so that they can be removed from the log without breaking it; no rule reads them.
+
+use std::collections::BTreeMap;
+
+use crate::event::Body;
+use crate::run::{self, Cause, Output};
+use crate::schedule::{self, Action};
+
+/// The words of one event, each by its name.
+pub type Words = BTreeMap<String, String>;
+
+impl Body {
+    /// Takes the words out. Each leaves an empty text behind, so that it is known where it was.
+    pub fn take_words(&mut self) -> Words {
+        let written = self.words_mut().into_iter().filter(|(_, text)| !text.is_empty());
+        written.map(|(name, text)| (name.to_owned(), std::mem::take(text))).collect()
+    }
+
+    pub fn put_words(&mut self, mut words: Words) {
+        for (name, text) in self.words_mut() {
+            if let Some(word) = words.remove(name) {
+                *text = word;
+            }
+        }
+    }
+
+    fn words_mut(&mut self) -> Vec<(&'static str, &mut String)> {
+        match self {
+            Body::Agent(..) | Body::Watch(..) => Vec::new(),
+            Body::Schedule(_, event) => match event {
+                schedule::Event::Added(added) => action(&mut added.definition.action),
+                schedule::Event::Paused(paused) => note(&mut paused.note),
+                schedule::Event::Resumed(_) | schedule::Event::Removed(_) => Vec::new(),
+                schedule::Event::Passed(_) => Vec::new(),
+                schedule::Event::Buffered(_) | schedule::Event::Dropped(_) => Vec::new(),
+            },
+            Body::Run(_, event) => match event {
+                run::Event::Queued(_) | run::Event::Started(_) => Vec::new(),
+                run::Event::Requeued(_) => Vec::new(),
+                run::Event::CancelAsked(cancel) => note(&mut cancel.note),
+                run::Event::Settled(settled) => note(&mut settled.note),
+                run::Event::Retried(it) => said(Some(&mut it.cause), it.output.as_mut()),
+                run::Event::Ended(it) => said(it.cause.as_mut(), it.output.as_mut()),
+            },
+        }
+    }
+}
+
+fn action(action: &mut Action) -> Vec<(&'static str, &mut String)> {
+    match action {
+        Action::Prompt { prompt, .. } => vec![("prompt", prompt)],
+        Action::Tool { payload, .. } => vec![("payload", payload)],
+    }
+}
+
+fn note(note: &mut Option<String>) -> Vec<(&'static str, &mut String)> {
+    note.iter_mut().map(|note| ("note", note)).collect()
+}
+
+fn said<'a>(
+    cause: Option<&'a mut Cause>,
+    output: Option<&'a mut Output>,
+) -> Vec<(&'static str, &'a mut String)> {
+    let message = cause.map(|cause| ("message", &mut cause.message));
+    message.into_iter().chain(output.map(|output| ("output", &mut output.text))).collect()
+}
