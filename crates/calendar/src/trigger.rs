@@ -33,6 +33,17 @@ pub enum Trigger {
     },
 }
 
+impl Trigger {
+    /// Whether its instants are times on the wall, and not spans between them.
+    pub fn is_fixed_time(&self) -> bool {
+        match self {
+            Trigger::Once { .. } | Trigger::Interval { .. } => false,
+            Trigger::Daily { .. } => true,
+            Trigger::Cron { expression, .. } => expression.is_fixed_time(),
+        }
+    }
+}
+
 /// What to do when the clock jumps. Nothing said means: fixed times run once, after a gap or in
 /// the first pass of a fold; expressions with a star in the time follow the clock, so they get
 /// nothing for a gap and run in both passes of a fold.

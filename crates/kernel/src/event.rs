@@ -133,6 +133,11 @@ kinds! {
     "run.ended" 1 Run run::Event::Ended;
     "run.requeued" 1 Run run::Event::Requeued;
     "run.settled" 1 Run run::Event::Settled;
+    "schedule.changed" 1 Schedule schedule::Event::Changed;
+    "schedule.moved" 1 Schedule schedule::Event::Moved;
+    "schedule.backfill_begun" 1 Schedule schedule::Event::BackfillBegun;
+    "schedule.backfill_moved" 1 Schedule schedule::Event::BackfillMoved;
+    "tz.changed" 1 Watch watch::Event::TzChanged;
 }
 
 impl Body {

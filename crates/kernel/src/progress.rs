@@ -4,12 +4,14 @@
 //! Invariant: every slot up to `decided_until` has its disposition, and none after it; it only grows.
 //! A schedule ends with the last slot that may run: what its trigger asks for after that is no slot.
 
+use calendar::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Body;
-use crate::id::RunId;
+use crate::id::{RunId, ScheduleId};
+use crate::run::WATCH;
 use crate::run::{self, Occurrence};
-use crate::schedule::Event;
+use crate::schedule::{BackfillBegun, Event};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,11 @@ pub struct Progress {
     pub failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
+    /// Schedules that fire when a run of this one ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<ScheduleId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<Box<Backfill>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +65,24 @@ pub struct Pause {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub at: Timestamp,
+}
+
+/// Slots of the past that are run after all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backfill {
+    /// Which it goes on with; none when all that is left is for its runs to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    pub last: Timestamp,
+    pub at_once: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Span>,
+    /// Not before this.
+    pub due: Timestamp,
+    /// Those of its runs that have not ended; they are among the live ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<RunId>,
 }
 
 /// What comes next.
@@ -96,15 +121,37 @@ pub struct LastRun {
     pub at: Timestamp,
 }
 
+/// What schedules are listed under that the watch has paused.
+pub const PAUSED_BY_WATCH: &str = "paused";
+
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 impl Progress {
     /// When the schedule is to be looked at.
     pub fn due(&self) -> Option<Timestamp> {
         match self.status {
-            Status::Active => self.ahead.due.into_iter().chain(self.room_since).min(),
+            Status::Active => {
+                let slots = self.ahead.due.into_iter().chain(self.room_since);
+                slots.chain(self.backfill_due()).min()
+            }
             Status::Paused(_) | Status::Removed => None,
         }
+    }
+
+    /// What it can be listed under: those that the watch itself has paused want a human's attention.
+    pub(crate) fn listed_under(&self) -> Option<String> {
+        match &self.status {
+            Status::Paused(pause) if pause.by == WATCH => Some(PAUSED_BY_WATCH.to_owned()),
+            Status::Active | Status::Paused(_) | Status::Removed => None,
+        }
+    }
+
+    /// When the next slot of a backfill may run: never before slots that wait, and never beside as
+    /// many live runs as it may have itself.
+    pub(crate) fn backfill_due(&self) -> Option<Timestamp> {
+        let backfill = self.backfill.as_ref()?;
+        let has_room = self.waiting.is_empty() && self.live.len() < backfill.at_once as usize;
+        backfill.next.filter(|_| has_room).map(|_| backfill.due)
     }
 
     /// Slots that have a run or wait for one.
@@ -136,16 +183,37 @@ impl Progress {
                 self.decided(slot.nominal, slot.ahead);
             }
             Occurrence::Manual { .. } => {}
+            Occurrence::Backfill(fill) => self.backfilled(id, fill, queued.at),
         }
         self.room_since = None;
-        let day = self.day(queued.at);
-        self.today = Some(Today { day, runs: self.runs_on(day).saturating_add(1) });
+        // Whoever asked for a backfill knows how many runs it has.
+        if !matches!(queued.occurrence, Occurrence::Backfill(_)) {
+            let day = self.day(queued.at);
+            self.today = Some(Today { day, runs: self.runs_on(day).saturating_add(1) });
+        }
         self.live.push(id.clone());
         self.last_run = Some(LastRun { id: id.clone(), at: queued.at });
     }
 
+    fn backfilled(&mut self, id: &RunId, fill: &run::Fill, at: Timestamp) {
+        let Some(backfill) = &mut self.backfill else { return };
+        let gap_us = backfill.gap.map_or(0, Span::as_micros);
+        backfill.next = fill.next;
+        backfill.due = Timestamp::from_micros(at.as_micros().saturating_add(gap_us));
+        backfill.live.push(id.clone());
+    }
+
+    /// A backfill is over when its last run is.
+    fn end_backfill(&mut self) {
+        self.backfill = self.backfill.take().filter(|it| it.next.is_some() || !it.live.is_empty());
+    }
+
     fn ended(&mut self, id: &RunId, ended: &run::Ended) {
         self.live.retain(|live| live != id);
+        if let Some(backfill) = &mut self.backfill {
+            backfill.live.retain(|live| live != id);
+            self.end_backfill();
+        }
         match ended.outcome {
             run::Outcome::Done => self.failures = 0,
             run::Outcome::Failed => self.failures += 1,
@@ -158,50 +226,85 @@ impl Progress {
 }
 
 /// The progress of a schedule after an event.
-pub fn apply(progress: Option<Progress>, body: &Body) -> Option<Progress> {
-    let mut progress = match (body, progress) {
-        (Body::Schedule(_, Event::Added(added)), before) => {
-            let at = before.as_ref().map_or(added.at, |before| before.decided_until.max(added.at));
-            let (live, today) = before.map(|it| (it.live, it.today)).unwrap_or_default();
-            return Some(Progress { live, today, ..Progress::new(at, added.ahead) });
-        }
-        (_, before) => before?,
-    };
+pub fn apply(id: &str, progress: Option<Progress>, body: &Body) -> Option<Progress> {
     match body {
-        Body::Schedule(_, event) => match event {
+        Body::Schedule(own, Event::Added(added)) if own.as_str() == id => {
+            let before = progress.as_ref().map_or(added.at, |before| before.decided_until);
+            let new = Progress::new(before.max(added.at), added.ahead);
+            Some(match progress {
+                // Of one that comes back, what ran before still counts.
+                Some(Progress { live, today, followers, .. }) => {
+                    Progress { live, today, followers, ..new }
+                }
+                None => new,
+            })
+        }
+        _ => progress.map(|mut progress| {
+            progress.apply(id, body);
+            progress
+        }),
+    }
+}
+
+impl Progress {
+    /// After an event that did not make it.
+    pub(crate) fn apply(&mut self, id: &str, body: &Body) {
+        match body {
+            Body::Schedule(other, event) if other.as_str() != id => self.followed(id, other, event),
+            Body::Schedule(_, event) => self.happened(event),
+            Body::Run(id, run::Event::Queued(queued)) => self.began(id, queued),
+            Body::Run(id, run::Event::Requeued(_)) => {
+                self.live.push(id.clone());
+                self.room_since = None;
+            }
+            Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
+            Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
+        }
+    }
+
+    fn happened(&mut self, event: &Event) {
+        match event {
             Event::Added(_) => {}
-            Event::Paused(paused) => progress.status = Status::Paused(paused.into()),
+            Event::Changed(changed) => {
+                self.revision += 1;
+                self.decided(changed.at, changed.ahead);
+                self.waiting.clear();
+                self.room_since = None;
+            }
+            Event::Moved(moved) => self.ahead = moved.ahead,
+            Event::Paused(paused) => self.status = Status::Paused(paused.into()),
             Event::Resumed(resumed) => {
-                progress.status = Status::Active;
-                progress.failures = 0;
-                progress.ahead = resumed.ahead;
+                self.status = Status::Active;
+                self.failures = 0;
+                self.ahead = resumed.ahead;
+                let has_room = !self.waiting.is_empty() && self.live.is_empty();
+                self.room_since = has_room.then_some(resumed.at).or(self.room_since);
             }
             Event::Removed(_) => {
-                progress.status = Status::Removed;
-                progress.ahead = Ahead::default();
-                progress.waiting.clear();
-                progress.room_since = None;
+                self.status = Status::Removed;
+                self.ahead = Ahead::default();
+                self.waiting.clear();
+                (self.room_since, self.backfill) = (None, None);
             }
-            Event::Passed(passed) => progress.decided(passed.last, passed.ahead),
+            Event::Passed(passed) => self.decided(passed.last, passed.ahead),
             Event::Buffered(buffered) => {
-                progress.decided(buffered.slot, buffered.ahead);
-                progress.waiting.push(buffered.slot);
+                self.decided(buffered.slot, buffered.ahead);
+                self.waiting.push(buffered.slot);
             }
             Event::Dropped(dropped) => {
-                progress.waiting.retain(|slot| *slot != dropped.slot);
-                progress.room_since = progress.room_since.filter(|_| !progress.waiting.is_empty());
-                progress.ahead = dropped.ahead;
+                self.waiting.retain(|slot| *slot != dropped.slot);
+                self.room_since = self.room_since.filter(|_| !self.waiting.is_empty());
+                self.ahead = dropped.ahead;
             }
-        },
-        Body::Run(id, run::Event::Queued(queued)) => progress.began(id, queued),
-        Body::Run(id, run::Event::Requeued(_)) => {
-            progress.live.push(id.clone());
-            progress.room_since = None;
+            Event::BackfillBegun(begun) => self.backfill = Some(Box::new(begun.into())),
+            Event::BackfillMoved(moved) => {
+                if let Some(backfill) = &mut self.backfill {
+                    backfill.next = moved.next;
+                }
+                self.end_backfill();
+            }
         }
-        Body::Run(id, run::Event::Ended(ended)) => progress.ended(id, ended),
-        Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
     }
-    Some(progress)
 }
 
 impl Progress {
@@ -218,6 +321,34 @@ impl Progress {
             room_since: None,
             failures: 0,
             last_run: None,
+            followers: Vec::new(),
+            backfill: None,
+        }
+    }
+
+    /// What another schedule's event means for one that it follows, or followed.
+    fn followed(&mut self, id: &str, follower: &ScheduleId, event: &Event) {
+        let follows = match event {
+            Event::Added(added) => added.definition.trigger.follows(),
+            Event::Changed(changed) => changed.definition.trigger.follows(),
+            _ => None,
+        };
+        self.followers.retain(|other| other != follower);
+        if follows.is_some_and(|(followed, _)| followed.as_str() == id) {
+            self.followers.push(follower.clone());
+        }
+    }
+}
+
+impl From<&BackfillBegun> for Backfill {
+    fn from(begun: &BackfillBegun) -> Backfill {
+        Backfill {
+            next: Some(begun.first),
+            last: begun.last,
+            at_once: begun.at_once,
+            gap: begun.gap,
+            due: begun.at,
+            live: Vec::new(),
         }
     }
 }

@@ -14,11 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::id::ScheduleId;
+use crate::schedule::terms::Key;
 use crate::time::Timestamp;
 pub use decide::{
     Command, Failure, Ground, Refusal, Report, decide, finish, give_back, interrupt, recover, start,
 };
-pub use event::{Ended, Event, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started};
+pub(crate) use decide::{WATCH, replace, terminate};
+pub use event::{
+    Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
+};
 
 /// What is kept of a run's output beside the file that has all of it.
 pub const OUTPUT_BYTES_MAX: usize = 16_384;
@@ -39,6 +43,11 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     pub priority: u8,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Key>,
+    /// Runs in a row that led to it, each by its end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
     pub queued_at: Timestamp,
     pub state: State,
     /// Tries that were begun; grows with every claim.
@@ -101,6 +110,9 @@ pub enum Origin {
     CatchUp,
     Buffer,
     Manual,
+    After,
+    Event,
+    Backfill,
 }
 
 /// A short code and a sentence.
@@ -174,6 +186,7 @@ impl Run {
         let (slot, origin) = match &queued.occurrence {
             Occurrence::Slot(fired) => (Some(fired.nominal), fired.origin),
             Occurrence::Manual { .. } => (None, Origin::Manual),
+            Occurrence::Backfill(fill) => (Some(fill.nominal), Origin::Backfill),
         };
         Run {
             schedule: queued.schedule.clone(),
@@ -182,6 +195,8 @@ impl Run {
             origin,
             agent: queued.agent.clone(),
             priority: queued.priority,
+            keys: queued.keys.clone(),
+            depth: queued.depth,
             queued_at: queued.at,
             state: State::Queued { from: queued.at },
             epoch: 0,
@@ -270,6 +285,9 @@ impl Origin {
             Origin::CatchUp => "catch_up",
             Origin::Buffer => "buffer",
             Origin::Manual => "manual",
+            Origin::After => "after",
+            Origin::Event => "event",
+            Origin::Backfill => "backfill",
         }
     }
 }

@@ -63,6 +63,18 @@ pub enum Reason {
     Cap,
     /// The schedule was removed.
     Removed,
+    /// The schedule was changed.
+    Changed,
+}
+
+/// What made a slot, if not the time. It is taken once, however often it is told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A run of another schedule has ended.
+    Run(RunId),
+    /// An event, by the id that whoever told of it gave it.
+    Event(String),
 }
 
 impl Reason {
@@ -72,6 +84,7 @@ impl Reason {
             Reason::Policy => "policy",
             Reason::Cap => "cap",
             Reason::Removed => "removed",
+            Reason::Changed => "changed",
         }
     }
 }
@@ -135,6 +148,19 @@ pub fn manual_key(schedule: &ScheduleId, key: &str) -> String {
     format!("{schedule}/manual/{key}")
 }
 
+/// The row of a slot that something made: each thing makes one.
+pub fn source_key(schedule: &ScheduleId, source: &Source) -> String {
+    match source {
+        Source::Run(run) => format!("{schedule}/run/{run}"),
+        Source::Event(id) => format!("{schedule}/event/{id}"),
+    }
+}
+
+/// The row of a slot that was run by a backfill. What was decided about it when it was due stays.
+pub fn backfill_key(schedule: &ScheduleId, nominal: Timestamp) -> String {
+    format!("{schedule}/backfill/{:016}", nominal.as_micros().max(0))
+}
+
 /// The slot after an event.
 pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
     match body {
@@ -149,6 +175,15 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     wall: it.wall.clone(),
                     decided_at: slot.map_or(queued.at, |slot| slot.decided_at),
                     fate: fate(it.origin, it.late_us),
+                },
+                Occurrence::Backfill(fill) => Slot {
+                    revision: queued.revision,
+                    first: fill.nominal,
+                    last: fill.nominal,
+                    count: 1,
+                    wall: fill.wall.clone(),
+                    decided_at: queued.at,
+                    fate: fate(Origin::Backfill, 0),
                 },
                 Occurrence::Manual { .. } => Slot {
                     revision: queued.revision,
@@ -250,6 +285,9 @@ impl Slot {
                         format!("{slots} fired run {id}{late}, after an earlier run had ended")
                     }
                     Origin::Manual => format!("run {id} was started by hand at {at}"),
+                    Origin::After => format!("at {at} the run that it follows ended: run {id}"),
+                    Origin::Event => format!("at {at} its event happened: run {id}"),
+                    Origin::Backfill => format!("{slots} was run by a backfill: run {id}"),
                 };
                 let stands = run.map_or_else(String::new, |run| format!("; {}", run.summary()));
                 format!("{fired}{stands}")
@@ -272,6 +310,9 @@ impl Slot {
             }
             (_, Some(Reason::Removed)) => {
                 format!("the schedule was removed before {it} could run")
+            }
+            (_, Some(Reason::Changed)) => {
+                format!("the schedule was changed before {it} could run")
             }
             (Disposition::SkippedOverlap, None) => {
                 "an earlier run was still live, and the overlap policy lets no other start beside it"

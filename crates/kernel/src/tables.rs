@@ -14,7 +14,7 @@ use crate::id::ScheduleId;
 use crate::progress::{self, Progress};
 use crate::run::{self, Run};
 use crate::schedule::{self, Schedule};
-use crate::slot::{self, Slot};
+use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
 use crate::watch::{self, Identity};
 
@@ -63,7 +63,7 @@ pub enum Counter {
 impl Tables {
     pub fn apply(&mut self, body: &Body) {
         for Touched { noun, id, .. } in touched(body) {
-            self.rows.entry((noun, id)).or_default().apply(noun, body);
+            self.rows.entry((noun, id.clone())).or_default().apply(noun, &id, body);
         }
         if let Some((counter, add)) = delta(body) {
             *self.counters.entry(counter).or_default() += add;
@@ -73,9 +73,9 @@ impl Tables {
 
 impl Row {
     /// A row of this noun after an event that touches it.
-    pub fn apply(&mut self, noun: Noun, body: &Body) {
+    pub fn apply(&mut self, noun: Noun, id: &str, body: &Body) {
         self.version += 1;
-        self.state = apply(noun, self.state.take(), body);
+        self.state = apply(noun, id, self.state.take(), body);
     }
 
     /// When it is to be looked at.
@@ -88,16 +88,17 @@ impl Row {
     }
 
     /// What it can be listed under.
-    pub fn under(&self) -> Option<&str> {
+    pub fn under(&self) -> Option<String> {
         match self.state.as_ref()? {
-            State::Run(run) => Some(run.schedule.as_str()),
-            State::Agent(_) | State::Schedule(_) | State::Progress(_) => None,
-            State::Slot(_) | State::Watch(_) => None,
+            State::Run(run) => Some(run.schedule.to_string()),
+            State::Schedule(schedule) => schedule.definition.listed_under(),
+            State::Progress(progress) => progress.listed_under(),
+            State::Agent(_) | State::Slot(_) | State::Watch(_) => None,
         }
     }
 }
 
-fn apply(noun: Noun, state: Option<State>, body: &Body) -> Option<State> {
+fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<State> {
     match (noun, body) {
         (Noun::Agent, Body::Agent(name, event)) => {
             let agent = state.and_then(State::agent);
@@ -111,7 +112,7 @@ fn apply(noun: Noun, state: Option<State>, body: &Body) -> Option<State> {
             run::apply(state.and_then(State::run), event).map(State::Run)
         }
         (Noun::Progress, body) => {
-            progress::apply(state.and_then(State::progress), body).map(State::Progress)
+            progress::apply(id, state.and_then(State::progress), body).map(State::Progress)
         }
         (Noun::Slot, body) => slot::apply(state.and_then(State::slot), body).map(State::Slot),
         (Noun::Watch, Body::Watch(instance, event)) => {
@@ -138,16 +139,31 @@ pub fn touched(body: &Body) -> Vec<Touched> {
     match body {
         Body::Agent(name, _) => vec![known(Noun::Agent, name.as_str())],
         Body::Schedule(id, event) => {
+            let schedule = || known(Noun::Schedule, id.as_str());
             let progress = known(Noun::Progress, id.as_str());
-            match event {
-                Schedule::Added(_) | Schedule::Removed(_) => {
-                    vec![known(Noun::Schedule, id.as_str()), progress]
+            let source = |it: &Option<Source>| {
+                it.as_ref().map(|it| new(Noun::Slot, slot::source_key(id, it)))
+            };
+            let mut rows = match event {
+                Schedule::Added(_) | Schedule::Changed(_) | Schedule::Removed(_) => {
+                    vec![schedule(), progress]
                 }
-                Schedule::Paused(_) | Schedule::Resumed(_) => vec![progress],
+                Schedule::Paused(_) | Schedule::Resumed(_) | Schedule::Moved(_) => vec![progress],
+                Schedule::BackfillBegun(_) | Schedule::BackfillMoved(_) => vec![progress],
                 Schedule::Passed(it) => vec![progress, new(Noun::Slot, slot::key(id, it.last))],
                 Schedule::Buffered(it) => vec![progress, new(Noun::Slot, slot::key(id, it.slot))],
                 Schedule::Dropped(it) => vec![progress, known(Noun::Slot, &slot::key(id, it.slot))],
+            };
+            match event {
+                Schedule::Added(_) | Schedule::Changed(_) | Schedule::Removed(_) => {
+                    let others = followed(event).into_iter();
+                    rows.extend(others.map(|other| known(Noun::Progress, other.as_str())));
+                }
+                Schedule::Passed(it) => rows.extend(source(&it.source)),
+                Schedule::Buffered(it) => rows.extend(source(&it.source)),
+                _ => {}
             }
+            rows
         }
         Body::Run(id, event) => {
             let run = known(Noun::Run, id.as_str());
@@ -158,7 +174,11 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                         true => known(Noun::Slot, &queued.slot_key()),
                         false => new(Noun::Slot, queued.slot_key()),
                     };
-                    vec![new(Noun::Run, run.id), progress(&queued.schedule), slot]
+                    let source = queued
+                        .source()
+                        .map(|source| new(Noun::Slot, slot::source_key(&queued.schedule, source)));
+                    let rows = [new(Noun::Run, run.id), progress(&queued.schedule), slot];
+                    rows.into_iter().chain(source).collect()
                 }
                 Run::Ended(ended) => vec![run, progress(&ended.schedule)],
                 Run::Requeued(requeued) => vec![run, progress(&requeued.schedule)],
@@ -171,6 +191,18 @@ pub fn touched(body: &Body) -> Vec<Touched> {
             false => Vec::new(),
         },
     }
+}
+
+/// The schedules that one begins or ceases to follow.
+fn followed(event: &schedule::Event) -> Vec<&ScheduleId> {
+    let (definition, unfollows) = match event {
+        schedule::Event::Added(added) => (Some(&added.definition), None),
+        schedule::Event::Changed(it) => (Some(&it.definition), it.unfollows.as_ref()),
+        schedule::Event::Removed(removed) => (None, removed.unfollows.as_ref()),
+        _ => (None, None),
+    };
+    let follows = definition.and_then(|it| it.trigger.follows()).map(|(id, _)| id);
+    follows.into_iter().chain(unfollows).collect()
 }
 
 /// What an event adds to a counter.

@@ -8,15 +8,19 @@ use calendar::{Calendar, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::{self, Ahead, DAY_US, Progress};
-use crate::run::{self, Fired, Occurrence, Origin, Queued};
-use crate::schedule::terms::{Missed, Overlap, Terms};
-use crate::schedule::{Buffered, Definition, Dropped, Event, Passed, Schedule};
-use crate::slot::{Disposition, Reason};
+use crate::progress::{Ahead, DAY_US, Progress, Status};
+use crate::run::{self, Fill, Fired, Occurrence, Origin, Queued, Run};
+use crate::schedule::terms::{Missed, Overlap, Resume, Terms};
+use crate::schedule::trigger::{Since, Trigger};
+use crate::schedule::{BackfillMoved, Buffered, CHAIN_MAX, Definition, Dropped, Event};
+use crate::schedule::{Moved, MovedWhy, Passed, Schedule};
+use crate::slot::{Disposition, Fate, Reason, Slot, Source};
 use crate::time::Timestamp;
 
 /// A slot decided later than this was missed.
 pub const GRACE_US: i64 = 60_000_000;
+/// Slots in a day of a schedule that waits for something to happen, when nobody says how often.
+const HAPPENINGS_PER_DAY: u64 = 1_000;
 /// The least that a schedule may run in a day when nobody says how often.
 pub const PER_DAY_MIN: u32 = 4;
 
@@ -28,6 +32,13 @@ pub struct Tick<'a> {
     pub revision: u32,
     /// Of the definition.
     pub calendar: &'a Calendar,
+    /// Its live runs, as far as a slot that is due may end them.
+    pub live: &'a [(RunId, Run)],
+    /// What clocks in the zone showed at the last slot that was decided, if the rules of the zone may
+    /// have changed since.
+    pub decided_wall: Option<&'a str>,
+    /// What is known of the slot that a backfill goes on with.
+    pub filled: Option<&'a Slot>,
     pub now: Timestamp,
 }
 
@@ -36,10 +47,71 @@ pub fn tick(tick: Tick<'_>, progress: &Progress, new_run: &mut dyn FnMut() -> Ru
     if progress.due().is_none_or(|due| tick.now < due) {
         return Vec::new();
     }
-    let mut deciding = Deciding { tick, progress: progress.clone(), bodies: Vec::new(), new_run };
+    let mut deciding =
+        Deciding { tick, progress: progress.clone(), bodies: Vec::new(), new_run, what: None };
+    deciding.rebase();
     deciding.waiting();
     deciding.due();
+    // A slot that was due may have ended the run that others waited for.
+    deciding.waiting();
+    deciding.backfill();
     deciding.bodies
+}
+
+/// Moves a schedule on to the slot that comes next by the rules of its zone as they are now. Nothing,
+/// if that is the one it waits for.
+pub fn rebase(tick: Tick<'_>, progress: &Progress) -> Option<Body> {
+    tick.definition.trigger.timed()?;
+    let ahead = tick.rebased(progress);
+    let moved = Moved { why: MovedWhy::TzRebased, at: tick.now, ahead };
+    (ahead.next != progress.ahead.next)
+        .then(|| Body::Schedule(tick.id.clone(), Event::Moved(moved)))
+}
+
+/// Decides about something that has happened, which makes a slot of this instant.
+pub fn happened(
+    tick: Tick<'_>,
+    progress: &Progress,
+    what: Happened<'_>,
+    new_run: &mut dyn FnMut() -> RunId,
+) -> Vec<Body> {
+    let now = tick.now;
+    let terms = tick.terms();
+    let is_too_early = terms.start_at.is_some_and(|start| now < start);
+    let is_too_late = terms.end_at.is_some_and(|end| end < now);
+    if is_too_early || is_too_late || tick.is_used_up(progress.taken()) {
+        return Vec::new();
+    }
+    // Of two things at one instant the second comes after the first.
+    let nominal = now.as_micros().max(progress.decided_until.as_micros().saturating_add(1));
+    let mut deciding = Deciding {
+        tick,
+        progress: progress.clone(),
+        bodies: Vec::new(),
+        new_run,
+        what: Some(what),
+    };
+    match (&progress.status, terms.resume) {
+        (Status::Removed, _) => {}
+        (Status::Paused(_), Resume::Skip) => {
+            deciding.pass(nominal, nominal, Disposition::SkippedPaused, None, None);
+        }
+        (Status::Paused(_), Resume::AsMissed) => deciding.buffer(nominal),
+        (Status::Active, _) if CHAIN_MAX < what.depth as usize => {
+            deciding.pass(nominal, nominal, Disposition::SkippedDependency, None, None);
+        }
+        (Status::Active, _) => deciding.consider(nominal, what.origin),
+    }
+    deciding.bodies
+}
+
+/// Something that makes a schedule fire.
+#[derive(Clone, Copy, Debug)]
+pub struct Happened<'a> {
+    pub source: &'a Source,
+    pub origin: Origin,
+    /// Runs in a row that led to it.
+    pub depth: u32,
 }
 
 impl<'a> Tick<'a> {
@@ -49,12 +121,23 @@ impl<'a> Tick<'a> {
         calendar: &'a Calendar,
         now: Timestamp,
     ) -> Tick<'a> {
-        Tick { id, definition: &schedule.definition, revision: schedule.revision, calendar, now }
+        let (definition, revision) = (&schedule.definition, schedule.revision);
+        Tick {
+            id,
+            definition,
+            revision,
+            calendar,
+            live: &[],
+            decided_wall: None,
+            filled: None,
+            now,
+        }
     }
 
-    /// What comes after an instant, when so many slots have a run or wait for one.
-    pub fn ahead(&self, after_us: i64, taken: u64) -> Ahead {
-        let next = self.next_after(after_us).filter(|_| !self.is_used_up(taken));
+    /// What comes after an instant, when so many slots have a run or wait for one, and so many runs
+    /// are live.
+    pub fn ahead(&self, after_us: i64, taken: u64, live: usize) -> Ahead {
+        let next = self.next_slot(after_us, live).filter(|_| !self.is_used_up(taken));
         let due = next.map(|next| Timestamp::from_micros(self.eligible_us(next)));
         Ahead { next: next.map(Timestamp::from_micros), due }
     }
@@ -67,6 +150,24 @@ impl<'a> Tick<'a> {
         let first = progress.ahead.next.map(Timestamp::as_micros);
         let slots = std::iter::successors(first, |slot_us| self.next_after(*slot_us));
         slots.take(count).map(Timestamp::from_micros).collect()
+    }
+
+    /// What comes after all that is decided. A wall time that was decided by other rules of the zone
+    /// does not come again.
+    fn rebased(&self, progress: &Progress) -> Ahead {
+        let ahead_of = |after_us| self.ahead(after_us, progress.taken(), progress.live.len());
+        let mut ahead = ahead_of(progress.decided_until.as_micros());
+        let decided = self.decided_wall.filter(|_| self.keeps_wall_time()).and_then(local);
+        while let (Some(next), Some(decided)) = (ahead.next, decided)
+            && local(&self.calendar.wall_time(next.as_micros()).to_string()) <= Some(decided)
+        {
+            ahead = ahead_of(next.as_micros());
+        }
+        ahead
+    }
+
+    fn keeps_wall_time(&self) -> bool {
+        self.definition.trigger.timed().is_some_and(calendar::Trigger::is_fixed_time)
     }
 
     /// The undecided slots from `first` on that are due by now: the first and the last.
@@ -97,6 +198,7 @@ impl<'a> Tick<'a> {
             disposition,
             reason: None,
             into: None,
+            source: None,
             at: self.now,
             ahead,
         }
@@ -106,9 +208,7 @@ impl<'a> Tick<'a> {
     /// caught up, so that a schedule can neither starve nor run away when nobody says.
     pub(crate) fn per_day(&self, day: i64) -> u32 {
         self.terms().per_day.unwrap_or_else(|| {
-            let midnight = day.saturating_mul(DAY_US);
-            let until = midnight.saturating_add(DAY_US - 1);
-            let slots = self.calendar.count(midnight.saturating_sub(1), until);
+            let slots = self.slots_of(day);
             let caught_up = match self.terms().missed {
                 Missed::All(max) => max,
                 Missed::Latest | Missed::Earliest | Missed::Skip => 0,
@@ -126,12 +226,37 @@ impl<'a> Tick<'a> {
         !is_below_least && self.per_day(day) <= runs
     }
 
+    fn slots_of(&self, day: i64) -> u64 {
+        let midnight = day.saturating_mul(DAY_US);
+        match (&self.definition.trigger, self.definition.again()) {
+            (Trigger::Timed(_), _) => {
+                let until = midnight.saturating_add(DAY_US - 1);
+                self.calendar.count(midnight.saturating_sub(1), until)
+            }
+            (Trigger::Happens(_), Some((every, _))) => {
+                u64::try_from(DAY_US / every.as_micros().max(1)).unwrap_or_default()
+            }
+            (Trigger::Happens(_), None) => HAPPENINGS_PER_DAY,
+        }
+    }
+
     fn terms(&self) -> &'a Terms {
         &self.definition.terms
     }
 
     fn is_used_up(&self, taken: u64) -> bool {
         self.terms().max_fires.is_some_and(|max| max <= taken)
+    }
+
+    fn next_slot(&self, after_us: i64, live: usize) -> Option<i64> {
+        let known = self.next_after(after_us);
+        let Some((every, since)) = self.definition.again() else { return known };
+        // One that goes by its own last run has none while that is live.
+        let is_counted = since == Since::Start || live == 0;
+        let start = self.terms().start_at.map_or(i64::MIN, Timestamp::as_micros);
+        let end = self.terms().end_at.map_or(i64::MAX, Timestamp::as_micros);
+        let counted = self.now.as_micros().saturating_add(every.as_micros()).max(start);
+        known.or_else(|| Some(counted).filter(|at| is_counted && *at <= end))
     }
 
     fn next_after(&self, after_us: i64) -> Option<i64> {
@@ -175,6 +300,8 @@ struct Deciding<'a, 'b> {
     progress: Progress,
     bodies: Vec<Body>,
     new_run: &'b mut dyn FnMut() -> RunId,
+    /// What made the slot that is decided, if that is not the time.
+    what: Option<Happened<'b>>,
 }
 
 /// What is to become of a slot that would run if nothing were in its way.
@@ -188,6 +315,33 @@ enum Verdict {
 }
 
 impl Deciding<'_, '_> {
+    /// The next slot was computed by other rules of its zone: there is no such slot any more.
+    fn rebase(&mut self) {
+        let Some(next) = self.progress.ahead.next.map(Timestamp::as_micros) else { return };
+        if self.tick.calendar.last_until(next) == Some(next) {
+            return;
+        }
+        let moved = rebase(self.tick, &self.progress);
+        moved.into_iter().for_each(|body| self.push(body));
+    }
+
+    /// One slot of a backfill, unless it has a run.
+    fn backfill(&mut self) {
+        if self.progress.backfill_due().is_none_or(|due| self.tick.now < due) {
+            return;
+        }
+        let Some(backfill) = self.progress.backfill.clone() else { return };
+        let Some(nominal) = backfill.next else { return };
+        let next = self.tick.calendar.next_after(nominal.as_micros());
+        let next = next.map(Timestamp::from_micros).filter(|next| *next <= backfill.last);
+        if matches!(self.tick.filled.map(|slot| &slot.fate), Some(Fate::Run { .. })) {
+            let moved = BackfillMoved { next, at: self.tick.now };
+            return self.push_event(Event::BackfillMoved(moved));
+        }
+        let wall = self.tick.calendar.wall_time(nominal.as_micros()).to_string();
+        self.queue(Occurrence::Backfill(Fill { nominal, wall, next }));
+    }
+
     /// Slots that waited for a run to end go first.
     fn waiting(&mut self) {
         while let Some(slot) = self.progress.waiting.first().map(|slot| slot.as_micros())
@@ -227,9 +381,9 @@ impl Deciding<'_, '_> {
             (Some(_), Missed::Latest) => self.latest(first, last, Origin::Slot),
             (Some(last_missed), Missed::Earliest | Missed::All(_) | Missed::Skip) => {
                 self.missed(first, last_missed);
-                self.consider(last);
+                self.consider(last, Origin::Slot);
             }
-            (None, _) => self.consider(last),
+            (None, _) => self.consider(last, Origin::Slot),
         }
     }
 
@@ -297,22 +451,45 @@ impl Deciding<'_, '_> {
     }
 
     /// A slot that is on time.
-    fn consider(&mut self, nominal: i64) {
+    fn consider(&mut self, nominal: i64, origin: Origin) {
         // What was caught up may have been the last of all: then this is no slot any more.
         if !self.is_used_up() {
-            self.carry_out(self.verdict(), nominal, Origin::Slot);
+            let verdict = self.verdict();
+            self.carry_out(verdict, nominal, origin);
         }
     }
 
-    fn verdict(&self) -> Verdict {
+    /// Ends live runs, if that is how the schedule makes room.
+    fn make_room(&mut self) {
+        let overlap = self.tick.terms().overlap;
+        if !overlap.ends_others() || self.has_room() || self.is_out_of_budget() {
+            return;
+        }
+        for (id, run) in self.tick.live {
+            let progress = self.progress.clone();
+            let (definition, now) = (Some(self.tick.definition), self.tick.now);
+            let ground = run::Ground { id, run, definition, progress: Some(&progress), now };
+            let ends = match overlap {
+                Overlap::TerminateOther => run::terminate(ground),
+                _ => run::replace(ground),
+            };
+            ends.into_iter().for_each(|body| self.push(body));
+        }
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        self.make_room();
         let waiting = self.progress.waiting.len();
+        let wait = || match self.progress.waiting.last() {
+            Some(older) => Verdict::Replace(older.as_micros()),
+            None => Verdict::Buffer,
+        };
         match (self.verdict_if_room(), self.tick.terms().overlap) {
             (Some(verdict), _) => verdict,
+            (None, Overlap::BufferOne | Overlap::CancelOther | Overlap::TerminateOther) => wait(),
+            // A backfill may keep a slot waiting, but never takes its place.
+            (None, Overlap::Skip | Overlap::Allow(_)) if self.is_backfilling() => wait(),
             (None, Overlap::Skip | Overlap::Allow(_)) => Verdict::Pass(Disposition::SkippedOverlap),
-            (None, Overlap::BufferOne) => match self.progress.waiting.last() {
-                Some(older) => Verdict::Replace(older.as_micros()),
-                None => Verdict::Buffer,
-            },
             (None, Overlap::BufferAll(max)) if waiting < max as usize => Verdict::Buffer,
             (None, Overlap::BufferAll(_)) => Verdict::Pass(Disposition::SkippedFull),
         }
@@ -323,6 +500,7 @@ impl Deciding<'_, '_> {
         let max = match self.tick.terms().overlap {
             Overlap::BufferAll(waiting) => max.max(waiting),
             Overlap::Skip | Overlap::BufferOne | Overlap::Allow(_) => max,
+            Overlap::CancelOther | Overlap::TerminateOther => max,
         };
         self.verdict_if_room().unwrap_or(match self.progress.waiting.len() < max as usize {
             true => Verdict::Buffer,
@@ -359,6 +537,14 @@ impl Deciding<'_, '_> {
         self.tick.is_used_up(self.progress.taken())
     }
 
+    fn is_backfilling(&self) -> bool {
+        self.progress.backfill.as_ref().is_some_and(|backfill| !backfill.live.is_empty())
+    }
+
+    fn ahead(&self, after_us: i64, taken: u64) -> Ahead {
+        self.tick.ahead(after_us, taken, self.progress.live.len())
+    }
+
     fn has_room(&self) -> bool {
         self.progress.live.len() < self.tick.terms().overlap.live_max()
     }
@@ -370,20 +556,29 @@ impl Deciding<'_, '_> {
     fn fire(&mut self, nominal: i64, origin: Origin) {
         let decided = self.progress.decided_until.as_micros().max(nominal);
         let taken = self.progress.taken() + u64::from(origin != Origin::Buffer);
-        let now = self.tick.now;
+        let live = self.progress.live.len() + 1;
+        let late_us = self.tick.now.as_micros().saturating_sub(self.tick.eligible_us(nominal));
+        self.queue(Occurrence::Slot(Fired {
+            nominal: Timestamp::from_micros(nominal),
+            wall: self.tick.calendar.wall_time(nominal).to_string(),
+            origin,
+            late_us: late_us.max(0),
+            source: self.what.map(|what| what.source.clone()),
+            ahead: self.tick.ahead(decided, taken, live),
+        }));
+    }
+
+    fn queue(&mut self, occurrence: Occurrence) {
+        let terms = self.tick.terms();
         let queued = Queued {
             schedule: self.tick.id.clone(),
             revision: self.tick.revision,
-            occurrence: Occurrence::Slot(Fired {
-                nominal: Timestamp::from_micros(nominal),
-                wall: self.tick.calendar.wall_time(nominal).to_string(),
-                origin,
-                late_us: now.as_micros().saturating_sub(self.tick.eligible_us(nominal)).max(0),
-                ahead: self.tick.ahead(decided, taken),
-            }),
+            occurrence,
             agent: self.tick.definition.action.agent().cloned(),
-            priority: self.tick.terms().priority,
-            at: now,
+            priority: terms.priority,
+            keys: terms.keys.clone(),
+            depth: self.what.map_or(0, |what| what.depth),
+            at: self.tick.now,
         };
         let id = (self.new_run)();
         self.push(Body::Run(id, run::Event::Queued(queued)));
@@ -394,8 +589,9 @@ impl Deciding<'_, '_> {
             revision: self.tick.revision,
             slot: Timestamp::from_micros(nominal),
             wall: self.tick.calendar.wall_time(nominal).to_string(),
+            source: self.what.map(|what| what.source.clone()),
             at: self.tick.now,
-            ahead: self.tick.ahead(nominal, self.progress.taken() + 1),
+            ahead: self.ahead(nominal, self.progress.taken() + 1),
         }));
     }
 
@@ -407,10 +603,11 @@ impl Deciding<'_, '_> {
         reason: Option<Reason>,
         into: Option<i64>,
     ) {
-        let ahead = self.tick.ahead(last, self.progress.taken());
+        let ahead = self.ahead(last, self.progress.taken());
         let into = into.map(Timestamp::from_micros);
+        let source = self.what.map(|what| what.source.clone());
         let passed = self.tick.passed(first, last, disposition, ahead);
-        self.push_event(Event::Passed(Passed { reason, into, ..passed }));
+        self.push_event(Event::Passed(Passed { reason, into, source, ..passed }));
     }
 
     fn drop(&mut self, waiting: i64, disposition: Disposition, into: Option<i64>) {
@@ -421,7 +618,7 @@ impl Deciding<'_, '_> {
             reason: None,
             into: into.map(Timestamp::from_micros),
             at: self.tick.now,
-            ahead: self.tick.ahead(decided, self.progress.taken().saturating_sub(1)),
+            ahead: self.ahead(decided, self.progress.taken().saturating_sub(1)),
         }));
     }
 
@@ -430,9 +627,12 @@ impl Deciding<'_, '_> {
     }
 
     fn push(&mut self, body: Body) {
-        if let Some(after) = progress::apply(Some(self.progress.clone()), &body) {
-            self.progress = after;
-        }
+        self.progress.apply(self.tick.id.as_str(), &body);
         self.bodies.push(body);
     }
+}
+
+/// Of a wall time, what does not depend on the offset, to the second.
+fn local(wall: &str) -> Option<&str> {
+    wall.get(.."YYYY-MM-DDTHH:MM:SS".len())
 }

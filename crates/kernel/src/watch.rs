@@ -15,6 +15,7 @@ pub enum Event {
     Exported(Exported),
     Rebuilt(Rebuilt),
     KeyReplaced(KeyReplaced),
+    TzChanged(TzChanged),
 }
 
 /// Who signs this log. The one row of its noun.
@@ -24,6 +25,9 @@ pub struct Identity {
     pub instance: String,
     /// The public half of the key that signs checkpoints now.
     pub key: String,
+    /// The version of the rules of time zones that the next slots of all schedules were computed by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tzdata: Option<String>,
 }
 
 /// The first entry of every log.
@@ -34,6 +38,9 @@ pub struct Genesis {
     /// The public half of the key that signs this log's checkpoints.
     pub key: String,
     pub format: u16,
+    /// The version of the rules of time zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tzdata: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +53,17 @@ pub struct Started {
     pub config_hash: String,
     /// Size of the newest checkpoint that was found.
     pub checkpoint: u64,
+}
+
+/// The rules of time zones are others from here on; the next slot of each schedule goes by them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TzChanged {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    pub to: String,
+    /// Schedules whose next slot is another one now.
+    pub moved: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,16 +104,19 @@ pub struct KeyReplaced {
 
 /// Whether an event changes the identity.
 pub fn is_about_identity(event: &Event) -> bool {
-    matches!(event, Event::Genesis(_) | Event::KeyReplaced(_))
+    matches!(event, Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_))
 }
 
 /// The identity after an event.
 pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Option<Identity> {
-    let key = match event {
-        Event::Genesis(genesis) => &genesis.key,
-        Event::KeyReplaced(replaced) => &replaced.new,
+    let (key, tzdata) = match event {
+        Event::Genesis(genesis) => (genesis.key.clone(), genesis.tzdata.clone()),
+        Event::KeyReplaced(replaced) => {
+            (replaced.new.clone(), identity.and_then(|identity| identity.tzdata))
+        }
+        Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
         Event::Exported(_) | Event::Rebuilt(_) => return identity,
     };
-    Some(Identity { instance: instance.to_owned(), key: key.clone() })
+    Some(Identity { instance: instance.to_owned(), key, tzdata })
 }

@@ -30,9 +30,12 @@ impl Body {
             Body::Agent(..) | Body::Watch(..) => Vec::new(),
             Body::Schedule(_, event) => match event {
                 schedule::Event::Added(added) => action(&mut added.definition.action),
+                schedule::Event::Changed(changed) => action(&mut changed.definition.action),
                 schedule::Event::Paused(paused) => note(&mut paused.note),
                 schedule::Event::Resumed(_) | schedule::Event::Removed(_) => Vec::new(),
-                schedule::Event::Passed(_) => Vec::new(),
+                schedule::Event::Passed(_) | schedule::Event::Moved(_) => Vec::new(),
+                schedule::Event::BackfillBegun(_) => Vec::new(),
+                schedule::Event::BackfillMoved(_) => Vec::new(),
                 schedule::Event::Buffered(_) | schedule::Event::Dropped(_) => Vec::new(),
             },
             Body::Run(_, event) => match event {

@@ -8,8 +8,14 @@ use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::RunId;
 use crate::progress::{Progress, Status};
-use crate::schedule::{self, Action, Schedule, check_note, check_room};
+use crate::schedule::trigger::Since;
+use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::tick::Tick;
 use crate::time::Timestamp;
+
+/// Who does what nobody asked for.
+pub(crate) const WATCH: &str = "midwatch";
+const REPLACED: &str = "a newer slot takes its place";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -49,7 +55,7 @@ pub enum Refusal {
 pub struct Ground<'a> {
     pub id: &'a RunId,
     pub run: &'a Run,
-    pub schedule: Option<&'a Schedule>,
+    pub definition: Option<&'a Definition>,
     pub progress: Option<&'a Progress>,
     pub now: Timestamp,
 }
@@ -69,7 +75,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         (Command::Cancel { note }, State::Queued { .. }) => {
             check_note(note.as_deref())?;
             let cause = cancelled_by(&by, note.as_deref());
-            Ok(vec![ground.ended(Outcome::Cancelled, Some(cause), None)])
+            Ok(ground.ended(Outcome::Cancelled, Some(cause), None))
         }
         (Command::Cancel { note }, State::Running { .. }) => {
             check_note(note.as_deref())?;
@@ -79,11 +85,11 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         }
         (Command::Cancel { .. }, State::Ended(_)) => Ok(Vec::new()),
         (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
-            let Some(schedule) = ground.schedule else {
+            let Some(definition) = ground.definition else {
                 return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());
             };
             if let Some(progress) = ground.progress {
-                check_room(&schedule.definition.terms, progress)?;
+                check_room(&definition.terms, progress)?;
             }
             let requeued = Requeued { schedule: run.schedule.clone(), by, at: now };
             Ok(vec![ground.body(Event::Requeued(requeued))])
@@ -114,13 +120,13 @@ pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Vec<Bod
         State::Queued { from } if from <= now => {}
         State::Queued { .. } | State::Running { .. } | State::Ended(_) => return Vec::new(),
     }
-    let Some(schedule) = ground.schedule else {
+    let Some(definition) = ground.definition else {
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
-        return vec![ground.ended(Outcome::Cancelled, Some(cause), None)];
+        return ground.ended(Outcome::Cancelled, Some(cause), None);
     };
-    let (tier, repeatable) = match (&schedule.definition.action, agent) {
+    let (tier, repeatable) = match (&definition.action, agent) {
         (Action::Prompt { .. }, Some(agent)) => {
-            (schedule.definition.tier.unwrap_or(agent.tier).max(agent.tier), agent.is_repeatable())
+            (definition.tier.unwrap_or(agent.tier).max(agent.tier), agent.is_repeatable())
         }
         (Action::Prompt { agent, .. }, None) => {
             let cause = Cause::new("agent_missing", &format!("there is no agent `{agent}`"));
@@ -154,13 +160,13 @@ pub fn finish(
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
-        return Ok(vec![ground.ended(Outcome::Cancelled, Some(cause), report.output)]);
+        return Ok(ground.ended(Outcome::Cancelled, Some(cause), report.output));
     }
     let failure = match report.result {
-        Ok(()) => return Ok(vec![ground.ended(Outcome::Done, None, report.output)]),
+        Ok(()) => return Ok(ground.ended(Outcome::Done, None, report.output)),
         Err(failure) => failure,
     };
-    let retry = ground.schedule.map(|schedule| schedule.definition.terms.retry);
+    let retry = ground.definition.map(|definition| definition.terms.retry);
     match retry.filter(|retry| !failure.is_permanent && run.attempt < retry.attempts) {
         Some(retry) => Ok(vec![ground.body(Event::Retried(Retried {
             epoch,
@@ -203,14 +209,14 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
             "interrupted",
             "it was cut off after it had begun; whether it took effect is not known",
         );
-        return vec![ground.ended(Outcome::Unknown, Some(cause), None)];
+        return ground.ended(Outcome::Unknown, Some(cause), None);
     }
     if let Some(cancel) = &run.cancel {
         let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
-        return vec![ground.ended(Outcome::Cancelled, Some(cause), None)];
+        return ground.ended(Outcome::Cancelled, Some(cause), None);
     }
     // It may be what brings the watch down.
-    let retry = ground.schedule.map(|schedule| schedule.definition.terms.retry);
+    let retry = ground.definition.map(|definition| definition.terms.retry);
     if retry.is_some_and(|retry| retry.attempts <= run.attempt) {
         let cause = Cause::new("interrupted", "it was cut off as often as it may be tried");
         return ground.failed(cause, None);
@@ -218,6 +224,35 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
     let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
     let epoch = run.epoch;
     vec![ground.body(Event::Retried(Retried { epoch, cause, output: None, from: now, at: now }))]
+}
+
+/// Asks a live run to make room for a newer slot.
+pub(crate) fn replace(ground: Ground<'_>) -> Vec<Body> {
+    match ground.run.state {
+        State::Queued { .. } => ground.ended(Outcome::Cancelled, Some(replaced()), None),
+        State::Running { .. } if ground.run.cancel.is_none() => {
+            let (by, note) = (WATCH.to_owned(), Some(REPLACED.to_owned()));
+            vec![ground.body(Event::CancelAsked(Cancel { by, note, at: ground.now }))]
+        }
+        State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
+}
+
+/// Takes a live run from whoever works on it; what they say about it does not count any more.
+pub(crate) fn terminate(ground: Ground<'_>) -> Vec<Body> {
+    match ground.run.state {
+        State::Running { repeatable: false, .. } => {
+            let cause = Cause::new(
+                "terminated",
+                "a newer slot took its place after it had begun; whether it took effect is not known",
+            );
+            ground.ended(Outcome::Unknown, Some(cause), None)
+        }
+        State::Queued { .. } | State::Running { .. } => {
+            ground.ended(Outcome::Cancelled, Some(replaced()), None)
+        }
+        State::Ended(_) => Vec::new(),
+    }
 }
 
 impl Report {
@@ -248,20 +283,45 @@ impl Ground<'_> {
         Body::Run(self.id.clone(), event)
     }
 
-    fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Body {
+    fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
-        self.body(Event::Ended(Ended { schedule, outcome, cause, output, at: self.now }))
+        let ended = Ended { schedule, outcome, cause, output, at: self.now };
+        [self.body(Event::Ended(ended))].into_iter().chain(self.next_after_this()).collect()
+    }
+
+    /// A schedule that goes by the end of its own last run has its next slot now.
+    fn next_after_this(&self) -> Option<Body> {
+        let (definition, progress) = self.definition.zip(self.progress)?;
+        definition.again().filter(|(_, since)| *since == Since::Finish)?;
+        let is_last = progress.live.iter().all(|live| live == self.id);
+        let is_idle = progress.ahead.next.is_none() && progress.waiting.is_empty();
+        let calendar = definition.calendar(None).ok()?;
+        let (id, revision, now) = (&self.run.schedule, progress.revision, self.now);
+        let tick = Tick {
+            id,
+            definition,
+            revision,
+            calendar: &calendar,
+            live: &[],
+            decided_wall: None,
+            filled: None,
+            now,
+        };
+        let ahead = tick.ahead(now.as_micros(), progress.taken(), 0);
+        let moved = Moved { why: MovedWhy::Finished, at: now, ahead };
+        (is_last && is_idle && ahead.next.is_some())
+            .then(|| Body::Schedule(id.clone(), schedule::Event::Moved(moved)))
     }
 
     /// It has failed for good, and with it perhaps the schedule.
     fn failed(&self, cause: Cause, output: Option<Output>) -> Vec<Body> {
         let ended = self.ended(Outcome::Failed, Some(cause), output);
-        [ended].into_iter().chain(self.pause_after_failures()).collect()
+        ended.into_iter().chain(self.pause_after_failures()).collect()
     }
 
     /// Stops a schedule that only burns money.
     fn pause_after_failures(&self) -> Option<Body> {
-        let limit = self.schedule?.definition.terms.pause_after;
+        let limit = self.definition?.terms.pause_after;
         let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
         let failures = progress.failures + 1;
         (0 < limit && limit <= failures).then(|| {
@@ -269,11 +329,14 @@ impl Ground<'_> {
                 1 => "the last run failed".to_owned(),
                 _ => format!("the last {failures} runs failed"),
             };
-            let paused =
-                schedule::Paused { by: "midwatch".to_owned(), note: Some(note), at: self.now };
+            let paused = schedule::Paused { by: WATCH.to_owned(), note: Some(note), at: self.now };
             Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
         })
     }
+}
+
+fn replaced() -> Cause {
+    cancelled_by(WATCH, Some(REPLACED))
 }
 
 fn cancelled_by(by: &str, note: Option<&str>) -> Cause {

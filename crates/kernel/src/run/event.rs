@@ -7,7 +7,8 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::id::ScheduleId;
 use crate::progress::Ahead;
-use crate::slot;
+use crate::schedule::terms::Key;
+use crate::slot::{self, Source};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct Queued {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     pub priority: u8,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Key>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
     pub at: Timestamp,
 }
 
@@ -39,6 +44,7 @@ pub struct Queued {
 pub enum Occurrence {
     Slot(Fired),
     Manual { key: String },
+    Backfill(Fill),
 }
 
 /// A slot that fires.
@@ -49,7 +55,21 @@ pub struct Fired {
     pub wall: String,
     pub origin: Origin,
     pub late_us: i64,
+    /// What made it a slot, if that is not the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     pub ahead: Ahead,
+}
+
+/// A slot of the past that is run by a backfill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fill {
+    pub nominal: Timestamp,
+    pub wall: String,
+    /// Which the backfill goes on with, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
 }
 
 /// It is about to do what it does.
@@ -119,6 +139,19 @@ impl Queued {
         match &self.occurrence {
             Occurrence::Slot(fired) => slot::key(&self.schedule, fired.nominal),
             Occurrence::Manual { key } => slot::manual_key(&self.schedule, key),
+            Occurrence::Backfill(fill) => slot::backfill_key(&self.schedule, fill.nominal),
         }
     }
+
+    /// What made its slot, if that is not the time and this is where it is taken.
+    pub fn source(&self) -> Option<&Source> {
+        match &self.occurrence {
+            Occurrence::Slot(fired) => fired.source.as_ref(),
+            Occurrence::Manual { .. } | Occurrence::Backfill(_) => None,
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -16,6 +16,8 @@ pub const CATCH_UP_DEFAULT: u32 = 100;
 pub const CATCH_UP_MAX: u32 = 1_000;
 pub const ATTEMPTS_MAX: u32 = 100;
 pub const PRIORITY_MAX: u8 = 9;
+pub const KEYS_MAX: usize = 8;
+const KEY_NAME_BYTES_MAX: usize = 64;
 
 /// Every term has a default, and what is the default is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +43,9 @@ pub struct Terms {
     /// The higher the sooner.
     #[serde(skip_serializing_if = "is_priority_default")]
     pub priority: u8,
+    /// What its runs share with those of other schedules, and how many may be at work on it at a time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub keys: Vec<Key>,
     /// Runs in one UTC day; by the slots of the day, unless given.
     #[serde(skip_serializing_if = "is_default")]
     pub per_day: Option<u32>,
@@ -67,6 +72,18 @@ pub enum Overlap {
     BufferAll(u32),
     /// Let as many run at a time.
     Allow(u32),
+    /// Ask the live run to stop; start when it has.
+    CancelOther,
+    /// Take the live run from whoever works on it; start at once.
+    TerminateOther,
+}
+
+/// A concurrency key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Key {
+    name: String,
+    limit: u32,
 }
 
 /// What to do with slots that were missed.
@@ -133,6 +150,7 @@ impl Default for Terms {
             pause_after: PAUSE_AFTER_DEFAULT,
             resume: Resume::default(),
             priority: PRIORITY_DEFAULT,
+            keys: Vec::new(),
             per_day: None,
             max_fires: None,
             start_at: None,
@@ -153,7 +171,69 @@ impl Overlap {
         match self {
             Overlap::Allow(max) => max as usize,
             Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll(_) => 1,
+            Overlap::CancelOther | Overlap::TerminateOther => 1,
         }
+    }
+
+    /// Whether a slot that is due ends runs that are live.
+    pub fn ends_others(self) -> bool {
+        match self {
+            Overlap::CancelOther | Overlap::TerminateOther => true,
+            Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll(_) | Overlap::Allow(_) => false,
+        }
+    }
+}
+
+impl Key {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs with this key that may be at work at a time.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            1 => out.write_str(&self.name),
+            limit => write!(out, "{}:{limit}", self.name),
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = InvalidTerm;
+
+    fn from_str(text: &str) -> Result<Key, InvalidTerm> {
+        let invalid = || InvalidTerm {
+            term: "concurrency key",
+            text: text.to_owned(),
+            hint: "it is a name of a-z, A-Z, 0-9, `.`, `_`, `-`, `/`, or `NAME:N` with N up to 1000",
+        };
+        let (name, limit) = named_count(text).ok_or_else(invalid)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+        let is_name = (1..=KEY_NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_plain);
+        match is_name {
+            true => Ok(Key { name: name.to_owned(), limit: limit.unwrap_or(1) }),
+            false => Err(invalid()),
+        }
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> String {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = InvalidTerm;
+
+    fn try_from(text: String) -> Result<Key, InvalidTerm> {
+        text.parse()
     }
 }
 
@@ -174,6 +254,8 @@ impl fmt::Display for Overlap {
             Overlap::BufferOne => out.write_str("buffer_one"),
             Overlap::BufferAll(max) => write!(out, "buffer_all:{max}"),
             Overlap::Allow(max) => write!(out, "allow:{max}"),
+            Overlap::CancelOther => out.write_str("cancel_other"),
+            Overlap::TerminateOther => out.write_str("terminate_other"),
         }
     }
 }
@@ -185,13 +267,16 @@ impl FromStr for Overlap {
         let invalid = || InvalidTerm {
             term: "overlap policy",
             text: text.to_owned(),
-            hint: "it is `skip`, `buffer_one`, `buffer_all:N` or `allow:N`, with N up to 1000",
+            hint: "it is `skip`, `buffer_one`, `buffer_all:N` or `allow:N` with N up to 1000, \
+                   `cancel_other` or `terminate_other`",
         };
         let (name, count) = named_count(text).ok_or_else(invalid)?;
         match (name, count) {
             ("skip", None) => Ok(Overlap::Skip),
             ("buffer_one", None) => Ok(Overlap::BufferOne),
             ("buffer_all", count) => Ok(Overlap::BufferAll(count.unwrap_or(BUFFER_DEFAULT))),
+            ("cancel_other", None) => Ok(Overlap::CancelOther),
+            ("terminate_other", None) => Ok(Overlap::TerminateOther),
             ("allow", count) => Ok(Overlap::Allow(count.unwrap_or(ALLOW_DEFAULT))),
             _ => Err(invalid()),
         }
@@ -305,7 +390,9 @@ mod tests {
 
     #[test]
     fn policies_are_read_as_they_are_written() {
-        for text in ["skip", "buffer_one", "buffer_all:1000", "allow:1"] {
+        for text in
+            ["skip", "buffer_one", "buffer_all:1000", "allow:1", "cancel_other", "terminate_other"]
+        {
             assert_eq!(text.parse::<Overlap>().map(|it| it.to_string()), Ok(text.to_owned()));
         }
         for text in ["latest", "earliest", "all:7", "skip"] {

@@ -13,8 +13,8 @@ use kernel::event::Label;
 use kernel::progress::{Progress, Status};
 use kernel::run::{self, Cause, Failure, Occurrence, Outcome, Report, Run};
 use kernel::schedule::terms::{Missed, Overlap, Resume, Retry, Terms};
-use kernel::schedule::{self, Action, Command, Definition, Schedule};
-use kernel::slot::{Disposition, Fate, Slot};
+use kernel::schedule::{self, Action, Backfill, Command, Definition, Schedule};
+use kernel::slot::{self, Disposition, Fate, Slot};
 use kernel::tables::touched;
 use kernel::tick::{Tick, tick};
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
@@ -118,10 +118,12 @@ fn terms(random: &mut Random, now: i64) -> Terms {
         let seconds = random.pick(&[1, 30, 90, 4_000, 100_000, 3_000_000]);
         Span::from_millis(seconds * 1_000).unwrap()
     };
-    let overlap = match random.below(4) {
+    let overlap = match random.below(6) {
         0 => Overlap::Skip,
         1 => Overlap::BufferOne,
         2 => Overlap::BufferAll(few(random)),
+        3 => Overlap::CancelOther,
+        4 => Overlap::TerminateOther,
         _ => Overlap::Allow(few(random)),
     };
     let missed = match random.below(4) {
@@ -139,6 +141,7 @@ fn terms(random: &mut Random, now: i64) -> Terms {
         pause_after: random.below(4) as u32,
         resume: random.pick(&[Resume::Skip, Resume::AsMissed]),
         priority: 5,
+        keys: Vec::new(),
         per_day: random.maybe(3, few),
         max_fires: random.maybe(3, |random| random.between(1..9) as u64),
         start_at: random.maybe(5, |random| at(now + random.between(-100..5_000) * SECOND_US)),
@@ -181,7 +184,7 @@ impl World {
         let agent = "ada".parse().unwrap();
         let definition = Definition {
             name: "a life".into(),
-            trigger: trigger.clone(),
+            trigger: trigger.clone().into(),
             zone: zone.clone(),
             action: Action::Prompt { agent, prompt: "live".into() },
             tier: None,
@@ -253,16 +256,37 @@ impl World {
                     let progress = self.progress().unwrap();
                     assert_eq!(progress.status, Status::Active, "a slot fires in a pause");
                 }
+                if matches!(queued.occurrence, Occurrence::Backfill(_)) {
+                    return;
+                }
                 let latest = self.days.last_key_value().map_or(i64::MIN, |(day, _)| *day);
                 let day = micros(queued.at).div_euclid(DAY_US).max(latest);
                 *self.days.entry(day).or_default() += 1;
             }
             // A new life begins: what came between the two is no slot.
-            Body::Schedule(_, schedule::Event::Added(added)) => {
-                self.walked_until = self.decided.max(micros(added.at));
-                self.next = None;
+            Body::Schedule(_, schedule::Event::Added(added)) => self.begin_again(added.at),
+            Body::Schedule(_, schedule::Event::Changed(changed)) => {
+                // What was decided by the definition before is in its rows.
+                let decided = micros(self.progress().unwrap().decided_until);
+                self.walk_until(decided);
+                self.decided = decided;
+                self.definition = (*changed.definition).clone();
+                self.calendar = self.definition.calendar(None).unwrap();
+                self.begin_again(changed.at);
             }
             Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
+        }
+    }
+
+    fn begin_again(&mut self, at: Timestamp) {
+        self.walked_until = self.decided.max(micros(at));
+        self.next = None;
+    }
+
+    fn walk_until(&mut self, decided: i64) {
+        while let Some(slot) = self.walk_after(self.walked_until).filter(|slot| *slot <= decided) {
+            self.walked.push(slot);
+            self.walked_until = slot;
         }
     }
 
@@ -278,6 +302,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: Some(&agent),
+            upstream: &[],
             fired: None,
             now: at(self.now),
         };
@@ -290,7 +315,12 @@ impl World {
 
     fn tick(&mut self) {
         let (Some(schedule), Some(progress)) = (self.schedule(), self.progress()) else { return };
+        let live: Vec<(RunId, Run)> =
+            self.all_runs().into_iter().filter(|(id, _)| progress.live.contains(id)).collect();
+        let filled = progress.backfill.as_ref().and_then(|it| it.next);
+        let filled = filled.and_then(|next| self.filled(next));
         let it = Tick::new(&self.id, &schedule, &self.calendar, at(self.now));
+        let it = Tick { live: &live, filled: filled.as_ref(), ..it };
         let mut runs = self.runs;
         let mut new_run = || {
             runs += 1;
@@ -305,7 +335,10 @@ impl World {
         assert!(!bodies.is_empty(), "a schedule that is due is moved on");
         self.commit(bodies);
         let after = self.progress().unwrap();
-        assert!(after.due().is_none_or(|due| self.now < micros(due)), "it is still due: {after:?}");
+        if progress.backfill.is_none() {
+            let is_due = after.due().is_some_and(|due| micros(due) <= self.now);
+            assert!(!is_due, "it is still due: {after:?}");
+        }
         let taken = |it: &Progress| it.fires + it.waiting.len() as u64;
         let most = match schedule.definition.terms.missed {
             Missed::Latest | Missed::Skip => 1,
@@ -313,6 +346,13 @@ impl World {
             Missed::All(max) => u64::from(max) + 1,
         };
         assert!(taken(&after) <= taken(&progress) + most, "more is caught up than may be");
+    }
+
+    /// The row of a slot: its own, if that has a run, or that of a backfill.
+    fn filled(&self, nominal: Timestamp) -> Option<Slot> {
+        let keys = [slot::backfill_key(&self.id, nominal), slot::key(&self.id, nominal)];
+        let rows = keys.iter().filter_map(|key| self.state(Noun::Slot, key));
+        rows.filter_map(State::slot).find(|slot| matches!(slot.fate, Fate::Run { .. }))
     }
 
     fn work(&mut self) {
@@ -325,7 +365,7 @@ impl World {
         let ground = run::Ground {
             id: &id,
             run: &run,
-            schedule: schedule.as_ref(),
+            definition: schedule.as_ref().map(|it| &it.definition),
             progress: progress.as_ref(),
             now: at(self.now),
         };
@@ -353,7 +393,7 @@ impl World {
 
     fn step(&mut self) {
         let most = self.apart.saturating_mul(SLOTS_MAX / 10).clamp(600, 366 * 86_400);
-        match self.random.below(24) {
+        match self.random.below(27) {
             0..3 => self.now += self.random.between(0..3 * self.apart.min(86_400) * SECOND_US),
             3 => self.now += self.random.between(0..most * SECOND_US),
             4 => self.now -= self.random.between(0..2 * DAY_US),
@@ -367,6 +407,25 @@ impl World {
                 let run = self.new_run();
                 let key = self.runs.to_string();
                 drop(self.ask(Command::Fire { run, key }));
+            }
+            23 => {
+                let from = at(self.now - self.random.between(0..20 * self.apart * SECOND_US));
+                let asked = Backfill { from, to: at(self.now), at_once: None, gap: None };
+                drop(self.ask(Command::Backfill(asked)));
+            }
+            24 => drop(self.ask(Command::EndBackfill)),
+            25 => {
+                let mut definition = Box::new(self.definition.clone());
+                definition.terms.missed = self.random.pick(&[Missed::Latest, Missed::Skip]);
+                if self.random.one_in(2) {
+                    let (trigger, apart) = trigger(&mut self.random, self.now);
+                    definition.trigger = trigger.into();
+                    if self.ask(Command::Edit { definition }).is_ok_and(|it| !it.is_empty()) {
+                        self.apart = apart;
+                    }
+                } else {
+                    drop(self.ask(Command::Edit { definition }));
+                }
             }
             _ if self.random.one_in(3) => drop(self.ask(Command::Remove)),
             _ => {
@@ -403,8 +462,9 @@ impl World {
         assert!(live.len() <= terms.overlap.live_max(), "{} live runs", live.len());
         let catch_up = if let Missed::All(max) = terms.missed { max as usize } else { 0 };
         let buffer = match terms.overlap {
-            Overlap::Skip | Overlap::Allow(_) => 0,
-            Overlap::BufferOne => 1,
+            // Behind a backfill.
+            Overlap::Skip | Overlap::Allow(_) => 1,
+            Overlap::BufferOne | Overlap::CancelOther | Overlap::TerminateOther => 1,
             Overlap::BufferAll(max) => max as usize,
         };
         assert!(progress.waiting.len() <= buffer.max(catch_up), "{:?} wait", progress.waiting);
@@ -428,15 +488,12 @@ impl World {
 
     /// Every slot up to what is decided is in exactly one row, and none after.
     fn check_slots(&mut self, decided: i64, progress: &Progress) {
-        while let Some(slot) = self.walk_after(self.walked_until).filter(|slot| *slot <= decided) {
-            self.walked.push(slot);
-            self.walked_until = slot;
-        }
+        self.walk_until(decided);
         let mut walked = self.walked.as_slice();
         let mut waiting = Vec::new();
         for ((noun, key), row) in &self.tables.rows {
-            let (Noun::Slot, false, Some(state)) = (*noun, key.contains("manual"), &row.state)
-            else {
+            let is_of_time = !key.contains("manual") && !key.contains("backfill");
+            let (Noun::Slot, true, Some(state)) = (*noun, is_of_time, &row.state) else {
                 continue;
             };
             let slot = state.clone().slot().unwrap();
@@ -533,7 +590,7 @@ fn what_is_previewed_is_what_fires() {
                 let ground = |run| run::Ground {
                     id: &id,
                     run,
-                    schedule: schedule.as_ref(),
+                    definition: schedule.as_ref().map(|it| &it.definition),
                     progress: None,
                     now,
                 };

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod happenings;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod run;

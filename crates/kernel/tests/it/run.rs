@@ -304,7 +304,7 @@ fn a_report_is_kept_within_limits() {
     check(&mut world, &[(61, Start(1), STARTED)]);
     let (id, run) = (RunId::of(1), world.run(1).unwrap());
     for over in [0, 1] {
-        let ground = Ground { id: &id, run: &run, schedule: None, progress: None, now: at(62) };
+        let ground = Ground { id: &id, run: &run, definition: None, progress: None, now: at(62) };
         let cause = Cause { code: "c".into(), message: "m".repeat(MESSAGE_BYTES_MAX + over) };
         let text = "t".repeat(OUTPUT_BYTES_MAX + over);
         let output = Some(Output { bytes: text.len() as u64, text, file: None });
@@ -327,7 +327,7 @@ fn only_its_holder_gives_a_run_back() {
     let id = RunId::of(1);
     let given_back = |world: &World, holder: &str| {
         let run = world.run(1).unwrap();
-        let ground = Ground { id: &id, run: &run, schedule: None, progress: None, now: at(62) };
+        let ground = Ground { id: &id, run: &run, definition: None, progress: None, now: at(62) };
         give_back(ground, holder)
     };
     check(&mut world, &[]);

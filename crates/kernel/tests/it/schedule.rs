@@ -212,11 +212,11 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
     check_limit("a schedule ends after it starts", between(121, 120));
     check_limit("the schedule never fires after 2026-01-05T00:00:00Z", between(61, 119));
     check_limit("the schedule never fires after 2026-01-05T00:00:00Z", |it| {
-        it.trigger = Trigger::Once { at_us: at(0).as_micros() };
+        it.trigger = Trigger::Once { at_us: at(0).as_micros() }.into();
     });
     check_limit("an interval of 999ms is too short: the shortest is 1s", |it| {
         let every = "999ms".parse().unwrap();
-        it.trigger = Trigger::Interval { every, anchor_us: 0 };
+        it.trigger = Trigger::Interval { every, anchor_us: 0 }.into();
     });
 
     let prompt = |prompt: String| {
@@ -260,6 +260,7 @@ fn notes_and_keys_have_a_limit() {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: None,
+            upstream: &[],
             fired: None,
             now: at(1),
         };

@@ -2,15 +2,15 @@
 //!
 //! Seconds count from midnight of Monday 2026-01-05 in UTC.
 
-use calendar::{Calendar, Trigger};
+use calendar::Trigger;
 use kernel::agent::Agent;
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
 use kernel::run::{self, Cause, Failure, Occurrence, Report, Run};
 use kernel::schedule::terms::Terms;
-use kernel::schedule::{self, Action, Command, Definition, Event, Schedule};
-use kernel::slot::{self, Slot};
-use kernel::tick::{Tick, tick};
+use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
+use kernel::slot::{self, Slot, Source};
+use kernel::tick::{Happened, Tick, happened, tick};
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
@@ -19,6 +19,13 @@ const MIDNIGHT_S: i64 = 1_767_571_200;
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Add,
+    /// To the definition as it is by now.
+    Edit,
+    /// An event with this id.
+    Event(&'static str),
+    /// The slots between two seconds.
+    Backfill(i64, i64),
+    EndBackfill,
     Tick,
     Pause,
     Resume,
@@ -57,7 +64,7 @@ pub(crate) fn broken(is_permanent: bool) -> Result<(), Failure> {
 }
 
 impl World {
-    pub(crate) fn new(trigger: Trigger, terms: Terms) -> World {
+    pub(crate) fn new(trigger: impl Into<schedule::trigger::Trigger>, terms: Terms) -> World {
         let name: kernel::agent::AgentName = "ada".parse().unwrap();
         World {
             actor: Actor::local_user(7),
@@ -72,7 +79,7 @@ impl World {
             }),
             definition: Definition {
                 name: "inbox".into(),
-                trigger,
+                trigger: trigger.into(),
                 zone: "UTC".parse().unwrap(),
                 action: Action::Prompt { agent: name, prompt: "look".into() },
                 tier: None,
@@ -119,6 +126,17 @@ impl World {
                 let definition = Box::new(self.definition.clone());
                 self.decide(now, Command::Add { definition })
             }
+            Ask::Edit => {
+                let definition = Box::new(self.definition.clone());
+                self.decide(now, Command::Edit { definition })
+            }
+            Ask::Backfill(from, to) => {
+                let (from, to) = (at(*from), at(*to));
+                let asked = Backfill { from, to, at_once: None, gap: None };
+                self.decide(now, Command::Backfill(asked))
+            }
+            Ask::EndBackfill => self.decide(now, Command::EndBackfill),
+            Ask::Event(id) => Ok(self.happened(now, id)),
             Ask::Pause => self.decide(now, Command::Pause { note: None }),
             Ask::Resume => self.decide(now, Command::Resume),
             Ask::Remove => self.decide(now, Command::Remove),
@@ -164,6 +182,7 @@ impl World {
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: self.agent.as_ref(),
+            upstream: &[],
             fired: fired.as_ref(),
             now,
         };
@@ -171,16 +190,43 @@ impl World {
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Body> {
+        self.ticking(now, |at, progress, new_run| tick(at, progress, new_run))
+    }
+
+    fn happened(&mut self, now: Timestamp, id: &str) -> Vec<Body> {
+        let source = Source::Event(id.to_owned());
+        let what = Happened { source: &source, origin: run::Origin::Event, depth: 0 };
+        self.ticking(now, |at, progress, new_run| happened(at, progress, what, new_run))
+    }
+
+    fn ticking(
+        &mut self,
+        now: Timestamp,
+        decide: impl FnOnce(Tick<'_>, &Progress, &mut dyn FnMut() -> RunId) -> Vec<Body>,
+    ) -> Vec<Body> {
         let (Some(schedule), Some(progress)) = (self.schedule(), self.progress()) else {
             return Vec::new();
         };
-        let definition = &self.definition;
-        let calendar = Calendar::new(definition.trigger.clone(), definition.zone.clone()).unwrap();
+        let calendar = schedule.definition.calendar(progress.ahead.next).unwrap();
+        let live: Vec<(RunId, Run)> =
+            progress.live.iter().map(|id| (id.clone(), self.run_of(id))).collect();
+        let filling = progress.backfill.as_ref().and_then(|it| it.next);
+        let filled = filling.and_then(|next| self.state(Noun::Slot, &slot::key(&self.id, next)));
+        let filled = filled.and_then(State::slot);
+        let tick = Tick::new(&self.id, &schedule, &calendar, now);
+        let tick = Tick { live: &live, filled: filled.as_ref(), ..tick };
+        let mut runs = self.runs;
         let mut new_run = || {
-            self.runs += 1;
-            RunId::of(self.runs)
+            runs += 1;
+            RunId::of(runs)
         };
-        tick(Tick::new(&self.id, &schedule, &calendar, now), &progress, &mut new_run)
+        let bodies = decide(tick, &progress, &mut new_run);
+        self.runs = runs;
+        bodies
+    }
+
+    fn run_of(&self, id: &RunId) -> Run {
+        self.state(Noun::Run, id.as_str()).and_then(State::run).expect("a run")
     }
 
     fn of_run(
@@ -194,7 +240,7 @@ impl World {
         let ground = run::Ground {
             id: &id,
             run: &run,
-            schedule: schedule.as_ref(),
+            definition: schedule.as_ref().map(|it| &it.definition),
             progress: progress.as_ref(),
             now,
         };
@@ -232,6 +278,21 @@ fn describe(body: &Body) -> String {
                 let note = paused.note.as_ref().map(|note| format!(" ({note})"));
                 format!("paused{}", note.unwrap_or_default())
             }
+            Event::Changed(changed) => match changed.ahead.next {
+                Some(next) => format!("changed, next {}", time(next)),
+                None => "changed".to_owned(),
+            },
+            Event::Moved(moved) => match moved.ahead.next {
+                Some(next) => format!("moved to {}", time(next)),
+                None => "moved".to_owned(),
+            },
+            Event::BackfillBegun(it) => {
+                format!("backfill {}..{} ×{}", time(it.first), time(it.last), it.count)
+            }
+            Event::BackfillMoved(it) => match it.next {
+                Some(next) => format!("backfill goes on with {}", time(next)),
+                None => "backfill ends".to_owned(),
+            },
             Event::Resumed(_) => "resumed".to_owned(),
             Event::Removed(_) => "removed".to_owned(),
             Event::Passed(it) => {
@@ -257,6 +318,7 @@ fn describe(body: &Body) -> String {
                     format!("{} fires {}{late}", slot.origin.name(), time(slot.nominal))
                 }
                 Occurrence::Manual { key } => format!("manual fires {key}"),
+                Occurrence::Backfill(fill) => format!("backfill fires {}", time(fill.nominal)),
             },
             run::Event::Started(it) => {
                 let repeatable = if it.repeatable { " repeatable" } else { "" };

@@ -1,0 +1,475 @@
+//! Every rule about what people ask of a schedule.
+
+use calendar::{Calendar, Span};
+
+use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
+use super::event::{Passed, Paused, Removed, Resumed};
+use super::terms::{ATTEMPTS_MAX, KEYS_MAX, PRIORITY_MAX, Resume, Terms};
+use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX};
+use super::{PAYLOAD_BYTES_MAX, PROMPT_BYTES_MAX, Schedule};
+use crate::actor::{Actor, Role};
+use crate::agent::{Agent, AgentName};
+use crate::backend::Tier;
+use crate::event::Body;
+use crate::id::{RunId, ScheduleId};
+use crate::progress::{Ahead, Progress, Status};
+use crate::run::{self, Occurrence, Queued};
+use crate::slot::{Disposition, Fate, Reason, Slot};
+use crate::tick::Tick;
+use crate::time::Timestamp;
+
+/// Schedules in a row, each of which follows the next.
+pub const CHAIN_MAX: usize = 16;
+/// Schedules that follow one.
+const FOLLOWERS_MAX: usize = 100;
+/// Slots of one backfill.
+const BACKFILL_SLOTS_MAX: u64 = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Add {
+        definition: Box<Definition>,
+    },
+    Edit {
+        definition: Box<Definition>,
+    },
+    Pause {
+        note: Option<String>,
+    },
+    Resume,
+    Remove,
+    /// Run it now. The same key is the same run.
+    Fire {
+        run: RunId,
+        key: String,
+    },
+    /// Run slots of the past.
+    Backfill(Backfill),
+    /// Leave the rest of a backfill.
+    EndBackfill,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backfill {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub at_once: Option<u32>,
+    pub gap: Option<Span>,
+}
+
+/// Why a command was not carried out. Nothing was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no schedule `{0}`")]
+    Unknown(ScheduleId),
+    #[error("the id `{0}` is another schedule's")]
+    Taken(ScheduleId),
+    #[error("there is no agent `{0}`")]
+    UnknownAgent(AgentName),
+    #[error("a schedule cannot follow itself: {}", chain(.0))]
+    Cycle(Vec<ScheduleId>),
+    #[error("a schedule follows at most {CHAIN_MAX} others in a row")]
+    ChainTooLong,
+    #[error("schedule `{0}` has as many followers as it may ({FOLLOWERS_MAX})")]
+    TooManyFollowers(ScheduleId),
+    #[error("schedule `{0}` follows it")]
+    Followed(ScheduleId),
+    #[error("slots from {} on are being run already", calendar::format_instant(.0.as_micros()))]
+    Backfilling(Timestamp),
+    #[error("there is no slot to run in that time")]
+    NothingToBackfill,
+    #[error("these are {0} slots, and at most {BACKFILL_SLOTS_MAX} are run at a time")]
+    BackfillTooLong(u64),
+    #[error("the schedule never fires after {}", calendar::format_instant(*.0))]
+    NeverFires(i64),
+    #[error("agent `{agent}` has tier {min}, and a schedule may only raise it")]
+    TierTooLow { agent: AgentName, min: Tier },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("run `{0}` was started with this key before")]
+    Fired(RunId),
+    #[error("run `{0}` is live, and the overlap policy lets no other run beside it")]
+    Live(RunId),
+    #[error("the schedule has run as often today as it may ({0})")]
+    OutOfBudget(u32),
+    #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    RoleTooLow { actor: Actor, needed: Role },
+}
+
+/// What is known when a command about a schedule is decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub id: &'a ScheduleId,
+    pub schedule: Option<&'a Schedule>,
+    pub progress: Option<&'a Progress>,
+    /// The agent that the definition names.
+    pub agent: Option<&'a Agent>,
+    /// The schedules that the definition follows, the nearest first, each with its own progress.
+    pub upstream: &'a [(ScheduleId, Schedule, Progress)],
+    /// What was started by hand with the same key.
+    pub fired: Option<&'a Slot>,
+    pub now: Timestamp,
+}
+
+/// Every rule about what people ask of a schedule. Nothing happens when it is so already.
+pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
+    if actor.role < Role::Operator {
+        return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
+    }
+    match (command, ground.schedule.zip(ground.progress)) {
+        (Command::Add { definition }, None) => add(ground, actor, *definition),
+        (Command::Add { definition }, Some((schedule, _))) => {
+            match *definition == schedule.definition {
+                true => Ok(Vec::new()),
+                false => Err(Refusal::Taken(ground.id.clone())),
+            }
+        }
+        (_, None) => Err(Refusal::Unknown(ground.id.clone())),
+        (Command::Edit { definition }, Some((schedule, progress))) => {
+            edit(ground, schedule, progress, *definition)
+        }
+        (Command::Pause { note }, Some((_, progress))) => {
+            check_note(note.as_deref())?;
+            Ok(match progress.status {
+                Status::Paused(_) => Vec::new(),
+                Status::Active | Status::Removed => vec![ground.body(Event::Paused(Paused {
+                    by: actor.name.clone(),
+                    note,
+                    at: ground.now,
+                }))],
+            })
+        }
+        (Command::Resume, Some((schedule, progress))) => resume(ground, schedule, progress),
+        (Command::Remove, Some((schedule, progress))) => remove(ground, schedule, progress),
+        (Command::Fire { run, key }, Some((schedule, progress))) => {
+            fire(ground, schedule, progress, run, key)
+        }
+        (Command::Backfill(asked), Some((schedule, progress))) => {
+            backfill(ground, actor, schedule, progress, asked)
+        }
+        (Command::EndBackfill, Some((_, progress))) => {
+            let is_under_way = progress.backfill.as_ref().is_some_and(|it| it.next.is_some());
+            let moved = BackfillMoved { next: None, at: ground.now };
+            Ok(is_under_way.then(|| ground.body(Event::BackfillMoved(moved))).into_iter().collect())
+        }
+    }
+}
+
+fn add(ground: Ground<'_>, actor: &Actor, definition: Definition) -> Result<Vec<Body>, Refusal> {
+    ground.check(&definition)?;
+    let calendar = definition.calendar(None)?;
+    // A schedule that was removed goes on after the last slot that it decided.
+    let decided = ground.progress.map_or(i64::MIN, |progress| progress.decided_until.as_micros());
+    let after = decided.max(ground.now.as_micros());
+    let ahead = ground.first_slot(&definition, &calendar, after, 0)?;
+    let definition = Box::new(definition);
+    let added = Added { definition, by: actor.name.clone(), at: ground.now, ahead };
+    Ok(vec![ground.body(Event::Added(added))])
+}
+
+/// Slots that were due and not decided, or wait, are overtaken by the change.
+fn edit(
+    ground: Ground<'_>,
+    schedule: &Schedule,
+    progress: &Progress,
+    definition: Definition,
+) -> Result<Vec<Body>, Refusal> {
+    if definition == schedule.definition {
+        return Ok(Vec::new());
+    }
+    ground.check(&definition)?;
+    let mut bodies = ground.supersede(schedule, progress, Reason::Changed)?;
+    let calendar = definition.calendar(None)?;
+    let after = progress.decided_until.as_micros().max(ground.now.as_micros());
+    let ahead = ground.first_slot(&definition, &calendar, after, progress.fires)?;
+    let follows = |definition: &Definition| definition.trigger.follows().map(|(id, _)| id.clone());
+    let unfollows =
+        follows(&schedule.definition).filter(|id| Some(id) != follows(&definition).as_ref());
+    let definition = Box::new(definition);
+    let changed = Changed { definition, unfollows, at: ground.now, ahead };
+    bodies.push(ground.body(Event::Changed(changed)));
+    Ok(bodies)
+}
+
+fn resume(
+    ground: Ground<'_>,
+    schedule: &Schedule,
+    progress: &Progress,
+) -> Result<Vec<Body>, Refusal> {
+    if !matches!(progress.status, Status::Paused(_)) {
+        return Ok(Vec::new());
+    }
+    let calendar = schedule.definition.calendar(progress.ahead.next)?;
+    let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
+    let backlog = progress.ahead.next.and_then(|first| tick.backlog(first));
+    let resumed = |ahead| ground.body(Event::Resumed(Resumed { at: ground.now, ahead }));
+    match (backlog, schedule.definition.terms.resume) {
+        (Some((first, last)), Resume::Skip) => {
+            let ahead = tick.ahead(last, progress.taken(), progress.live.len());
+            let passed = tick.passed(first, last, Disposition::SkippedPaused, ahead);
+            Ok(vec![ground.body(Event::Passed(passed)), resumed(ahead)])
+        }
+        (_, Resume::AsMissed) | (None, Resume::Skip) => Ok(vec![resumed(progress.ahead)]),
+    }
+}
+
+/// Slots that were due and not decided, or wait, are overtaken by the removal.
+fn remove(
+    ground: Ground<'_>,
+    schedule: &Schedule,
+    progress: &Progress,
+) -> Result<Vec<Body>, Refusal> {
+    if let Some(follower) = progress.followers.first() {
+        return Err(Refusal::Followed(follower.clone()));
+    }
+    let mut bodies = ground.supersede(schedule, progress, Reason::Removed)?;
+    let unfollows = schedule.definition.trigger.follows().map(|(id, _)| id.clone());
+    bodies.push(ground.body(Event::Removed(Removed { unfollows, at: ground.now })));
+    Ok(bodies)
+}
+
+/// Slots that are decided, or were before the schedule was; one that has a run is left alone later.
+fn backfill(
+    ground: Ground<'_>,
+    actor: &Actor,
+    schedule: &Schedule,
+    progress: &Progress,
+    asked: Backfill,
+) -> Result<Vec<Body>, Refusal> {
+    if let Some(next) = progress.backfill.as_ref().and_then(|it| it.next) {
+        return Err(Refusal::Backfilling(next));
+    }
+    let terms = &schedule.definition.terms;
+    let (first, last, count) =
+        backfill_range(&schedule.definition, progress, asked).ok_or(Refusal::NothingToBackfill)?;
+    if BACKFILL_SLOTS_MAX < count {
+        return Err(Refusal::BackfillTooLong(count));
+    }
+    let half = u32::try_from(terms.overlap.live_max() / 2).unwrap_or(u32::MAX).max(1);
+    let at_once = asked.at_once.unwrap_or(half);
+    if !(1..=half).contains(&at_once) {
+        let most = format!(
+            "at most {half} runs of a backfill are live at a time, half of what the overlap policy lets"
+        );
+        return Err(Refusal::Invalid(most));
+    }
+    let begun = BackfillBegun {
+        first,
+        last,
+        count,
+        at_once,
+        gap: asked.gap,
+        by: actor.name.clone(),
+        at: ground.now,
+    };
+    Ok(vec![ground.body(Event::BackfillBegun(begun))])
+}
+
+/// The first and the last slot of a backfill, and how many they are.
+pub fn backfill_range(
+    definition: &Definition,
+    progress: &Progress,
+    asked: Backfill,
+) -> Option<(Timestamp, Timestamp, u64)> {
+    definition.trigger.timed()?;
+    let calendar = definition.calendar(None).ok()?;
+    let from = asked.from.as_micros().saturating_sub(1);
+    let until = asked.to.min(progress.decided_until).as_micros();
+    let first = calendar.next_after(from).filter(|first| *first <= until)?;
+    let last = calendar.last_until(until)?;
+    let count = calendar.count(from, last);
+    Some((Timestamp::from_micros(first), Timestamp::from_micros(last), count))
+}
+
+fn fire(
+    ground: Ground<'_>,
+    schedule: &Schedule,
+    progress: &Progress,
+    run: RunId,
+    key: String,
+) -> Result<Vec<Body>, Refusal> {
+    if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
+        return Err(Refusal::Invalid("a key has 1 to 256 bytes of printable text".to_owned()));
+    }
+    if let Some(Fate::Run { run, .. }) = ground.fired.map(|slot| &slot.fate) {
+        return Err(Refusal::Fired(run.clone()));
+    }
+    let terms = &schedule.definition.terms;
+    check_room(terms, progress)?;
+    let calendar = schedule.definition.calendar(progress.ahead.next)?;
+    let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
+    if tick.is_out_of_budget(progress) {
+        return Err(Refusal::OutOfBudget(tick.per_day(progress.day(ground.now))));
+    }
+    let queued = Queued {
+        schedule: ground.id.clone(),
+        revision: schedule.revision,
+        occurrence: Occurrence::Manual { key },
+        agent: schedule.definition.action.agent().cloned(),
+        priority: terms.priority,
+        keys: terms.keys.clone(),
+        depth: 0,
+        at: ground.now,
+    };
+    Ok(vec![Body::Run(run, run::Event::Queued(queued))])
+}
+
+impl Ground<'_> {
+    fn body(&self, event: Event) -> Body {
+        Body::Schedule(self.id.clone(), event)
+    }
+
+    /// The slots of a definition that are not decided and will not be: another takes its place, or none.
+    fn supersede(
+        &self,
+        schedule: &Schedule,
+        progress: &Progress,
+        reason: Reason,
+    ) -> Result<Vec<Body>, Refusal> {
+        let calendar = schedule.definition.calendar(progress.ahead.next)?;
+        let tick = Tick::new(self.id, schedule, &calendar, self.now);
+        let (disposition, reason) = (Disposition::Superseded, Some(reason));
+        let mut bodies = Vec::new();
+        for slot in &progress.waiting {
+            let (slot, at, ahead) = (*slot, self.now, progress.ahead);
+            let dropped = Dropped { slot, disposition, reason, into: None, at, ahead };
+            bodies.push(self.body(Event::Dropped(dropped)));
+        }
+        if let Some((first, last)) = progress.ahead.next.and_then(|first| tick.past(first)) {
+            let passed = tick.passed(first, last, disposition, Ahead::default());
+            bodies.push(self.body(Event::Passed(Passed { reason, ..passed })));
+        }
+        Ok(bodies)
+    }
+
+    /// The first slot of a definition after an instant. One that waits for something to happen has
+    /// none; any other has one, or it never fires.
+    fn first_slot(
+        &self,
+        definition: &Definition,
+        calendar: &Calendar,
+        after_us: i64,
+        taken: u64,
+    ) -> Result<Ahead, Refusal> {
+        let (id, now) = (self.id, self.now);
+        let tick = Tick {
+            id,
+            definition,
+            revision: 1,
+            calendar,
+            live: &[],
+            decided_wall: None,
+            filled: None,
+            now,
+        };
+        let ahead = tick.ahead(after_us, taken, 0);
+        let is_on_a_clock = definition.trigger.timed().is_some() || definition.again().is_some();
+        match ahead.next {
+            None if is_on_a_clock => Err(Refusal::NeverFires(after_us)),
+            _ => Ok(ahead),
+        }
+    }
+
+    fn check(&self, definition: &Definition) -> Result<(), Refusal> {
+        definition.check(self.agent)?;
+        let Some((upstream, _)) = definition.trigger.follows() else { return Ok(()) };
+        let Some((_, _, followed)) = self.upstream.first() else {
+            return Err(Refusal::Unknown(upstream.clone()));
+        };
+        let chain = || [self.id].into_iter().chain(self.upstream.iter().map(|(id, ..)| id));
+        if let Some(place) = chain().skip(1).position(|id| id == self.id) {
+            return Err(Refusal::Cycle(chain().take(place + 2).cloned().collect()));
+        }
+        if CHAIN_MAX < self.upstream.len() {
+            return Err(Refusal::ChainTooLong);
+        }
+        let is_new = !followed.followers.contains(self.id);
+        match is_new && FOLLOWERS_MAX <= followed.followers.len() {
+            true => Err(Refusal::TooManyFollowers(upstream.clone())),
+            false => Ok(()),
+        }
+    }
+}
+
+fn chain(ids: &[ScheduleId]) -> String {
+    let names: Vec<&str> = ids.iter().map(ScheduleId::as_str).collect();
+    names.join(" follows ")
+}
+
+impl Definition {
+    fn check(&self, agent: Option<&Agent>) -> Result<(), Refusal> {
+        let invalid = |what: &str| Err(Refusal::Invalid(what.to_owned()));
+        let terms = &self.terms;
+        if self.name.is_empty() || NAME_CHARS_MAX < self.name.chars().count() {
+            return invalid("the name of a schedule has 1 to 120 characters");
+        }
+        if self.name.chars().any(char::is_control) {
+            return invalid("the name of a schedule is one line of printable text");
+        }
+        if PRIORITY_MAX < terms.priority {
+            return invalid("a priority is from 0 to 9");
+        }
+        if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
+            return invalid("a run is tried 1 to 100 times");
+        }
+        if KEYS_MAX < terms.keys.len() {
+            return invalid("a schedule has at most 8 concurrency keys");
+        }
+        if terms.per_day == Some(0) {
+            return invalid("a schedule runs at least once a day");
+        }
+        if terms.max_fires == Some(0) {
+            return invalid("a schedule fires at least once");
+        }
+        if let (Some(start), Some(end)) = (terms.start_at, terms.end_at)
+            && end < start
+        {
+            return invalid("a schedule ends after it starts");
+        }
+        match &self.action {
+            Action::Prompt { prompt, .. } if PROMPT_BYTES_MAX < prompt.len() => {
+                return invalid("a prompt has at most 64 KiB");
+            }
+            Action::Prompt { prompt, .. } if prompt.trim().is_empty() => {
+                return invalid("a prompt is not empty");
+            }
+            Action::Prompt { agent: name, .. } => {
+                let agent = agent.ok_or_else(|| Refusal::UnknownAgent(name.clone()))?;
+                if self.tier.is_some_and(|tier| tier < agent.tier) {
+                    return Err(Refusal::TierTooLow { agent: name.clone(), min: agent.tier });
+                }
+            }
+            Action::Tool { payload, .. } if PAYLOAD_BYTES_MAX < payload.len() => {
+                return invalid("a payload has at most 64 KiB");
+            }
+            Action::Tool { tool, .. } => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                if !(1..=128).contains(&tool.len()) || !tool.chars().all(is_plain) {
+                    return invalid(
+                        "the name of a tool has 1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `-`",
+                    );
+                }
+            }
+        }
+        self.calendar(None).map(drop)
+    }
+}
+
+/// Whether another run may be live.
+pub(crate) fn check_room(terms: &Terms, progress: &Progress) -> Result<(), Refusal> {
+    match progress.live.first() {
+        Some(live) if terms.overlap.live_max() <= progress.live.len() => {
+            Err(Refusal::Live(live.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn check_note(note: Option<&str>) -> Result<(), Refusal> {
+    match note {
+        Some(note) if NOTE_BYTES_MAX < note.len() => {
+            Err(Refusal::Invalid("a note has at most 1024 bytes".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
