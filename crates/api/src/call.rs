@@ -82,7 +82,6 @@ impl fmt::Debug for ProgressSink {
 macro_rules! requests {
     ($($request:ident $name:literal $answer:ident;)*) => {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[expect(clippy::large_enum_variant, reason = "there is one for each call")]
         #[serde(tag = "call", content = "with")]
         pub enum Request {
             $(#[serde(rename = $name)] $request($request),)*
@@ -119,12 +118,17 @@ requests! {
     AgentShow "agent.show" AgentShown;
     AgentRemove "agent.remove" AgentRemoved;
     ScheduleAdd "schedule.add" ScheduleAdded;
+    ScheduleAddAll "schedule.add_all" SchedulesAdded;
+    ScheduleEdit "schedule.edit" ScheduleEdited;
     ScheduleList "schedule.list" Schedules;
     ScheduleShow "schedule.show" ScheduleShown;
     SchedulePause "schedule.pause" SchedulePaused;
     ScheduleResume "schedule.resume" ScheduleResumed;
     ScheduleRemove "schedule.remove" ScheduleRemoved;
     ScheduleFire "schedule.fire" ScheduleFired;
+    ScheduleBackfill "schedule.backfill" ScheduleBackfilled;
+    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded;
+    EventTell "event.tell" EventTold;
     Why "why" Explained;
     RunList "run.list" Runs;
     RunShow "run.show" RunShown;

@@ -27,9 +27,11 @@ pub use run::{
     Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, RunShown, Runs,
 };
 pub use schedule::{
-    Action, Explained, Paused, Schedule, ScheduleAdd, ScheduleAdded, ScheduleFire, ScheduleFired,
-    ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
-    ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, Terms, When, Why,
+    Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Happening, Paused,
+    Schedule, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd,
+    ScheduleBackfilled, ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList,
+    SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
+    ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, SchedulesAdded, Terms, When, Why,
 };
 pub use status::{LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
 

@@ -10,7 +10,7 @@ pub struct Run {
     pub schedule_id: Option<String>,
     /// The nominal instant; absent for a run that was started by hand.
     pub slot: Option<String>,
-    /// `slot`, `catch_up`, `buffer` or `manual`
+    /// `slot`, `catch_up`, `buffer`, `manual`, `after`, `event` or `backfill`
     pub origin: String,
     pub agent: Option<String>,
     /// Tries that were begun.
@@ -30,6 +30,9 @@ pub struct Run {
     pub retry_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<RunOutput>,
+    /// Concurrency keys that it holds while it is at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
     /// Who said how it ended, when it was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,

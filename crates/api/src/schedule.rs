@@ -27,13 +27,47 @@ pub struct When {
     /// With `daily`: only on these days, such as `mon-fri`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
+    /// With `cron` and `daily`, for times that the clock skips: `run_after`, `skip`, `shift`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst_gap: Option<String>,
+    /// With `cron` and `daily`, for times that the clock shows twice: `first`, `second`, `both`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst_fold: Option<String>,
+}
+
+/// What makes a schedule fire that does not go by the time. At most one is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Happening {
+    /// The end of a run of this schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// With `after`, how that run has to end: `success`, `failure`, `any`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<String>,
+    /// An event of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// A span since the schedule's own last run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// With `again`, whether since that run's `start` or `finish`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl Happening {
+    pub fn is_none(&self) -> bool {
+        *self == Happening::default()
+    }
 }
 
 /// What is to happen besides when and what; each has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// `skip`, `buffer_one`, `buffer_all`, `buffer_all:N`, `allow`, `allow:N`
+    /// `skip`, `buffer_one`, `buffer_all`, `buffer_all:N`, `allow`, `allow:N`, `cancel_other`,
+    /// `terminate_other`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<String>,
     /// `latest`, `earliest`, `all`, `all:N`, `skip`
@@ -57,6 +91,9 @@ pub struct Terms {
     /// 0 to 9, the higher the sooner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// Concurrency keys, `NAME` or `NAME:N`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
     /// Runs in one UTC day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_day: Option<u32>,
@@ -90,13 +127,86 @@ pub struct Action {
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAdd {
     pub name: String,
+    #[serde(default)]
     pub when: When,
+    /// Instead of `when`.
+    #[serde(default, skip_serializing_if = "Happening::is_none")]
+    pub happening: Happening,
     pub action: Action,
     /// Raises the tier above the agent's.
     #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
+}
+
+/// Adds many schedules at once, all or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleAddAll {
+    pub schedules: Vec<ScheduleAdd>,
+}
+
+/// Changes what is given, and leaves the rest as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleEdit {
+    pub id: String,
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Another trigger; it takes the place of the one before as a whole.
+    #[serde(default)]
+    pub when: Option<When>,
+    #[serde(default, skip_serializing_if = "Happening::is_none")]
+    pub happening: Happening,
+    #[serde(default)]
+    pub action: Action,
+    #[serde(default)]
+    pub tier: Option<u8>,
+    #[serde(default)]
+    pub terms: Terms,
+    /// Names of terms that shall be the default again; `tier` is one of them here.
+    #[serde(default)]
+    pub unset: Vec<String>,
+}
+
+/// Runs slots of the past that have no run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleBackfill {
+    pub id: String,
+    /// Instants; without an offset they are times in the schedule's zone.
+    pub from: String,
+    pub to: String,
+    /// Runs at a time.
+    #[serde(default)]
+    pub at_once: Option<u32>,
+    /// A span: from one start to the next at the least.
+    #[serde(default)]
+    pub gap: Option<String>,
+    /// Only say what would be run.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// What a dry run said; needed for many slots.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// Leaves out the rest of a backfill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleBackfillEnd {
+    pub id: String,
+}
+
+/// Says that something has happened, to all schedules that wait for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventTell {
+    pub name: String,
+    /// Tells it from others of its name: told of again, it is the same. Made up unless given.
+    #[serde(default)]
+    pub id: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +289,11 @@ pub struct Schedule {
     pub fires: u64,
     /// Failed runs in a row.
     pub failures: u32,
+    /// Schedules that fire when a run of this one ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<Backfill>,
     /// Grows with every edit.
     pub revision: u32,
     pub created_at: String,
@@ -202,6 +317,71 @@ pub struct ScheduleAdded {
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// One of many that were added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedOne {
+    pub id: String,
+    pub name: String,
+    pub created: bool,
+    pub next: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulesAdded {
+    /// In the order in which they were given.
+    pub schedules: Vec<AddedOne>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleEdited {
+    pub schedule: Schedule,
+    pub changed: bool,
+    pub next: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A backfill that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backfill {
+    /// The slot that it goes on with.
+    pub next: Option<String>,
+    pub last: String,
+    pub live: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleBackfilled {
+    pub schedule_id: String,
+    pub first: String,
+    pub last: String,
+    pub slots: u64,
+    /// Those that have a run already, and are left alone.
+    pub taken: u64,
+    /// What confirms exactly this backfill.
+    pub token: String,
+    pub begun: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillEnded {
+    pub schedule: Schedule,
+    /// False when none was under way.
+    pub changed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventTold {
+    pub name: String,
+    pub id: String,
+    /// Schedules that wait for such events.
+    pub told: u64,
+    /// The runs that it led to now.
+    pub runs: Vec<crate::Run>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,17 @@
 //! The desk: which queued runs wait for whom, and which are at work. It forgets everything when the
 //! process ends; what is true is in the store, and the desk is filled from there.
 //!
-//! Runs of one agent are a lane. A lane has as many hands as its agent bears; among those that wait in it, the one comes
-//! first that has waited longest, and a step of priority is worth a minute of waiting.
+//! Runs of one agent with the same concurrency keys are a lane. An agent has as many hands as it bears,
+//! and a key lets as many runs work at a time as it says; a run holds all its keys or none. Among those
+//! that wait in a lane, the one comes first that has waited longest, and a step of priority is worth a
+//! minute of waiting.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel::agent::AgentName;
 use kernel::run::{Run, State};
+use kernel::schedule::terms::Key;
 use kernel::{RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -43,12 +46,30 @@ struct Runs {
     places: HashMap<RunId, Place>,
     /// By the instant from which they may begin.
     later: BTreeSet<(Timestamp, RunId)>,
-    lanes: HashMap<Option<AgentName>, Lane>,
+    lanes: HashMap<Arc<Needs>, Lane>,
+    /// Which lanes need an agent or a key.
+    needed: HashMap<Resource, HashSet<Arc<Needs>>>,
     /// How many runs an agent bears at a time.
     hands: HashMap<AgentName, usize>,
-    /// Lanes with somebody waiting and a hand free; each in turn.
-    ready: VecDeque<Option<AgentName>>,
+    /// Runs at work that hold an agent or a key.
+    held: HashMap<Resource, usize>,
+    /// Lanes with somebody waiting and nothing in the way; each in turn.
+    ready: VecDeque<Arc<Needs>>,
     at_work: usize,
+}
+
+/// What the runs of a lane need.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Needs {
+    agent: Option<AgentName>,
+    keys: Vec<Key>,
+}
+
+/// What runs share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Resource {
+    Agent(Option<AgentName>),
+    Key(String),
 }
 
 #[derive(Debug)]
@@ -56,7 +77,7 @@ enum Place {
     Later(Timestamp, Waiting),
     InLane(Waiting),
     AtWork {
-        agent: Option<AgentName>,
+        needs: Arc<Needs>,
         stop: CancellationToken,
         /// It shall be worked on again once this is over.
         again: Option<(Timestamp, Waiting)>,
@@ -66,7 +87,7 @@ enum Place {
 #[derive(Clone, Debug)]
 struct Waiting {
     schedule: ScheduleId,
-    agent: Option<AgentName>,
+    needs: Arc<Needs>,
     /// The smaller, the sooner.
     turn: i64,
 }
@@ -75,7 +96,6 @@ struct Waiting {
 struct Lane {
     /// By their turn.
     waiting: BTreeSet<(i64, RunId)>,
-    at_work: usize,
     is_ready: bool,
 }
 
@@ -115,7 +135,7 @@ impl Desk {
     pub(crate) fn set_hands(&self, agent: &AgentName, hands: usize) {
         let mut runs = self.runs();
         if runs.hands.insert(agent.clone(), hands) != Some(hands) {
-            runs.get_ready(&Some(agent.clone()));
+            runs.wake(&Resource::Agent(Some(agent.clone())));
             drop(runs);
             self.changed.notify_one();
         }
@@ -146,12 +166,17 @@ impl Runs {
         let queued = match run.state {
             State::Queued { from } => {
                 let turn = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
-                let (schedule, agent) = (run.schedule.clone(), run.agent.clone());
-                Some((from, Waiting { schedule, agent, turn }))
+                let needs = Needs { agent: run.agent.clone(), keys: run.keys.clone() };
+                let (schedule, needs) = (run.schedule.clone(), Arc::new(needs));
+                Some((from, Waiting { schedule, needs, turn }))
             }
             State::Running { .. } | State::Ended(_) => None,
         };
-        if let Some(Place::AtWork { again, .. }) = self.places.get_mut(id) {
+        if let Some(Place::AtWork { again, stop, .. }) = self.places.get_mut(id) {
+            // Whoever is at work on a run that has ended works for nothing.
+            if matches!(run.state, State::Ended(_)) {
+                stop.cancel();
+            }
             *again = queued;
             return;
         }
@@ -171,7 +196,7 @@ impl Runs {
         match self.places.remove(id) {
             Some(Place::Later(from, _)) => drop(self.later.remove(&(from, id.clone()))),
             Some(Place::InLane(waiting)) => {
-                if let Some(lane) = self.lanes.get_mut(&waiting.agent) {
+                if let Some(lane) = self.lanes.get_mut(&waiting.needs) {
                     lane.waiting.remove(&(waiting.turn, id.clone()));
                 }
             }
@@ -183,59 +208,102 @@ impl Runs {
         while let Some((from, id)) = self.later.first().filter(|(from, _)| *from <= now).cloned() {
             self.later.remove(&(from, id.clone()));
             let Some(Place::Later(_, waiting)) = self.places.remove(&id) else { continue };
-            let lane = self.lanes.entry(waiting.agent.clone()).or_default();
+            let lane = self.lanes.entry(Arc::clone(&waiting.needs)).or_default();
             lane.waiting.insert((waiting.turn, id.clone()));
-            self.get_ready(&waiting.agent);
+            for resource in waiting.needs.resources() {
+                self.needed.entry(resource).or_default().insert(Arc::clone(&waiting.needs));
+            }
+            self.get_ready(&waiting.needs);
             self.places.insert(id, Place::InLane(waiting));
         }
         let mut taken = Vec::new();
         while self.at_work < HANDS
-            && let Some(agent) = self.ready.pop_front()
+            && let Some(needs) = self.ready.pop_front()
         {
-            taken.extend(self.take_from(&agent));
+            taken.extend(self.take_from(&needs));
             // Behind the others, so that a long queue does not keep them waiting.
-            self.get_ready(&agent);
+            self.get_ready(&needs);
         }
         taken
     }
 
-    fn take_from(&mut self, agent: &Option<AgentName>) -> Option<Taken> {
-        let lane = self.lanes.get_mut(agent)?;
+    fn take_from(&mut self, needs: &Arc<Needs>) -> Option<Taken> {
+        let is_free = self.is_free(needs);
+        let lane = self.lanes.get_mut(needs)?;
         lane.is_ready = false;
-        let (_, id) = lane.waiting.pop_first()?;
+        // Another lane may have taken what this one needs.
+        let (_, id) = is_free.then(|| lane.waiting.pop_first()).flatten()?;
         let Some(Place::InLane(waiting)) = self.places.remove(&id) else { return None };
-        lane.at_work += 1;
+        for resource in needs.resources() {
+            *self.held.entry(resource).or_default() += 1;
+        }
         self.at_work += 1;
         let stop = CancellationToken::new();
-        let agent = agent.clone();
-        let place = Place::AtWork { agent: agent.clone(), stop: stop.clone(), again: None };
+        let place = Place::AtWork { needs: Arc::clone(needs), stop: stop.clone(), again: None };
         self.places.insert(id.clone(), place);
-        Some(Taken { id, schedule: waiting.schedule, agent, stop })
+        Some(Taken { id, schedule: waiting.schedule, agent: needs.agent.clone(), stop })
     }
 
     fn done(&mut self, id: &RunId) {
-        let Some(Place::AtWork { agent, again, .. }) = self.places.remove(id) else { return };
+        let Some(Place::AtWork { needs, again, .. }) = self.places.remove(id) else { return };
         self.at_work = self.at_work.saturating_sub(1);
-        if let Some(lane) = self.lanes.get_mut(&agent) {
-            lane.at_work = lane.at_work.saturating_sub(1);
+        for resource in needs.resources() {
+            if let Some(held) = self.held.get_mut(&resource) {
+                *held = held.saturating_sub(1);
+                if *held == 0 {
+                    self.held.remove(&resource);
+                }
+            }
+            self.wake(&resource);
         }
-        self.get_ready(&agent);
         if let Some((from, waiting)) = again {
             self.wait(id, from, waiting);
         }
     }
 
-    /// Puts a lane in the row if it has somebody waiting and a hand free; an idle one is let go.
-    fn get_ready(&mut self, agent: &Option<AgentName>) {
-        let hands = agent.as_ref().and_then(|agent| self.hands.get(agent).copied());
-        let hands = hands.unwrap_or(LANE_HANDS);
-        let Some(lane) = self.lanes.get_mut(agent) else { return };
-        if lane.waiting.is_empty() && lane.at_work == 0 && !lane.is_ready {
-            self.lanes.remove(agent);
-        } else if !lane.is_ready && !lane.waiting.is_empty() && lane.at_work < hands {
+    /// Something that runs share may be free again.
+    fn wake(&mut self, resource: &Resource) {
+        let lanes = self.needed.get(resource).map(|lanes| lanes.iter().cloned().collect());
+        let lanes: Vec<Arc<Needs>> = lanes.unwrap_or_default();
+        lanes.iter().for_each(|needs| self.get_ready(needs));
+    }
+
+    /// Puts a lane in the row if it has somebody waiting and nothing is in the way; an empty one is let
+    /// go.
+    fn get_ready(&mut self, needs: &Arc<Needs>) {
+        let is_free = self.is_free(needs);
+        let Some(lane) = self.lanes.get_mut(needs) else { return };
+        if lane.waiting.is_empty() && !lane.is_ready {
+            self.lanes.remove(needs);
+            for resource in needs.resources() {
+                if let Some(lanes) = self.needed.get_mut(&resource) {
+                    lanes.remove(needs);
+                    if lanes.is_empty() {
+                        self.needed.remove(&resource);
+                    }
+                }
+            }
+        } else if !lane.is_ready && !lane.waiting.is_empty() && is_free {
             lane.is_ready = true;
-            self.ready.push_back(agent.clone());
+            self.ready.push_back(Arc::clone(needs));
         }
+    }
+
+    /// Whether one more run may hold all that it needs.
+    fn is_free(&self, needs: &Needs) -> bool {
+        let held = |resource: &Resource| self.held.get(resource).copied().unwrap_or_default();
+        let hands = needs.agent.as_ref().and_then(|agent| self.hands.get(agent).copied());
+        let has_hand = held(&Resource::Agent(needs.agent.clone())) < hands.unwrap_or(LANE_HANDS);
+        let mut keys = needs.keys.iter();
+        has_hand
+            && keys.all(|key| held(&Resource::Key(key.name().to_owned())) < key.limit() as usize)
+    }
+}
+
+impl Needs {
+    fn resources(&self) -> impl Iterator<Item = Resource> {
+        let keys = self.keys.iter().map(|key| Resource::Key(key.name().to_owned()));
+        [Resource::Agent(self.agent.clone())].into_iter().chain(keys)
     }
 }
 
@@ -274,6 +342,36 @@ mod tests {
         assert_eq!(taken(&desk, 1), []);
         desk.done(&RunId::of(3));
         assert_eq!(taken(&desk, 1), [4]);
+    }
+
+    #[test]
+    fn runs_with_the_same_key_wait_for_one_another_whoever_does_them() {
+        let desk = Desk::default();
+        desk.open();
+        let keyed = |agent: &str, keys: &[&str]| Run {
+            keys: keys.iter().map(|key| key.parse().unwrap()).collect(),
+            ..run(agent, 5, 1)
+        };
+        for agent in ["ada", "bob", "eve"] {
+            desk.set_hands(&agent.parse().unwrap(), 9);
+        }
+        desk.put(&RunId::of(1), &keyed("ada", &["deploy", "mail:2"]));
+        desk.put(&RunId::of(2), &keyed("bob", &["deploy"]));
+        desk.put(&RunId::of(3), &keyed("bob", &["mail:2"]));
+        desk.put(&RunId::of(4), &keyed("eve", &["mail:2"]));
+        desk.put(&RunId::of(5), &run("eve", 5, 1));
+        assert_eq!(taken(&desk, 1), [1, 3, 5]);
+        assert_eq!(taken(&desk, 1), []);
+        // What it held is free for both.
+        desk.done(&RunId::of(1));
+        let mut now = taken(&desk, 1);
+        now.sort();
+        assert_eq!(now, [2, 4]);
+        for id in 2..=5 {
+            desk.done(&RunId::of(id));
+        }
+        let runs = desk.runs();
+        assert!(runs.lanes.is_empty() && runs.needed.is_empty() && runs.held.is_empty());
     }
 
     #[test]

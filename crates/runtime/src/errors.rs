@@ -77,6 +77,19 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::OutOfBudget(_) => {
             says(Code::LimitReached).hint("it may run again after midnight UTC")
         }
+        Schedule::Cycle(_) | Schedule::ChainTooLong => says(Code::InvalidInput)
+            .hint("`midwatch schedule show` says which schedules follow one"),
+        Schedule::TooManyFollowers(_) => says(Code::LimitReached)
+            .hint("let some of them follow another one, or wait for an event"),
+        Schedule::Followed(follower) => says(Code::NotNow).hint(format!(
+            "remove `{follower}` first, or give it another trigger with `midwatch schedule edit`"
+        )),
+        Schedule::Backfilling(_) => says(Code::NotNow).hint(
+            "wait until that is done, or leave out the rest with `midwatch schedule backfill --end`",
+        ),
+        Schedule::NothingToBackfill => says(Code::InvalidInput)
+            .hint("only slots of the past can be run, of a schedule that goes by the time"),
+        Schedule::BackfillTooLong(_) => says(Code::LimitReached).hint("give a shorter time"),
         Schedule::RoleTooLow { .. } => says(Code::RoleTooLow),
     }
 }

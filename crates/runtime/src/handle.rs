@@ -33,6 +33,15 @@ impl Handle for Local {
                 Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
                 Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
                 Request::ScheduleAdd(asked) => watch.schedule_add(actor, key, asked).await,
+                Request::ScheduleAddAll(asked) => watch.schedule_add_all(actor, key, asked).await,
+                Request::ScheduleEdit(asked) => watch.schedule_edit(actor, key, asked).await,
+                Request::ScheduleBackfill(asked) => {
+                    watch.schedule_backfill(actor, key, asked).await
+                }
+                Request::ScheduleBackfillEnd(asked) => {
+                    watch.schedule_backfill_end(actor, key, asked).await
+                }
+                Request::EventTell(asked) => watch.event_tell(actor, key, asked).await,
                 Request::ScheduleList(asked) => {
                     watch.schedule_list(asked).await.map(Answer::ScheduleList)
                 }

@@ -86,7 +86,7 @@ impl Rows {
         let mut rows = self.0.clone();
         for body in bodies {
             for Touched { noun, id, .. } in touched(body) {
-                rows.entry((noun, id)).or_default().apply(noun, body);
+                rows.entry((noun, id.clone())).or_default().apply(noun, &id, body);
             }
         }
         Rows(rows)

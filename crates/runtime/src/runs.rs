@@ -175,6 +175,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
             bytes: output.bytes,
             file: output.file,
         }),
+        keys: run.keys.iter().map(ToString::to_string).collect(),
         settled_by: run.settled_by.clone(),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn write(noun: Noun, id: String, expected: u64, row: &Row) -> Result<
         version: row.version,
         body: row.state.as_ref().map(state_bytes).transpose()?,
         due_us: row.due().map(Timestamp::as_micros),
-        under: row.under().map(str::to_owned),
+        under: row.under(),
     })
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived, Error> {
             version: row.version,
             body: row.state.as_ref().map(state_bytes).transpose()?,
             due_us: row.due().map(Timestamp::as_micros),
-            under: row.under().map(str::to_owned),
+            under: row.under(),
         });
     }
     items.sort();

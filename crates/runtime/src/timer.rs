@@ -3,6 +3,7 @@
 //! It asks the store's index for what is due; there is no timer for each schedule, and no look at all
 //! of them. Whoever makes one due earlier rings.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,11 @@ use std::time::Duration;
 use api::Error;
 use calendar::Calendar;
 use futures::future::{join_all, pending};
+use kernel::progress::Progress;
+use kernel::run::Run;
 use kernel::schedule::Schedule;
+use kernel::schedule::trigger::Trigger;
+use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
 use kernel::{Noun, RunId, ScheduleId, State, Timestamp};
 use store::Item;
@@ -56,7 +61,18 @@ pub(crate) struct Known(Mutex<HashMap<ScheduleId, Arc<Ready>>>);
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub schedule: Schedule,
-    pub calendar: Calendar,
+    /// Of a trigger that goes by the time.
+    calendar: Calendar,
+}
+
+/// What a tick may have to know besides how far the schedule has got.
+#[derive(Debug, Default)]
+struct Beside {
+    /// Runs that a slot may end.
+    live: Vec<RunId>,
+    /// The slot that a backfill goes on with, if it has a run.
+    filled: Option<Slot>,
+    decided_wall: Option<String>,
 }
 
 impl Default for Bell {
@@ -135,14 +151,27 @@ impl Watch {
     /// Decides the slots of one schedule that are due.
     async fn tick(&self, item: &Item) -> Result<(), Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
-        let Some(revision) = revision(item)? else { return Ok(()) };
-        let Some(ready) = self.ready(&id, revision).await? else { return Ok(()) };
+        let Some(progress) = progress(item)? else { return Ok(()) };
+        let Some(ready) = self.ready(&id, progress.revision).await? else { return Ok(()) };
+        let beside = self.beside(&id, &ready, &progress).await?;
+        let mut rows = vec![(Noun::Progress, item.id.clone())];
+        rows.extend(beside.live.iter().map(|id| (Noun::Run, id.to_string())));
         let mut is_due = false;
         let decided = self
-            .act(vec![(Noun::Progress, item.id.clone())], vec![], |rows, now| {
+            .act(rows, vec![], |rows, now| {
                 let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
                 is_due = progress.due().is_some_and(|due| due <= now);
-                let at = Tick::new(&id, &ready.schedule, &ready.calendar, now);
+                let calendar = ready.calendar(progress)?;
+                let live = beside.live.iter();
+                let live: Vec<(RunId, Run)> =
+                    live.filter_map(|id| Some((id.clone(), rows.run(id)?.clone()))).collect();
+                let at = Tick::new(&id, &ready.schedule, &calendar, now);
+                let at = Tick {
+                    live: &live,
+                    decided_wall: beside.decided_wall.as_deref(),
+                    filled: beside.filled.as_ref(),
+                    ..at
+                };
                 Ok(tick(at, progress, &mut || self.new_run(now)))
             })
             .await?;
@@ -152,8 +181,55 @@ impl Watch {
         }
     }
 
+    /// What else must be known, which most ticks do not need.
+    async fn beside(
+        &self,
+        id: &ScheduleId,
+        ready: &Ready,
+        progress: &Progress,
+    ) -> Result<Beside, Error> {
+        let mut beside = Beside::default();
+        if ready.schedule.definition.terms.overlap.ends_others() {
+            beside.live.clone_from(&progress.live);
+        }
+        if let Some(next) = progress.backfill.as_ref().and_then(|backfill| backfill.next) {
+            beside.filled = self.filled(id, next).await?;
+        }
+        if ready.has_moved(progress) {
+            beside.decided_wall = self.decided_wall(id, progress).await?;
+        }
+        Ok(beside)
+    }
+
+    /// The row of a slot that has a run already.
+    pub(crate) async fn filled(
+        &self,
+        id: &ScheduleId,
+        nominal: Timestamp,
+    ) -> Result<Option<Slot>, Error> {
+        let keys = [slot::key(id, nominal), slot::backfill_key(id, nominal)];
+        let rows = self.load(&keys.clone().map(|key| (Noun::Slot, key)), false).await?;
+        let mut slots = keys.iter().filter_map(|key| rows.slot(key));
+        Ok(slots.find(|slot| matches!(slot.fate, Fate::Run { .. })).cloned())
+    }
+
+    /// What clocks showed at the last slot that was decided.
+    pub(crate) async fn decided_wall(
+        &self,
+        id: &ScheduleId,
+        progress: &Progress,
+    ) -> Result<Option<String>, Error> {
+        let key = slot::key(id, progress.decided_until);
+        let rows = self.load(&[(Noun::Slot, key.clone())], false).await?;
+        Ok(rows.slot(&key).map(|slot| slot.wall.clone()))
+    }
+
     /// The definition of a schedule at a revision. `None` if it is gone or another by now.
-    async fn ready(&self, id: &ScheduleId, revision: u32) -> Result<Option<Arc<Ready>>, Error> {
+    pub(crate) async fn ready(
+        &self,
+        id: &ScheduleId,
+        revision: u32,
+    ) -> Result<Option<Arc<Ready>>, Error> {
         if let Some(ready) = self.known().get(id, revision) {
             return Ok(Some(ready));
         }
@@ -163,8 +239,7 @@ impl Watch {
         let Some(schedule) = schedule.filter(|schedule| schedule.revision == revision) else {
             return Ok(None);
         };
-        let calendar = schedule.definition.calendar().map_err(internal)?;
-        let ready = Arc::new(Ready { schedule, calendar });
+        let ready = Arc::new(Ready::new(schedule)?);
         self.known().put(id, &ready);
         Ok(Some(ready))
     }
@@ -207,8 +282,35 @@ impl Known {
     }
 }
 
-fn revision(item: &Item) -> Result<Option<u32>, Error> {
+impl Ready {
+    pub(crate) fn new(schedule: Schedule) -> Result<Ready, Error> {
+        let calendar = schedule.definition.calendar(None).map_err(internal)?;
+        Ok(Ready { schedule, calendar })
+    }
+
+    /// When it fires, as far as it has got.
+    pub(crate) fn calendar(&self, progress: &Progress) -> Result<Cow<'_, Calendar>, Error> {
+        match self.schedule.definition.trigger {
+            Trigger::Timed(_) => Ok(Cow::Borrowed(&self.calendar)),
+            Trigger::Happens(_) => {
+                let calendar = self.schedule.definition.calendar(progress.ahead.next);
+                calendar.map(Cow::Owned).map_err(internal)
+            }
+        }
+    }
+
+    /// Whether the slot that it waits for is none any more.
+    fn has_moved(&self, progress: &Progress) -> bool {
+        let next =
+            progress.ahead.next.filter(|_| self.schedule.definition.trigger.timed().is_some());
+        next.is_some_and(|next| {
+            let next = next.as_micros();
+            self.calendar.last_until(next) != Some(next)
+        })
+    }
+}
+
+pub(crate) fn progress(item: &Item) -> Result<Option<Progress>, Error> {
     let Some(body) = &item.body else { return Ok(None) };
-    let progress = stored::state(Noun::Progress, body)?.progress();
-    Ok(progress.map(|progress| progress.revision))
+    Ok(stored::state(Noun::Progress, body)?.progress())
 }

@@ -3,9 +3,11 @@
 //! The kernel decides on what was loaded; the commit names the version it was decided on. When
 //! somebody else was faster, the whole is done again on what they left.
 
+use std::collections::BTreeMap;
+
 use api::{Answer, Call, Code, Error, Request};
 use kernel::tables::delta;
-use kernel::{Actor, Body, Event, Timestamp};
+use kernel::{Actor, Body, Event, Noun, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
 use store::{Commit, Delta, Outcome};
@@ -109,8 +111,18 @@ impl Watch {
         decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
     ) -> Result<Option<Done>, Error> {
         let change = Change { rows, reads, actor: &Actor::system(), key: None };
+        let done = self.act_for(change, decide).await?;
+        Ok(Some(done).filter(|done| !done.bodies.is_empty()))
+    }
+
+    /// Carries out what somebody led to, without an answer that is kept.
+    pub(crate) async fn act_for(
+        &self,
+        change: Change<'_>,
+        decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
+    ) -> Result<Done, Error> {
         match self.carry_out(change, decide, |_, _| Ok(()), |_, (), _| Ok(None)).await? {
-            CarriedOut::Now((), done) => Ok(Some(done).filter(|done| !done.bodies.is_empty())),
+            CarriedOut::Now((), done) => Ok(done),
             CarriedOut::Before(_) => Err(internal("the store answered out of turn")),
         }
     }
@@ -143,6 +155,7 @@ impl Watch {
                     return earlier.map(|it| CarriedOut::Before(Box::new(it))).ok_or(refusal);
                 }
             };
+            bodies.extend(self.followers_of(&mut before, &bodies, now).await?);
             let before = self.with_missing(before, &bodies).await?;
             let after = before.after(&bodies);
             let told = tell(&before, &after)?;
@@ -172,24 +185,30 @@ impl Watch {
 
     pub(crate) async fn load(&self, keys: &[RowKey], may_remember: bool) -> Result<Rows, Error> {
         let mut rows = Rows::default();
+        let mut missing: BTreeMap<Noun, Vec<&str>> = BTreeMap::new();
         for (noun, id) in keys {
             let remembered =
                 if may_remember { self.store().remembered(noun.name(), id) } else { None };
-            let row = match remembered {
-                Some(row) => row,
-                None => self.store().load(noun.name(), id).await.map_err(errors::store)?,
+            match remembered {
+                Some(row) => rows.insert((*noun, id.clone()), stored::row(*noun, row)?),
+                None => missing.entry(*noun).or_default().push(id),
+            }
+        }
+        for (noun, ids) in missing {
+            let found = match ids.as_slice() {
+                [id] => vec![self.store().load(noun.name(), id).await.map_err(errors::store)?],
+                ids => self.store().load_all(noun.name(), ids).await.map_err(errors::store)?,
             };
-            rows.insert((*noun, id.clone()), stored::row(*noun, row)?);
+            for (id, row) in ids.into_iter().zip(found) {
+                rows.insert((noun, id.to_owned()), stored::row(noun, row)?);
+            }
         }
         Ok(rows)
     }
 
     /// These rows, and those that the events change besides.
     async fn with_missing(&self, mut rows: Rows, bodies: &[Body]) -> Result<Rows, Error> {
-        for (noun, id) in rows.missing(bodies) {
-            let row = self.store().load(noun.name(), &id).await.map_err(errors::store)?;
-            rows.insert((noun, id), stored::row(noun, row)?);
-        }
+        rows.extend(self.load(&rows.missing(bodies), false).await?);
         Ok(rows)
     }
 }

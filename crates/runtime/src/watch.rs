@@ -188,7 +188,9 @@ impl Watch {
                 Body::Run(id, _) => {
                     done.after.run(id).into_iter().for_each(|run| self.desk().put(id, run));
                 }
-                Body::Schedule(id, ScheduleEvent::Removed(_)) => self.known().forget(id),
+                Body::Schedule(id, ScheduleEvent::Removed(_) | ScheduleEvent::Changed(_)) => {
+                    self.known().forget(id);
+                }
                 Body::Schedule(..) | Body::Agent(..) | Body::Watch(..) => {}
             }
         }
@@ -293,10 +295,16 @@ async fn begin(
     };
     let instance = key::instance(&key)?;
     let public = key.verifying_key().to_text();
-    let genesis = Genesis { instance: instance.clone(), key: public.clone(), format: LOG_FORMAT };
+    let tzdata = Some(calendar::tzdata_version().to_owned());
+    let genesis = Genesis {
+        instance: instance.clone(),
+        key: public.clone(),
+        format: LOG_FORMAT,
+        tzdata: tzdata.clone(),
+    };
     let body = Body::Watch(instance.clone(), WatchEvent::Genesis(genesis));
     commit_row(store, clock, body).await?;
-    Ok((Identity { instance, key: public }, key))
+    Ok((Identity { instance, key: public, tzdata }, key))
 }
 
 /// The identity of an existing log, and the key that belongs to it. When the tables do not know it,
@@ -352,7 +360,7 @@ pub(crate) async fn commit_row(
     let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
     let mut row = stored::row(Noun::Watch, loaded)?;
     let expected = row.version;
-    row.apply(Noun::Watch, &body);
+    row.apply(Noun::Watch, &id, &body);
     let actor = &Actor::system();
     let event = Event { at: now(store, clock), actor, cause: "", body: &mut body };
     let write = stored::write(Noun::Watch, id, expected, &row)?;

@@ -4,7 +4,8 @@
 use api::{Code, Error, When};
 use calendar::cron::{Parsed, Problem, Refusal};
 use calendar::{Advice, InvalidInstant, InvalidSpan, InvalidTimes, UnknownZone, parse_instant};
-use calendar::{Calendar, Cron, Dst, EVERY_MIN, SPAN_MAX, START_US, Span, Trigger, Weekdays, Zone};
+use calendar::{Calendar, Cron, Dst, EVERY_MIN, Fold, Gap, SPAN_MAX, START_US, Span};
+use calendar::{Trigger, Weekdays, Zone};
 
 /// What a wire form means.
 #[derive(Debug)]
@@ -21,12 +22,11 @@ pub fn meant(when: &When) -> Result<Meant, Error> {
     let zone = when.tz.as_deref().map(zone_named).transpose()?;
     let warnings = parsed.iter().flat_map(|parsed| &parsed.warnings).map(ToString::to_string);
     let warnings = warnings.collect();
+    let dst = dst(when)?;
     let trigger = match (parsed, &when.every, &when.daily, &when.at) {
-        (Some(Parsed { cron, .. }), None, None, None) => {
-            Trigger::Cron { expression: cron, dst: Dst::default() }
-        }
+        (Some(Parsed { cron, .. }), None, None, None) => Trigger::Cron { expression: cron, dst },
         (None, Some(every), None, None) => interval(every, when.anchor.as_deref(), zone.as_ref())?,
-        (None, None, Some(times), None) => daily(times, when.on.as_deref())?,
+        (None, None, Some(times), None) => daily(times, when.on.as_deref(), dst)?,
         (None, None, None, Some(at)) => Trigger::Once { at_us: instant(at, zone.as_ref())? },
         _ => return Err(not_one_trigger()),
     };
@@ -75,10 +75,29 @@ fn interval(every: &str, anchor: Option<&str>, zone: Option<&Zone>) -> Result<Tr
     Ok(Trigger::Interval { every, anchor_us: anchor.unwrap_or(START_US) })
 }
 
-fn daily(times: &str, on: Option<&str>) -> Result<Trigger, Error> {
+fn daily(times: &str, on: Option<&str>, dst: Dst) -> Result<Trigger, Error> {
     let times = times.parse().map_err(|error: InvalidTimes| refused(&error))?;
     let weekdays = on.map(weekdays).transpose()?.unwrap_or_default();
-    Ok(Trigger::Daily { times, weekdays, dst: Dst::default() })
+    Ok(Trigger::Daily { times, weekdays, dst })
+}
+
+fn dst(when: &When) -> Result<Dst, Error> {
+    let gaps = [("run_after", Gap::RunAfter), ("skip", Gap::Skip), ("shift", Gap::Shift)];
+    let folds = [("first", Fold::First), ("second", Fold::Second), ("both", Fold::Both)];
+    let gap = when.dst_gap.as_deref().map(|text| rule(text, "a time that the clock skips", &gaps));
+    let twice = "a time that the clock shows twice";
+    let fold = when.dst_fold.as_deref().map(|text| rule(text, twice, &folds));
+    Ok(Dst { gap: gap.transpose()?, fold: fold.transpose()? })
+}
+
+/// The rule of this name.
+fn rule<T: Copy>(text: &str, what: &str, rules: &[(&str, T)]) -> Result<T, Error> {
+    let found = rules.iter().find(|(name, _)| *name == text);
+    found.map(|(_, rule)| *rule).ok_or_else(|| {
+        let names: Vec<&str> = rules.iter().map(|(name, _)| *name).collect();
+        Error::new(Code::InvalidInput, format!("there is no rule `{text}` for {what}"))
+            .hint(format!("the rules are {}", names.join(", ")))
+    })
 }
 
 fn weekdays(text: &str) -> Result<Weekdays, Error> {
@@ -87,6 +106,11 @@ fn weekdays(text: &str) -> Result<Weekdays, Error> {
         // The advice would be on all that an expression may hold there.
         None => refused(&refusal).hint("write days as `mon,fri` or `mon-fri`"),
     })
+}
+
+/// For a trigger that does not depend on it.
+pub(crate) fn zone_or_utc(name: Option<&str>) -> Result<Zone, Error> {
+    zone_named(name.unwrap_or("UTC"))
 }
 
 fn zone_named(text: &str) -> Result<Zone, Error> {
@@ -107,6 +131,12 @@ fn check_belongings(when: &When) -> Result<(), Error> {
     match when {
         When { anchor: Some(_), every: None, .. } => misplaced("anchor", "every"),
         When { on: Some(_), daily: None, .. } => misplaced("on", "daily"),
+        When { dst_gap: Some(_), cron: None, daily: None, .. } => {
+            misplaced("dst_gap", "cron` or `daily")
+        }
+        When { dst_fold: Some(_), cron: None, daily: None, .. } => {
+            misplaced("dst_fold", "cron` or `daily")
+        }
         _ => Ok(()),
     }
 }

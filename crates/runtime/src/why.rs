@@ -20,7 +20,8 @@ impl Watch {
         let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
         let schedule = rows.schedule(&id).ok_or_else(unknown)?;
         let progress = rows.progress(&id).ok_or_else(unknown)?;
-        let calendar = schedule.definition.calendar().map_err(errors::schedule)?;
+        let calendar =
+            schedule.definition.calendar(progress.ahead.next).map_err(errors::schedule)?;
         let at_us = match asked.at {
             Some(text) => when::instant(&text, Some(calendar.zone()))?,
             None => self.last_slot(&id, &calendar, progress).await?,

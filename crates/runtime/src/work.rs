@@ -274,8 +274,9 @@ pub(crate) fn ground<'a>(
     schedule: &ScheduleId,
     now: Timestamp,
 ) -> Option<Ground<'a>> {
-    let (schedule, progress) = (rows.schedule(schedule), rows.progress(schedule));
-    Some(Ground { id, run: rows.run(id)?, schedule, progress, now })
+    let definition = rows.schedule(schedule).map(|schedule| &schedule.definition);
+    let progress = rows.progress(schedule);
+    Some(Ground { id, run: rows.run(id)?, definition, progress, now })
 }
 
 fn report(ended: Ended) -> Report {

@@ -14,7 +14,7 @@ use kernel::event::Label;
 use kernel::watch::Event;
 use kernel::{Actor, Body, Tables, Timestamp};
 use ledger::verify::{Anchors, SignedCheckpoint, Verdict};
-use ledger::{Chain, Fields, Hash, VerifyingKey, canonical};
+use ledger::{Chain, Fields, Hash, PrivateRef, VerifyingKey, canonical};
 use store::{Derived, Item, PAGE_ENTRIES_MAX, Store};
 use store_sqlite::Sqlite;
 
@@ -209,7 +209,7 @@ impl Audit {
                 version: row.version,
                 body: body.map(Into::into),
                 due_us: row.due().map(Timestamp::as_micros),
-                under: row.under().map(str::to_owned),
+                under: row.under(),
             });
         }
         items.sort();
@@ -250,5 +250,10 @@ impl Audit {
 fn decode(fields: &Fields<'_>) -> Result<Body> {
     let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
     let mut facts = serde_json::Deserializer::from_slice(fields.facts);
-    Body::decode(label, &mut facts).with_context(|| format!("entry {}", fields.seq))
+    let mut body =
+        Body::decode(label, &mut facts).with_context(|| format!("entry {}", fields.seq))?;
+    if let PrivateRef::Present { bytes, .. } = fields.private {
+        body.put_words(serde_json::from_slice(bytes)?);
+    }
+    Ok(body)
 }

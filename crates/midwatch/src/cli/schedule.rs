@@ -1,6 +1,10 @@
 //! `midwatch schedule …`
 
 mod add;
+mod backfill;
+mod edit;
+mod flags;
+mod list;
 pub(super) mod next;
 mod page;
 mod prompt;
@@ -10,7 +14,8 @@ mod trigger;
 use std::process::ExitCode;
 
 use api::{
-    Error, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow,
+    Error, ScheduleBackfillEnd, ScheduleFire, ScheduleList, SchedulePause, ScheduleRemove,
+    ScheduleResume, ScheduleShow,
 };
 use clap::Subcommand;
 use runtime::{Clock, SystemClock};
@@ -18,6 +23,7 @@ use runtime::{Clock, SystemClock};
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
+use add::Asked;
 use page::called;
 
 const ID: &str = "Its id, as `midwatch schedule list` shows it";
@@ -26,7 +32,9 @@ const EXAMPLES: &str = "\
 Examples:
   midwatch schedule add --name standup --cron '30 9 * * MON-FRI' --tz Europe/Berlin \\
       --agent ada --prompt 'Summarise what changed since yesterday.'
-  midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50";
+  midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50
+  midwatch schedule add --name report --after sch_0a1b2c3d --agent ada --prompt 'Say how it went.'
+  midwatch schedule add --file schedules.toml";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -36,6 +44,11 @@ pub(super) enum Command {
     /// next` tries a trigger out first, and its help tells how triggers are written.
     #[command(after_help = EXAMPLES)]
     Add(Box<add::Add>),
+    /// Change a schedule; what is not said stays as it is
+    ///
+    /// Its id stays, and so do its runs. A trigger takes the place of the one before as a whole. Slots
+    /// that were due and not decided are left out.
+    Edit(Box<edit::Edit>),
     /// List the schedules
     List {
         /// Most schedules to show
@@ -73,6 +86,11 @@ pub(super) enum Command {
         #[arg(help = ID)]
         id: String,
     },
+    /// Run slots of the past that have no run
+    ///
+    /// One after the other, and never in the place of a slot that is due. More than 100 need a look at
+    /// the dry run first.
+    Backfill(backfill::Backfill),
     /// Show when a trigger would fire, without making a schedule
     ///
     /// Needs no data directory and no daemon, and changes nothing. With --json it prints
@@ -92,9 +110,19 @@ pub(super) enum Command {
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     let output = context.output;
     match command {
-        Command::Add(add) => {
-            let answer = ask(context, add.request()?).await?;
-            output.show(&answer, |answer| page::added(answer, SystemClock.now()));
+        Command::Add(add) => match add.request()? {
+            Asked::One(add) => {
+                let answer = ask(context, *add).await?;
+                output.show(&answer, |answer| page::added(answer, SystemClock.now()));
+            }
+            Asked::List(list) => {
+                let answer = ask(context, list).await?;
+                output.show(&answer, page::all_added);
+            }
+        },
+        Command::Edit(edit) => {
+            let answer = ask(context, edit.request()?).await?;
+            output.show(&answer, |answer| page::edited(answer, SystemClock.now()));
         }
         Command::List { limit, cursor } => {
             let answer = ask(context, ScheduleList { limit, cursor }).await?;
@@ -125,6 +153,14 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
                 let id = &answer.run.id;
                 format!("run `{id}` {}; `midwatch run show {id}` tells more", answer.run.state)
             });
+        }
+        Command::Backfill(backfill) if backfill.end => {
+            let answer = ask(context, ScheduleBackfillEnd { id: backfill.id }).await?;
+            output.show(&answer, backfill::ended);
+        }
+        Command::Backfill(backfill) => {
+            let answer = ask(context, backfill.request()).await?;
+            output.show(&answer, backfill::begun);
         }
         Command::Next(next) => return next::run(next, SystemClock.now(), &output),
     }

@@ -4,21 +4,25 @@ use std::process::ExitCode;
 
 use api::{Code, Error};
 use calendar::format_instant;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use kernel::Timestamp;
 use runtime::when::{Meant, instant, meant};
 use serde::Serialize;
 
 use super::times::{times, warned, when};
-use super::trigger::When;
+use super::trigger::{Days, TIMED, When};
 use crate::output::{Output, paragraphs};
 
 const COUNT_MAX: u32 = 1000;
 
 #[derive(Debug, Args)]
+#[group(skip)]
+#[command(group = ArgGroup::new("trigger").required(true).args(TIMED))]
 pub(in crate::cli) struct Next {
     #[command(flatten)]
     when: When,
+    #[command(flatten)]
+    days: Days,
 
     /// Look for times after this instant, which is not among them [default: now]
     #[arg(long, value_name = "INSTANT")]
@@ -42,7 +46,7 @@ pub(in crate::cli) fn run(next: Next, now: Timestamp, output: &Output) -> Result
         let what = format!("`--count` is from 1 to {COUNT_MAX}, not {}", next.count);
         return Err(Error::new(Code::InvalidInput, what).hint("leave it out to see five"));
     }
-    let Meant { calendar, zone, mut warnings } = meant(&next.when.into())?;
+    let Meant { calendar, zone, mut warnings } = meant(&next.when.on(next.days))?;
     let from = next.from.as_deref().map(|text| instant(text, zone.as_ref())).transpose()?;
     let from_us = from.unwrap_or(now.as_micros());
     let slots: Vec<i64> = calendar.slots_after(from_us).take(next.count as usize).collect();

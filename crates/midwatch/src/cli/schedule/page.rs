@@ -1,10 +1,13 @@
 //! What people see of schedules.
 
-use api::{Action, Schedule, ScheduleAdded, ScheduleResumed, ScheduleShown, Schedules, Terms};
+use api::{
+    Action, Backfill, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed, ScheduleShown,
+    Schedules, SchedulesAdded, Terms,
+};
 use kernel::Timestamp;
 
 use super::times::{upcoming, warned, when};
-use crate::output::{counted, pairs, paragraphs, table_with_more};
+use crate::output::{counted, pairs, paragraphs, table, table_with_more};
 
 pub(super) fn list(answer: &Schedules) -> String {
     if answer.schedules.is_empty() {
@@ -33,6 +36,33 @@ pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
         (false, "active") => "was there already".to_owned(),
         (false, status) => format!("was there already, and is {status}"),
     };
+    paragraphs([
+        format!("schedule {} {said}", called(schedule)),
+        when(&schedule.describe, &schedule.tz),
+        upcoming(schedule, next, now),
+        warned(warnings),
+    ])
+}
+
+pub(super) fn all_added(SchedulesAdded { schedules }: &SchedulesAdded) -> String {
+    if schedules.is_empty() {
+        return "the list is empty".into();
+    }
+    let rows = schedules.iter().map(|it| {
+        let said = if it.created { "added" } else { "was there already" };
+        let next = it.next.first().cloned().unwrap_or_default();
+        [it.id.clone(), it.name.clone(), said.to_owned(), next]
+    });
+    let warnings = schedules.iter().flat_map(|it| {
+        it.warnings.iter().map(|warning| format!("warning: `{}`: {warning}", it.name))
+    });
+    let warnings: Vec<String> = warnings.collect();
+    paragraphs([table(["ID", "NAME", "", "NEXT"], rows), warnings.join("\n")])
+}
+
+pub(super) fn edited(answer: &ScheduleEdited, now: Timestamp) -> String {
+    let ScheduleEdited { schedule, changed, next, warnings } = answer;
+    let said = if *changed { "changed" } else { "is so already" };
     paragraphs([
         format!("schedule {} {said}", called(schedule)),
         when(&schedule.describe, &schedule.tz),
@@ -94,11 +124,20 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         Some(("failures", format!("{} in a row", schedule.failures))),
         last_run.map(|(id, at)| ("last run", format!("{id} at {at}"))),
         some("live", &live),
+        (!schedule.followers.is_empty()).then(|| ("followed by", schedule.followers.join(", "))),
+        schedule.backfill.as_ref().map(|it| ("backfill", backfill(it))),
         Some(("revision", schedule.revision.to_string())),
         Some(("created at", schedule.created_at.clone())),
         Some(("changed at", schedule.changed_at.clone())),
     ];
     rows.into_iter().flatten().collect()
+}
+
+fn backfill(Backfill { next, last, .. }: &Backfill) -> String {
+    match next {
+        Some(next) => format!("goes on with {next}, up to {last}"),
+        None => format!("all begun, up to {last}"),
+    }
 }
 
 fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
@@ -115,6 +154,7 @@ fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
         ),
         ("resume", terms.resume.clone()),
         ("priority", terms.priority.map(|priority| priority.to_string())),
+        ("keys", terms.keys.as_ref().map(|keys| keys.join(", "))),
         ("most runs", terms.max_fires.map(|count| count.to_string())),
         ("starts at", terms.start_at.clone()),
         ("ends at", terms.end_at.clone()),

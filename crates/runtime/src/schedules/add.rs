@@ -1,0 +1,262 @@
+//! Adding schedules, one or many, and changing one.
+
+use std::collections::HashMap;
+
+use api::{
+    AddedOne, Answer, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleEdit,
+    ScheduleEdited, SchedulesAdded,
+};
+use kernel::id::SCHEDULE_DIGITS;
+use kernel::progress::Progress;
+use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Schedule};
+use kernel::{Actor, Body, Noun, ScheduleId, Timestamp};
+use ledger::canonical;
+use sha2::{Digest, Sha256};
+
+use super::define::{self, Defined};
+use super::wire::{upcoming, wire};
+use super::{ground, parsed_id, rows_of};
+use crate::errors::{self, internal};
+use crate::rows::{RowKey, Rows};
+use crate::transact::{Change, Key};
+use crate::watch::Watch;
+
+/// Schedules that are added at once.
+const LIST_MAX: usize = 1_000;
+
+/// A schedule that is to be added or changed, with what the rules about it look at.
+struct Draft {
+    id: ScheduleId,
+    definition: Definition,
+    warnings: Vec<String>,
+    upstream: Vec<(ScheduleId, Schedule, Progress)>,
+}
+
+impl Watch {
+    pub(crate) async fn schedule_add(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: ScheduleAdd,
+    ) -> Result<Answer, Error> {
+        let drafts = self.drafts(vec![define::new(asked)?]).await?;
+        self.add(actor, key, &drafts, |before, after| {
+            let [Draft { id, warnings, .. }] = drafts.as_slice() else {
+                return Err(internal("one schedule became several"));
+            };
+            Ok(Answer::ScheduleAdd(ScheduleAdded {
+                schedule: wire(id, after)?,
+                created: before.schedule(id).is_none(),
+                next: upcoming(id, after, self.now())?,
+                warnings: warnings.clone(),
+            }))
+        })
+        .await
+    }
+
+    /// All of them in one commit, or none.
+    pub(crate) async fn schedule_add_all(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: ScheduleAddAll,
+    ) -> Result<Answer, Error> {
+        if LIST_MAX < asked.schedules.len() {
+            return Err(Error::new(Code::InvalidInput, "at most 1000 schedules are added at once")
+                .hint("give them in several lists"));
+        }
+        let names: Vec<String> = asked.schedules.iter().map(|it| it.name.clone()).collect();
+        let defined = asked.schedules.into_iter().enumerate();
+        let defined = defined.map(|(place, asked)| {
+            let name = asked.name.clone();
+            define::new(asked).map_err(|error| of_list(place, &name, error))
+        });
+        let drafts = self.drafts(defined.collect::<Result<_, _>>()?).await?;
+        self.add(actor, key, &drafts, |before, after| {
+            let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
+            let added = drafts.iter().zip(&names).map(|(draft, name)| {
+                let is_first = added.insert(&draft.id, ()).is_none();
+                Ok(AddedOne {
+                    id: draft.id.to_string(),
+                    name: name.clone(),
+                    created: is_first && before.schedule(&draft.id).is_none(),
+                    next: upcoming(&draft.id, after, self.now())?,
+                    warnings: draft.warnings.clone(),
+                })
+            });
+            let schedules = added.collect::<Result<_, Error>>()?;
+            Ok(Answer::ScheduleAddAll(SchedulesAdded { schedules }))
+        })
+        .await
+    }
+
+    pub(crate) async fn schedule_edit(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: ScheduleEdit,
+    ) -> Result<Answer, Error> {
+        let id = parsed_id(&asked.id)?;
+        let rows = self.load(&rows_of(&id), false).await?;
+        let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
+        let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
+        let (defined, revision) = (define::edited(definition, asked)?, *revision);
+        let draft = self.draft(id.clone(), defined).await?;
+        let change = Change { rows: rows_of(&id), reads: draft.reads(), actor, key };
+        let decide = |rows: &Rows, now| {
+            // What is not said stays as it is, so it must not have changed meanwhile.
+            if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
+                return Err(Error::new(Code::Busy, "the schedule was changed at the same time")
+                    .hint("try again"));
+            }
+            let definition = Box::new(draft.definition.clone());
+            draft.decide(rows, now, actor, Command::Edit { definition })
+        };
+        self.transact(change, decide, |before, after| {
+            Ok(Answer::ScheduleEdit(ScheduleEdited {
+                schedule: wire(&id, after)?,
+                changed: before.schedule(&id) != after.schedule(&id),
+                next: upcoming(&id, after, self.now())?,
+                warnings: draft.warnings.clone(),
+            }))
+        })
+        .await
+    }
+
+    async fn add(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        drafts: &[Draft],
+        answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        let rows = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
+        let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
+        reads.sort();
+        reads.dedup();
+        let change = Change { rows, reads, actor, key };
+        let decide = |rows: &Rows, now| {
+            let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
+            let mut bodies = Vec::with_capacity(drafts.len());
+            for (place, draft) in drafts.iter().enumerate() {
+                // The same one twice in a list is one.
+                if added.insert(&draft.id, ()).is_some() {
+                    continue;
+                }
+                let definition = Box::new(draft.definition.clone());
+                let decided = draft.decide(rows, now, actor, Command::Add { definition });
+                bodies.extend(decided.map_err(|error| match drafts.len() {
+                    1 => error,
+                    _ => of_list(place, &draft.definition.name, error),
+                })?);
+            }
+            Ok(bodies)
+        };
+        self.transact(change, decide, answer).await
+    }
+
+    /// Each with the id of the schedule that has this definition, or of a new one.
+    async fn drafts(&self, defined: Vec<Defined>) -> Result<Vec<Draft>, Error> {
+        let mut ids = Vec::with_capacity(defined.len());
+        for Defined { definition, .. } in &defined {
+            ids.push(Sha256::digest(canonical(definition).map_err(internal)?).into());
+        }
+        let short: Vec<RowKey> = ids.iter().map(|hash| row_of(hash, SCHEDULE_DIGITS)).collect();
+        let found = self.load(&short, false).await?;
+        let mut taken: HashMap<ScheduleId, Definition> = HashMap::new();
+        let mut drafts = Vec::with_capacity(defined.len());
+        for (defined, hash) in defined.into_iter().zip(&ids) {
+            let id = self.free_id(hash, &defined.definition, &found, &taken).await?;
+            taken.insert(id.clone(), defined.definition.clone());
+            drafts.push(self.draft(id, defined).await?);
+        }
+        Ok(drafts)
+    }
+
+    /// More digits of the hash for as long as another content has them.
+    async fn free_id(
+        &self,
+        hash: &[u8; 32],
+        definition: &Definition,
+        found: &Rows,
+        taken: &HashMap<ScheduleId, Definition>,
+    ) -> Result<ScheduleId, Error> {
+        let mut digits = SCHEDULE_DIGITS;
+        loop {
+            let id = ScheduleId::of(hash, digits);
+            let loaded = match digits {
+                SCHEDULE_DIGITS => None,
+                _ => Some(self.load(&[row_of(hash, digits)], false).await?),
+            };
+            let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
+            match stored.or_else(|| taken.get(&id)) {
+                Some(other) if other != definition && digits < 64 => digits += 4,
+                _ => return Ok(id),
+            }
+        }
+    }
+
+    async fn draft(&self, id: ScheduleId, defined: Defined) -> Result<Draft, Error> {
+        let Defined { definition, warnings } = defined;
+        let upstream = self.upstream(&definition).await?;
+        Ok(Draft { id, definition, warnings, upstream })
+    }
+
+    /// The schedules that one follows, the nearest first, as far as a chain may go and one more.
+    async fn upstream(
+        &self,
+        definition: &Definition,
+    ) -> Result<Vec<(ScheduleId, Schedule, Progress)>, Error> {
+        let mut upstream = Vec::new();
+        let mut follows = definition.trigger.follows().map(|(id, _)| id.clone());
+        while let Some(id) = follows.take()
+            && upstream.len() <= CHAIN_MAX
+        {
+            let rows = self.load(&rows_of(&id), false).await?;
+            if let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) {
+                follows = schedule.definition.trigger.follows().map(|(id, _)| id.clone());
+                upstream.push((id.clone(), schedule.clone(), progress.clone()));
+            }
+        }
+        Ok(upstream)
+    }
+}
+
+impl Draft {
+    fn reads(&self) -> Vec<RowKey> {
+        let agent = self.definition.action.agent().map(|name| (Noun::Agent, name.to_string()));
+        agent.into_iter().collect()
+    }
+
+    fn decide(
+        &self,
+        rows: &Rows,
+        now: Timestamp,
+        actor: &Actor,
+        command: Command,
+    ) -> Result<Vec<Body>, Error> {
+        let agent = self.definition.action.agent().and_then(|name| rows.agent(name));
+        let ground = Ground { agent, upstream: &self.upstream, ..ground(rows, &self.id, now) };
+        schedule::decide(ground, actor, command).map_err(|refusal| {
+            silence(&self.definition, &refusal).unwrap_or_else(|| errors::schedule(refusal))
+        })
+    }
+}
+
+fn row_of(hash: &[u8; 32], digits: usize) -> RowKey {
+    (Noun::Schedule, ScheduleId::of(hash, digits).to_string())
+}
+
+fn of_list(place: usize, name: &str, error: Error) -> Error {
+    let message = format!("schedule {} of the list, `{name}`: {}", place + 1, error.message);
+    Error { message, ..error }
+}
+
+/// Why a schedule never fires, as far as its trigger is the reason.
+fn silence(definition: &Definition, refusal: &schedule::Refusal) -> Option<Error> {
+    let schedule::Refusal::NeverFires(after_us) = refusal else { return None };
+    definition.trigger.timed()?;
+    let silence = definition.calendar(None).ok()?.silence_after(*after_us)?;
+    let error = Error::new(Code::InvalidInput, silence);
+    Some(error.hint("`midwatch schedule next` with other flags shows when it would fire"))
+}

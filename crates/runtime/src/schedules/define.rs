@@ -1,0 +1,216 @@
+//! What a wire form means: the definition of a schedule, new or changed.
+
+use api::{Code, Error, ScheduleAdd, ScheduleEdit};
+use calendar::Zone;
+use kernel::Timestamp;
+use kernel::schedule::terms::{Retry, Terms};
+use kernel::schedule::trigger::Trigger;
+use kernel::schedule::{self, Action, Definition};
+
+use crate::{errors, happening, when};
+
+/// A definition, and what is worth saying about it.
+pub(super) struct Defined {
+    pub definition: Definition,
+    pub warnings: Vec<String>,
+}
+
+pub(super) fn new(asked: ScheduleAdd) -> Result<Defined, Error> {
+    let Fires { trigger, zone, warnings } = fires(&asked.when, &asked.happening)?;
+    let definition = Definition {
+        name: asked.name,
+        action: action(asked.action)?,
+        tier: tier(asked.tier)?,
+        terms: terms(asked.terms, Terms::default(), &zone)?,
+        trigger,
+        zone,
+    };
+    Ok(Defined { definition, warnings })
+}
+
+/// A definition with what is given in the place of what was.
+pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined, Error> {
+    let unset = Unset::of(&asked.unset)?;
+    let is_moved = asked.when.is_some() || !asked.happening.is_none();
+    let Fires { trigger, zone, warnings } = match is_moved {
+        true => fires(&asked.when.unwrap_or_default(), &asked.happening)?,
+        false => Fires {
+            trigger: before.trigger.clone(),
+            zone: before.zone.clone(),
+            warnings: Vec::new(),
+        },
+    };
+    let base = unset.terms(before.terms.clone());
+    let definition = Definition {
+        name: asked.name.unwrap_or_else(|| before.name.clone()),
+        action: edited_action(&before.action, asked.action)?,
+        tier: tier(asked.tier)?.or(before.tier.filter(|_| !unset.has("tier"))),
+        terms: terms(asked.terms, base, &zone)?,
+        trigger,
+        zone,
+    };
+    Ok(Defined { definition, warnings })
+}
+
+/// When a schedule fires, one way or the other.
+struct Fires {
+    trigger: Trigger,
+    zone: Zone,
+    warnings: Vec<String>,
+}
+
+fn fires(when: &api::When, happening: &api::Happening) -> Result<Fires, Error> {
+    if let Some((happening, zone)) = happening::meant(when, happening)? {
+        return Ok(Fires { trigger: Trigger::Happens(happening), zone, warnings: Vec::new() });
+    }
+    let meant = when::meant(when)?;
+    let (trigger, zone) = (meant.calendar.trigger().clone(), meant.calendar.zone().clone());
+    Ok(Fires { trigger: Trigger::Timed(trigger), zone, warnings: meant.warnings })
+}
+
+fn tier(number: Option<u8>) -> Result<Option<kernel::backend::Tier>, Error> {
+    number.map(TryFrom::try_from).transpose().map_err(errors::invalid)
+}
+
+/// Those that are given, and of the others what they were.
+fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
+    let instant = |text: Option<String>| {
+        let at = text.map(|text| when::instant(&text, Some(zone))).transpose()?;
+        Ok::<_, Error>(at.map(Timestamp::from_micros))
+    };
+    let span = |text: Option<String>| text.map(|text| when::span(&text)).transpose();
+    let mut keys = match asked.keys {
+        Some(keys) => keys.into_iter().map(|key| parse(&key)).collect::<Result<_, _>>()?,
+        None => base.keys,
+    };
+    keys.sort();
+    keys.dedup();
+    let attempts = asked.attempts.unwrap_or(base.retry.attempts);
+    Ok(Terms {
+        overlap: asked.overlap.map(|it| parse(&it)).transpose()?.unwrap_or(base.overlap),
+        missed: asked.missed.map(|it| parse(&it)).transpose()?.unwrap_or(base.missed),
+        window: span(asked.window)?.or(base.window),
+        jitter: span(asked.jitter)?.or(base.jitter),
+        retry: Retry { attempts, ..base.retry },
+        pause_after: asked.pause_after.unwrap_or(base.pause_after),
+        resume: asked.resume.map(|it| parse(&it)).transpose()?.unwrap_or(base.resume),
+        priority: asked.priority.unwrap_or(base.priority),
+        keys,
+        per_day: asked.per_day.or(base.per_day),
+        max_fires: asked.max_fires.or(base.max_fires),
+        start_at: instant(asked.start_at)?.or(base.start_at),
+        end_at: instant(asked.end_at)?.or(base.end_at),
+    })
+}
+
+/// Names of terms that shall be the default again.
+struct Unset<'a>(&'a [String]);
+
+impl<'a> Unset<'a> {
+    const NAMES: [&'static str; 14] = [
+        "overlap",
+        "missed",
+        "window",
+        "jitter",
+        "attempts",
+        "pause_after",
+        "resume",
+        "priority",
+        "keys",
+        "per_day",
+        "max_fires",
+        "start_at",
+        "end_at",
+        "tier",
+    ];
+
+    fn of(names: &'a [String]) -> Result<Unset<'a>, Error> {
+        match names.iter().find(|name| !Self::NAMES.contains(&name.as_str())) {
+            Some(name) => Err(Error::new(Code::InvalidInput, format!("there is no term `{name}`"))
+                .hint(format!("the terms are {}", Self::NAMES.join(", ")))),
+            None => Ok(Unset(names)),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|unset| unset == name)
+    }
+
+    fn terms(&self, terms: Terms) -> Terms {
+        let default = Terms::default();
+        macro_rules! unless_unset {
+            ($($term:ident),*) => {
+                Terms {
+                    retry: if self.has("attempts") { default.retry } else { terms.retry },
+                    $($term: if self.has(stringify!($term)) { default.$term } else { terms.$term },)*
+                }
+            };
+        }
+        unless_unset!(
+            overlap,
+            missed,
+            window,
+            jitter,
+            pause_after,
+            resume,
+            priority,
+            keys,
+            per_day,
+            max_fires,
+            start_at,
+            end_at
+        )
+    }
+}
+
+/// What is not said of an action is as it was, as long as it is the same kind of action.
+fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
+    match (before, asked) {
+        (_, asked) if asked == api::Action::default() => Ok(before.clone()),
+        (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => action(api::Action {
+            agent: asked.agent.or_else(|| Some(agent.to_string())),
+            prompt: asked.prompt.or_else(|| Some(prompt.clone())),
+            ..asked
+        }),
+        (Action::Tool { tool, payload }, asked) if asked.agent.is_none() => action(api::Action {
+            tool: asked.tool.or_else(|| Some(tool.clone())),
+            payload: asked.payload.or_else(|| Some(payload.clone())),
+            ..asked
+        }),
+        (_, asked) => action(asked),
+    }
+}
+
+fn action(asked: api::Action) -> Result<Action, Error> {
+    match asked {
+        api::Action { agent: Some(agent), prompt: Some(prompt), tool: None, payload: None } => {
+            let agent = agent.parse().map_err(|invalid| {
+                Error::new(Code::InvalidInput, invalid)
+                    .hint("`midwatch agent list` shows the agents")
+            })?;
+            Ok(Action::Prompt { agent, prompt })
+        }
+        api::Action { agent: None, prompt: None, tool: Some(tool), payload } => {
+            let payload = payload.unwrap_or_else(|| "{}".to_owned());
+            let json: serde_json::Value = serde_json::from_str(&payload).map_err(|error| {
+                Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
+                    .hint("give an object, such as `{\"path\": \"notes.md\"}`")
+            })?;
+            Ok(Action::Tool { tool, payload: json.to_string() })
+        }
+        _ => Err(Error::new(
+            Code::InvalidInput,
+            "a schedule either prompts an agent or calls a tool",
+        )
+        .hint("give an agent and a prompt, or a tool and its payload")),
+    }
+}
+
+fn parse<T>(text: &str) -> Result<T, Error>
+where
+    T: std::str::FromStr<Err = schedule::terms::InvalidTerm>,
+{
+    text.parse().map_err(|invalid: schedule::terms::InvalidTerm| {
+        Error::new(Code::InvalidInput, &invalid).hint(invalid.hint)
+    })
+}
