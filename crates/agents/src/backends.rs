@@ -57,7 +57,8 @@ impl Backends {
 impl Doer for Backends {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         Box::pin(async move {
-            let mut recorder = Recorder::new(self.outputs.join(file_name(&work)));
+            let mut recorder =
+                Recorder::new(self.outputs.join(file_name(&work)), work.said.clone());
             let outcome = match stop.is_cancelled() {
                 true => Outcome::Cancelled,
                 false => self.attempt(&work, &mut recorder, &stop).await,

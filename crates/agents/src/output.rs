@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::fs::{DirBuilder, File, OpenOptions};
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use crate::said::Said;
 use crate::work::Output;
 
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -16,6 +17,7 @@ const READ_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     path: PathBuf,
+    said: Said,
     /// Never more than [`TEXT_BYTES_MAX`].
     head: Vec<u8>,
     bytes: u64,
@@ -36,11 +38,12 @@ enum Whole {
 }
 
 impl Recorder {
-    pub(crate) fn new(path: PathBuf) -> Recorder {
-        Recorder { path, head: Vec::new(), bytes: 0, whole: Whole::InHead }
+    pub(crate) fn new(path: PathBuf, said: Said) -> Recorder {
+        Recorder { path, said, head: Vec::new(), bytes: 0, whole: Whole::InHead }
     }
 
     pub(crate) async fn take(&mut self, chunk: &[u8]) {
+        self.said.say(chunk);
         let room = TEXT_BYTES_MAX - self.head.len();
         if room < chunk.len() && matches!(self.whole, Whole::InHead) {
             self.begin_file().await;
@@ -126,7 +129,7 @@ mod tests {
     /// Says the chunks, and compares the text, the count and the length of the file.
     async fn check(chunks: &[Vec<u8>], text: &str, file_bytes: Option<usize>) {
         let directory = tempfile::tempdir().unwrap();
-        let mut recorder = Recorder::new(directory.path().join("below/out.txt"));
+        let mut recorder = Recorder::new(directory.path().join("below/out.txt"), Said::default());
         for chunk in chunks {
             recorder.take(chunk).await;
         }
@@ -177,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_disk_the_beginning_is_kept() {
-        let mut recorder = Recorder::new("/dev/null/out.txt".into());
+        let mut recorder = Recorder::new("/dev/null/out.txt".into(), Said::default());
         recorder.take(&[b'x'; TEXT_BYTES_MAX + 1]).await;
         let text = "x".repeat(TEXT_BYTES_MAX);
         let bytes = TEXT_BYTES_MAX as u64 + 1;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use kernel::agent::Agent;
 
+use crate::said::Said;
+
 /// One attempt of a run, ready to be done.
 #[derive(Clone, Debug)]
 pub struct Work {
@@ -19,6 +21,8 @@ pub struct Work {
     pub agent: Agent,
     pub prompt: String,
     pub time_max: Duration,
+    /// Where whatever it says can be heard at once.
+    pub said: Said,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

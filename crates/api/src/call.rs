@@ -132,6 +132,7 @@ requests! {
     Why "why" Explained;
     RunList "run.list" Runs;
     RunShow "run.show" RunShown;
+    RunWatch "run.watch" RunWatched;
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;
     RunSettle "run.settle" RunChanged;

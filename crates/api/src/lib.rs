@@ -24,7 +24,8 @@ pub use ledger::{
     LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
 };
 pub use run::{
-    Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, RunShown, Runs,
+    Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSeen, RunSettle, RunShow,
+    RunShown, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
     Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Happening, Paused,

@@ -70,6 +70,31 @@ pub struct RunShow {
     pub id: String,
 }
 
+/// Waits until there is something about a run that the caller has not seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunWatch {
+    pub id: String,
+    /// What an earlier answer said to have shown.
+    #[serde(default)]
+    pub seen: Option<RunSeen>,
+    /// How long to wait at the most.
+    #[serde(default)]
+    pub wait_ms: u32,
+}
+
+/// How far somebody has watched a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSeen {
+    /// Grows with every change of the run.
+    pub version: u64,
+    /// Which try; it grows with each.
+    pub epoch: u32,
+    /// Of what that try has said.
+    pub bytes: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCancel {
@@ -99,6 +124,16 @@ pub struct RunSettle {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunShown {
     pub run: Run,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunWatched {
+    pub run: Run,
+    /// What the try that goes on has said since; what counts is the `output` of a run that has ended.
+    pub said: String,
+    /// Whether the run will change no more, unless somebody asks for it.
+    pub ended: bool,
+    pub seen: RunSeen,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

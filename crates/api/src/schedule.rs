@@ -154,7 +154,8 @@ pub struct ScheduleEdit {
     pub id: String,
     #[serde(default)]
     pub name: Option<String>,
-    /// Another trigger; it takes the place of the one before as a whole.
+    /// Another trigger; it takes the place of the one before as a whole. A zone alone moves the
+    /// trigger there.
     #[serde(default)]
     pub when: Option<When>,
     #[serde(default, skip_serializing_if = "Happening::is_none")]

@@ -16,6 +16,11 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Returns when this clock shows an instant. It may return early, and does when it was set: the
     /// caller looks again.
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()>;
+
+    /// A number that nobody can foresee. A simulation foresees it, and with it all that happens.
+    fn random(&self) -> u64 {
+        getrandom::u64().unwrap_or_default()
+    }
 }
 
 /// The machine's clock.

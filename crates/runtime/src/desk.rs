@@ -6,9 +6,10 @@
 //! that wait in a lane, the one comes first that has waited longest, and a step of priority is worth a
 //! minute of waiting.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agents::Said;
 use kernel::agent::AgentName;
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Key;
@@ -36,6 +37,7 @@ pub(crate) struct Taken {
     pub schedule: ScheduleId,
     pub agent: Option<AgentName>,
     pub stop: CancellationToken,
+    pub said: Said,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ struct Runs {
     later: BTreeSet<(Timestamp, RunId)>,
     lanes: HashMap<Arc<Needs>, Lane>,
     /// Which lanes need an agent or a key.
-    needed: HashMap<Resource, HashSet<Arc<Needs>>>,
+    needed: HashMap<Resource, BTreeSet<Arc<Needs>>>,
     /// How many runs an agent bears at a time.
     hands: HashMap<AgentName, usize>,
     /// Runs at work that hold an agent or a key.
@@ -59,7 +61,7 @@ struct Runs {
 }
 
 /// What the runs of a lane need.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Needs {
     agent: Option<AgentName>,
     keys: Vec<Key>,
@@ -79,6 +81,7 @@ enum Place {
     AtWork {
         needs: Arc<Needs>,
         stop: CancellationToken,
+        said: Said,
         /// It shall be worked on again once this is over.
         again: Option<(Timestamp, Waiting)>,
     },
@@ -138,6 +141,14 @@ impl Desk {
             runs.wake(&Resource::Agent(Some(agent.clone())));
             drop(runs);
             self.changed.notify_one();
+        }
+    }
+
+    /// What a run says that is at work here.
+    pub(crate) fn said(&self, id: &RunId) -> Option<Said> {
+        match self.runs().places.get(id) {
+            Some(Place::AtWork { said, .. }) => Some(said.clone()),
+            Some(Place::Later(..) | Place::InLane(_)) | None => None,
         }
     }
 
@@ -239,9 +250,15 @@ impl Runs {
         }
         self.at_work += 1;
         let stop = CancellationToken::new();
-        let place = Place::AtWork { needs: Arc::clone(needs), stop: stop.clone(), again: None };
+        let said = Said::default();
+        let place = Place::AtWork {
+            needs: Arc::clone(needs),
+            stop: stop.clone(),
+            said: said.clone(),
+            again: None,
+        };
         self.places.insert(id.clone(), place);
-        Some(Taken { id, schedule: waiting.schedule, agent: needs.agent.clone(), stop })
+        Some(Taken { id, schedule: waiting.schedule, agent: needs.agent.clone(), stop, said })
     }
 
     fn done(&mut self, id: &RunId) {

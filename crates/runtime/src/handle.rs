@@ -55,6 +55,7 @@ impl Handle for Local {
                 Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
                 Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
                 Request::RunShow(asked) => watch.run_show(asked).await.map(Answer::RunShow),
+                Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
                 Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
                 Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
                 Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,

@@ -37,7 +37,7 @@ pub(crate) fn meant(when: &When, asked: &Asked) -> Result<Option<(Happening, Zon
         Asked { again: None, since: Some(_), .. } => return Err(misplaced("since", "again")),
         Asked { .. } => return Err(not_one()),
     };
-    Ok(Some((happening, when::zone_or_utc(when.tz.as_deref())?)))
+    Ok(Some((happening, when::zone_named(when.tz.as_deref().unwrap_or("UTC"))?)))
 }
 
 fn interval(text: &str) -> Result<Span, Error> {

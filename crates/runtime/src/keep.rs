@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents::Doer;
 use api::Error;
-use futures::future::{Either, FutureExt, join, join4, pending, select};
+use futures::future::{Either, FutureExt, join, join3, join4, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -56,8 +56,9 @@ impl Watch {
             reason
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
-        let upkeep = join(
+        let upkeep = join3(
             self.timer(told.clone()),
+            self.follow_zones(),
             join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check()),
         );
         let failed = select(Box::pin(self.disk_failed()), Box::pin(upkeep));

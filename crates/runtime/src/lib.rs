@@ -20,6 +20,7 @@ mod happening;
 mod holder;
 mod keep;
 mod key;
+mod listen;
 mod log;
 mod pair;
 mod rebuild;
@@ -36,6 +37,7 @@ mod watch;
 pub mod when;
 mod why;
 mod work;
+mod zones;
 
 pub use checkpoints::{last_note, notes};
 pub use clock::{Clock, SystemClock};

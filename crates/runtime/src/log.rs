@@ -19,7 +19,7 @@ use crate::times::rfc3339;
 use crate::watch::Watch;
 
 /// The longest that one request waits for something to happen.
-const WAIT_MS_MAX: u32 = 25_000;
+pub(crate) const WAIT_MS_MAX: u32 = 25_000;
 /// Checkpoints read at once.
 const NOTES_MAX: usize = 64;
 

@@ -131,7 +131,7 @@ impl Watch {
     }
 }
 
-fn run_id(text: &str) -> Result<RunId, Error> {
+pub(crate) fn run_id(text: &str) -> Result<RunId, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::NotFound, invalid).hint("`midwatch run list` shows the runs")
     })

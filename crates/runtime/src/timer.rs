@@ -259,7 +259,7 @@ impl Watch {
     }
 
     pub(crate) fn random(&self) -> u64 {
-        getrandom::u64().unwrap_or_default()
+        self.clock().random()
     }
 }
 

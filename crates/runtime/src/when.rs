@@ -108,12 +108,7 @@ fn weekdays(text: &str) -> Result<Weekdays, Error> {
     })
 }
 
-/// For a trigger that does not depend on it.
-pub(crate) fn zone_or_utc(name: Option<&str>) -> Result<Zone, Error> {
-    zone_named(name.unwrap_or("UTC"))
-}
-
-fn zone_named(text: &str) -> Result<Zone, Error> {
+pub(crate) fn zone_named(text: &str) -> Result<Zone, Error> {
     text.parse().map_err(|error: UnknownZone| refused(&error))
 }
 

@@ -195,6 +195,7 @@ impl Watch {
             agent: agent.clone(),
             prompt: prompt.clone(),
             time_max: agent.time_limit(),
+            said: taken.said.clone(),
         };
         Ok(Some(Begun { epoch: started.epoch, work }))
     }

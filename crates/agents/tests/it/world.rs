@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agents::{Backends, Doer, Ended, Outcome, Work};
+use agents::{Backends, Doer, Ended, Outcome, Said, Work};
 use kernel::Timestamp;
 use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind, Settings, Tier};
@@ -113,6 +113,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         agent,
         prompt: prompt.into(),
         time_max: HANGING,
+        said: Said::default(),
     }
 }
 

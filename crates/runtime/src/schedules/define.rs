@@ -31,14 +31,16 @@ pub(super) fn new(asked: ScheduleAdd) -> Result<Defined, Error> {
 /// A definition with what is given in the place of what was.
 pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined, Error> {
     let unset = Unset::of(&asked.unset)?;
-    let is_moved = asked.when.is_some() || !asked.happening.is_none();
-    let Fires { trigger, zone, warnings } = match is_moved {
-        true => fires(&asked.when.unwrap_or_default(), &asked.happening)?,
-        false => Fires {
+    let when = asked.when.unwrap_or_default();
+    let only_zone = api::When { tz: when.tz.clone(), ..api::When::default() };
+    let is_same = when == only_zone && asked.happening.is_none();
+    let Fires { trigger, zone, warnings } = match is_same {
+        true => Fires {
             trigger: before.trigger.clone(),
-            zone: before.zone.clone(),
+            zone: when.tz.as_deref().map_or_else(|| Ok(before.zone.clone()), when::zone_named)?,
             warnings: Vec::new(),
         },
+        false => fires(&when, &asked.happening)?,
     };
     let base = unset.terms(before.terms.clone());
     let definition = Definition {

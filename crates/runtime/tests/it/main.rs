@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod happenings;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod steps;
@@ -14,3 +16,5 @@ mod story;
 mod upkeep;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
+mod zones;
