@@ -295,10 +295,19 @@ pub struct Schedule {
     pub followers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<Backfill>,
+    /// The run that has added it, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     /// Grows with every edit.
     pub revision: u32,
     pub created_at: String,
     pub changed_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeBy {
+    pub run: String,
+    pub agent: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

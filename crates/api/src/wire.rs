@@ -15,6 +15,9 @@ pub const FRAME_BYTES_MAX: usize = 16 << 20;
 pub struct Hello {
     pub protocol: u32,
     pub version: String,
+    /// The run from whose process the client speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

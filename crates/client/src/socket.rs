@@ -32,13 +32,13 @@ struct Connection {
 }
 
 /// Connects to the daemon behind a socket and makes sure that both speak the same protocol. `None`
-/// when nobody listens there.
+/// when nobody listens there. `run` is the run from whose process the caller speaks, if it is one.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use api::{StatusAsk, ask};
 ///
-/// match client::connect("/nowhere/midwatch.sock".as_ref(), "1.2.3").await? {
+/// match client::connect("/nowhere/midwatch.sock".as_ref(), "1.2.3", None).await? {
 ///     Some(socket) => println!("{} agents", ask(&socket, StatusAsk {}).await?.agents),
 ///     None => println!("no daemon runs"),
 /// }
@@ -46,7 +46,11 @@ struct Connection {
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub async fn connect(path: &Path, version: &str) -> Result<Option<Socket>, Error> {
+pub async fn connect(
+    path: &Path,
+    version: &str,
+    run: Option<&str>,
+) -> Result<Option<Socket>, Error> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(error) if is_nobody(&error) => return Ok(None),
@@ -54,7 +58,7 @@ pub async fn connect(path: &Path, version: &str) -> Result<Option<Socket>, Error
     };
     let (input, output) = stream.into_split();
     let mut connection = Connection { input: BufReader::new(input), output };
-    let greeted = timeout(HELLO_TIMEOUT, connection.greet(version)).await;
+    let greeted = timeout(HELLO_TIMEOUT, connection.greet(version, run)).await;
     let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let Some(theirs) = greeted.map_err(|error| unreachable(path, error))? else { return Ok(None) };
     if theirs.protocol != PROTOCOL {
@@ -67,8 +71,9 @@ pub async fn connect(path: &Path, version: &str) -> Result<Option<Socket>, Error
 
 impl Connection {
     /// Exchanges hellos. `None` when the daemon hung up, as one does that is about to stop.
-    async fn greet(&mut self, version: &str) -> io::Result<Option<Hello>> {
-        let ours = Hello { protocol: PROTOCOL, version: version.to_owned() };
+    async fn greet(&mut self, version: &str, run: Option<&str>) -> io::Result<Option<Hello>> {
+        let (version, run) = (version.to_owned(), run.map(str::to_owned));
+        let ours = Hello { protocol: PROTOCOL, version, run };
         frames::write(&mut self.output, &ours).await?;
         frames::read(&mut self.input).await
     }

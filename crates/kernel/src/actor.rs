@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::RunId;
+
+/// What the name of a run begins with.
+const OF_RUN: &str = "run:";
+
 /// What a principal may do, from least to most. The order is part of the rules: a command names
 /// the least role that may give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,6 +47,17 @@ impl Actor {
     /// The watch acting on its own account: starting, stopping, keeping its log.
     pub fn system() -> Actor {
         Actor { name: "midwatch".to_owned(), role: Role::System }
+    }
+
+    /// What a run does by itself, from its own process.
+    pub fn of_run(run: &RunId) -> Actor {
+        Actor { name: format!("{OF_RUN}{run}"), role: Role::Runner }
+    }
+
+    /// The run that acts, if it is one.
+    pub fn run(&self) -> Option<RunId> {
+        let name = self.name.strip_prefix(OF_RUN).filter(|_| self.role == Role::Runner);
+        name.and_then(|id| id.parse().ok())
     }
 
     /// The user of this machine who holds the data directory, at the terminal or over the socket.

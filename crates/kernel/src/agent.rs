@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
+use crate::schedule;
 use crate::time::Timestamp;
 
 /// Agents that one installation may hold.
@@ -35,6 +36,9 @@ pub struct Agent {
     /// What was said of it; [`Agent::is_repeatable`] knows more.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub repeatable: bool,
+    /// Schedules that its runs have added.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub schedules_made: u32,
     pub registered_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -169,11 +173,24 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
     match event {
         Event::Registered(settled) => Some(settled.agent(name, settled.at)),
         Event::Changed(settled) => {
-            let registered_at = agent.map_or(settled.at, |agent| agent.registered_at);
-            Some(settled.agent(name, registered_at))
+            let registered_at = agent.as_ref().map_or(settled.at, |agent| agent.registered_at);
+            let schedules_made = agent.map_or(0, |agent| agent.schedules_made);
+            Some(Agent { schedules_made, ..settled.agent(name, registered_at) })
         }
         Event::Removed(_) => None,
     }
+}
+
+/// The agent after one of its runs has added a schedule, or that schedule was removed.
+pub(crate) fn made(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
+    agent.map(|agent| {
+        let schedules_made = match event {
+            schedule::Event::Added(_) => agent.schedules_made.saturating_add(1),
+            schedule::Event::Removed(_) => agent.schedules_made.saturating_sub(1),
+            _ => agent.schedules_made,
+        };
+        Agent { schedules_made, ..agent }
+    })
 }
 
 impl Register {
@@ -234,6 +251,7 @@ impl Settled {
             tier: self.tier,
             credential: self.credential.clone(),
             repeatable: self.repeatable,
+            schedules_made: 0,
             registered_at,
             changed_at: self.at,
         }
@@ -279,6 +297,10 @@ impl TryFrom<String> for AgentName {
     fn try_from(text: String) -> Result<AgentName, InvalidName> {
         text.parse()
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

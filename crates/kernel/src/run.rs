@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::id::ScheduleId;
-use crate::schedule::terms::Key;
+use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 pub use decide::{
     Command, Failure, Ground, Refusal, Report, decide, finish, give_back, interrupt, recover, start,
@@ -50,6 +50,9 @@ pub struct Run {
     pub depth: u32,
     pub queued_at: Timestamp,
     pub state: State,
+    /// Schedules that it has added.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub schedules_made: u32,
     /// Tries that were begun; grows with every claim.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u32,
@@ -181,6 +184,12 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
     Some(run)
 }
 
+/// The run after it has added a schedule.
+pub(crate) fn made(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
+    let is_added = matches!(event, schedule::Event::Added(_));
+    run.map(|run| Run { schedules_made: run.schedules_made + u32::from(is_added), ..run })
+}
+
 impl Run {
     fn new(queued: &Queued) -> Run {
         let (slot, origin) = match &queued.occurrence {
@@ -199,6 +208,7 @@ impl Run {
             depth: queued.depth,
             queued_at: queued.at,
             state: State::Queued { from: queued.at },
+            schedules_made: 0,
             epoch: 0,
             attempt: 0,
             started_at: None,

@@ -16,10 +16,10 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::progress::Pause;
 use crate::time::Timestamp;
-pub use decide::{Backfill, CHAIN_MAX, Command, Ground, Refusal, backfill_range, decide};
+pub use decide::{Backfill, CHAIN_MAX, Command, Ground, Maker, Refusal, backfill_range, decide};
 pub(crate) use decide::{check_note, check_room};
-pub use event::{Added, BackfillBegun, BackfillMoved, Buffered, Changed, Dropped, Event, Moved};
-pub use event::{MovedWhy, Passed, Paused, Removed, Resumed};
+pub use event::{Added, BackfillBegun, BackfillMoved, Buffered, Changed, Dropped, Event, MadeBy};
+pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};
 use terms::Terms;
 use trigger::{Happening, Trigger};
 
@@ -67,6 +67,8 @@ pub struct Schedule {
     /// Grows with every edit.
     pub revision: u32,
     pub created_by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -78,6 +80,7 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             definition: (*added.definition).clone(),
             revision: 1,
             created_by: added.by.clone(),
+            made_by: added.made_by.clone(),
             created_at: added.at,
             changed_at: added.at,
         }),

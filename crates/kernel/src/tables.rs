@@ -13,7 +13,7 @@ use crate::event::{Body, Noun};
 use crate::id::ScheduleId;
 use crate::progress::{self, Progress};
 use crate::run::{self, Run};
-use crate::schedule::{self, Schedule};
+use crate::schedule::{self, Added, Removed, Schedule};
 use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
 use crate::watch::{self, Identity};
@@ -111,6 +111,12 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Run, Body::Run(_, event)) => {
             run::apply(state.and_then(State::run), event).map(State::Run)
         }
+        (Noun::Run, Body::Schedule(_, event)) => {
+            run::made(state.and_then(State::run), event).map(State::Run)
+        }
+        (Noun::Agent, Body::Schedule(_, event)) => {
+            agent::made(state.and_then(State::agent), event).map(State::Agent)
+        }
         (Noun::Progress, body) => {
             progress::apply(id, state.and_then(State::progress), body).map(State::Progress)
         }
@@ -158,6 +164,7 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                 Schedule::Added(_) | Schedule::Changed(_) | Schedule::Removed(_) => {
                     let others = followed(event).into_iter();
                     rows.extend(others.map(|other| known(Noun::Progress, other.as_str())));
+                    rows.extend(makers(event).map(|(noun, id)| known(noun, id)));
                 }
                 Schedule::Passed(it) => rows.extend(source(&it.source)),
                 Schedule::Buffered(it) => rows.extend(source(&it.source)),
@@ -203,6 +210,17 @@ fn followed(event: &schedule::Event) -> Vec<&ScheduleId> {
     };
     let follows = definition.and_then(|it| it.trigger.follows()).map(|(id, _)| id);
     follows.into_iter().chain(unfollows).collect()
+}
+
+/// The run and the agent that have added a schedule, as far as they count it.
+fn makers(event: &schedule::Event) -> impl Iterator<Item = (Noun, &str)> {
+    let (run, agent) = match event {
+        schedule::Event::Added(Added { made_by: Some(by), .. }) => (Some(&by.run), Some(&by.agent)),
+        schedule::Event::Removed(Removed { made_by: Some(by), .. }) => (None, Some(&by.agent)),
+        _ => (None, None),
+    };
+    let run = run.map(|run| (Noun::Run, run.as_str()));
+    run.into_iter().chain(agent.map(|agent| (Noun::Agent, agent.as_str())))
 }
 
 /// What an event adds to a counter.

@@ -20,6 +20,8 @@ use crate::directory::{Directory, Lock};
 
 /// How long to wait for another owner to leave.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Set for every program that a run starts.
+const RUN_ID: &str = "MIDWATCH_RUN_ID";
 const OWNER_POLL: Duration = Duration::from_millis(20);
 
 /// The watch, near or far.
@@ -61,8 +63,9 @@ impl Access {
             directory.create()?;
         }
         let deadline = Instant::now() + OWNER_WAIT_MAX;
+        let run = context.environment.get(RUN_ID).map(String::as_str);
         loop {
-            if let Some(socket) = connect(&directory.socket()?, VERSION).await? {
+            if let Some(socket) = connect(&directory.socket()?, VERSION, run).await? {
                 return Ok(Access::Daemon(socket));
             }
             if absent == Absent::Refuse && context.storage()?.is_missing(directory)? {
@@ -70,7 +73,7 @@ impl Access {
             }
             if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context).await?;
-                let handle = watch.handle(local_user());
+                let handle = watch.handle(watch.acting(local_user(), run).await);
                 return Ok(Access::Directory { handle, watch, lock });
             }
             if deadline <= Instant::now() {

@@ -50,6 +50,13 @@ impl Output {
         out.flush()
     }
 
+    /// A part of a text that goes on.
+    pub fn show_part(&self, text: &str) -> std::io::Result<()> {
+        let mut out = anstream::stdout();
+        write!(out, "{}", harmless(text))?;
+        out.flush()
+    }
+
     /// Text that is a document of its own kind, as a script or a page.
     pub fn raw(&self, bytes: &[u8]) {
         let _ = anstream::stdout().write_all(bytes);

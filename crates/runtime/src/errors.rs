@@ -90,6 +90,13 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::NothingToBackfill => says(Code::InvalidInput)
             .hint("only slots of the past can be run, of a schedule that goes by the time"),
         Schedule::BackfillTooLong(_) => says(Code::LimitReached).hint("give a shorter time"),
+        Schedule::NotAtWork(_) | Schedule::MadeByMade(_) => says(Code::NotNow)
+            .hint("leave it to a human to add the schedule"),
+        Schedule::MadeByRun => {
+            says(Code::LimitReached).hint("leave it to a human to add the others")
+        }
+        Schedule::MadeByAgent(_) => says(Code::LimitReached)
+            .hint("`midwatch schedule list` shows them; remove those that are not needed"),
         Schedule::RoleTooLow { .. } => says(Code::RoleTooLow),
     }
 }

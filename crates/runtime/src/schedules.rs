@@ -168,6 +168,7 @@ fn ground<'a>(rows: &'a Rows, id: &'a ScheduleId, now: Timestamp) -> Ground<'a> 
         agent: None,
         upstream: &[],
         fired: None,
+        maker: None,
         now,
     }
 }

@@ -96,6 +96,7 @@ impl Watch {
         let mut failed = Failed::default();
         while !stop.is_cancelled() {
             select! {
+                biased;
                 () = self.decide_due(&mut failed) => {}
                 () = stop.cancelled() => {}
             }
@@ -143,6 +144,7 @@ impl Watch {
         self.bell().wakes_us.store(next, Ordering::SeqCst);
         let at = next.min(again).min(self.now().as_micros().saturating_add(SLEEP_US_MAX));
         select! {
+            biased;
             () = self.reaches(Timestamp::from_micros(at)) => {}
             () = self.bell().rung.notified() => {}
         }

@@ -9,7 +9,7 @@ use api::{Code, Error, ProgressSink};
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
-use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
+use kernel::{Actor, Body, Counter, Event, Noun, RunId, State, Timestamp};
 use ledger::{Chain, SigningKey};
 use store::{Commit, Outcome, Store};
 use tracing::error;
@@ -113,6 +113,16 @@ impl Watch {
         }));
         checkpoints::check_newest(&watch).await?;
         Ok(watch)
+    }
+
+    /// Who acts when somebody says to be a process of a run: that run, if it is one of this watch.
+    pub async fn acting(&self, user: Actor, run: Option<&str>) -> Actor {
+        let Some(id) = run.and_then(|run| run.parse::<RunId>().ok()) else { return user };
+        match self.load(&[(Noun::Run, id.to_string())], false).await {
+            Ok(rows) if rows.run(&id).is_none() => user,
+            // What cannot be looked up has no more rights than it would have.
+            Ok(_) | Err(_) => Actor::of_run(&id),
+        }
     }
 
     /// A handle that speaks for a principal.

@@ -117,6 +117,7 @@ impl Watch {
             }
             let wake = self.desk().next_from().map_or(look_at, |from| from.min(look_at));
             select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = self.desk().changed() => {}
                 Some(_) = at_work.join_next() => {}

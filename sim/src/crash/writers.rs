@@ -114,7 +114,7 @@ pub(super) async fn write(socket: &Path, work: Work) -> Result<Report> {
 
 /// `None` when the daemon is gone already.
 async fn greet(socket: &Path) -> Result<Option<Socket>> {
-    match connect(socket, env!("CARGO_PKG_VERSION")).await {
+    match connect(socket, env!("CARGO_PKG_VERSION"), None).await {
         Err(error) if error.code == Code::Unreachable => Ok(None),
         other => Ok(other?),
     }

@@ -101,6 +101,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         tier: Tier::LocalWrite,
         credential: None,
         repeatable: false,
+        schedules_made: 0,
         registered_at: at,
         changed_at: at,
     };

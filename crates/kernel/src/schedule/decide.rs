@@ -3,7 +3,7 @@
 use calendar::{Calendar, Span};
 
 use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
-use super::event::{Passed, Paused, Removed, Resumed};
+use super::event::{MadeBy, Passed, Paused, Removed, Resumed};
 use super::terms::{ATTEMPTS_MAX, KEYS_MAX, PRIORITY_MAX, Resume, Terms};
 use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX};
 use super::{PAYLOAD_BYTES_MAX, PROMPT_BYTES_MAX, Schedule};
@@ -13,7 +13,7 @@ use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{Ahead, Progress, Status};
-use crate::run::{self, Occurrence, Queued};
+use crate::run::{self, Occurrence, Queued, Run};
 use crate::slot::{Disposition, Fate, Reason, Slot};
 use crate::tick::Tick;
 use crate::time::Timestamp;
@@ -22,6 +22,10 @@ use crate::time::Timestamp;
 pub const CHAIN_MAX: usize = 16;
 /// Schedules that follow one.
 const FOLLOWERS_MAX: usize = 100;
+/// Schedules that a run may add.
+const MADE_BY_RUN_MAX: u32 = 10;
+/// Schedules that there may be which runs of one agent have added.
+const MADE_BY_AGENT_MAX: u32 = 100;
 /// Slots of one backfill.
 const BACKFILL_SLOTS_MAX: u64 = 10_000;
 
@@ -92,6 +96,16 @@ pub enum Refusal {
     Live(RunId),
     #[error("the schedule has run as often today as it may ({0})")]
     OutOfBudget(u32),
+    #[error("run `{0}` is not at work, so it can add nothing")]
+    NotAtWork(RunId),
+    #[error("a run adds at most {MADE_BY_RUN_MAX} schedules")]
+    MadeByRun,
+    #[error(
+        "runs of agent `{0}` have added as many schedules as there may be ({MADE_BY_AGENT_MAX})"
+    )]
+    MadeByAgent(AgentName),
+    #[error("schedule `{0}` was added by a run, so its own runs can add none")]
+    MadeByMade(ScheduleId),
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
 }
@@ -108,12 +122,27 @@ pub struct Ground<'a> {
     pub upstream: &'a [(ScheduleId, Schedule, Progress)],
     /// What was started by hand with the same key.
     pub fired: Option<&'a Slot>,
+    /// The run that asks, if it is one.
+    pub maker: Option<Maker<'a>>,
     pub now: Timestamp,
+}
+
+/// A run that adds a schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker<'a> {
+    pub id: &'a RunId,
+    pub run: &'a Run,
+    pub agent: &'a Agent,
+    /// Whose run it is.
+    pub schedule: Option<&'a Schedule>,
+    /// Schedules that it adds before this one at the same time.
+    pub beside: u32,
 }
 
 /// Every rule about what people ask of a schedule. Nothing happens when it is so already.
 pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
-    if actor.role < Role::Operator {
+    let is_made = ground.maker.is_some() && matches!(command, Command::Add { .. });
+    if actor.role < Role::Operator && !is_made {
         return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
     }
     match (command, ground.schedule.zip(ground.progress)) {
@@ -157,13 +186,14 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 
 fn add(ground: Ground<'_>, actor: &Actor, definition: Definition) -> Result<Vec<Body>, Refusal> {
     ground.check(&definition)?;
+    let made_by = ground.maker.map(Maker::check).transpose()?;
     let calendar = definition.calendar(None)?;
     // A schedule that was removed goes on after the last slot that it decided.
     let decided = ground.progress.map_or(i64::MIN, |progress| progress.decided_until.as_micros());
     let after = decided.max(ground.now.as_micros());
     let ahead = ground.first_slot(&definition, &calendar, after, 0)?;
     let definition = Box::new(definition);
-    let added = Added { definition, by: actor.name.clone(), at: ground.now, ahead };
+    let added = Added { definition, by: actor.name.clone(), made_by, at: ground.now, ahead };
     Ok(vec![ground.body(Event::Added(added))])
 }
 
@@ -224,7 +254,8 @@ fn remove(
     }
     let mut bodies = ground.supersede(schedule, progress, Reason::Removed)?;
     let unfollows = schedule.definition.trigger.follows().map(|(id, _)| id.clone());
-    bodies.push(ground.body(Event::Removed(Removed { unfollows, at: ground.now })));
+    let removed = Removed { unfollows, made_by: schedule.made_by.clone(), at: ground.now };
+    bodies.push(ground.body(Event::Removed(removed)));
     Ok(bodies)
 }
 
@@ -388,6 +419,26 @@ impl Ground<'_> {
             true => Err(Refusal::TooManyFollowers(upstream.clone())),
             false => Ok(()),
         }
+    }
+}
+
+impl Maker<'_> {
+    /// So that runs cannot breed.
+    fn check(self) -> Result<MadeBy, Refusal> {
+        let Maker { id, run, agent, schedule, beside } = self;
+        if !matches!(run.state, run::State::Running { .. }) {
+            return Err(Refusal::NotAtWork(id.clone()));
+        }
+        if schedule.is_some_and(|schedule| schedule.made_by.is_some()) {
+            return Err(Refusal::MadeByMade(run.schedule.clone()));
+        }
+        if MADE_BY_RUN_MAX <= run.schedules_made + beside {
+            return Err(Refusal::MadeByRun);
+        }
+        if MADE_BY_AGENT_MAX <= agent.schedules_made + beside {
+            return Err(Refusal::MadeByAgent(agent.name.clone()));
+        }
+        Ok(MadeBy { run: id.clone(), agent: agent.name.clone() })
     }
 }
 

@@ -4,7 +4,8 @@ use calendar::Span;
 use serde::{Deserialize, Serialize};
 
 use super::Definition;
-use crate::id::ScheduleId;
+use crate::agent::AgentName;
+use crate::id::{RunId, ScheduleId};
 use crate::progress::Ahead;
 use crate::slot::{Disposition, Reason, Source};
 use crate::time::Timestamp;
@@ -29,8 +30,18 @@ pub enum Event {
 pub struct Added {
     pub definition: Box<Definition>,
     pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     pub at: Timestamp,
     pub ahead: Ahead,
+}
+
+/// A run that has added a schedule, and whose run it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeBy {
+    pub run: RunId,
+    pub agent: AgentName,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +66,9 @@ pub struct Removed {
     /// The schedule that it followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfollows: Option<ScheduleId>,
+    /// Who had added it, if that was a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     pub at: Timestamp,
 }
 

@@ -375,6 +375,7 @@ fn a_schedule_follows_one_that_is_there_and_never_itself() {
             agent: world.agent.as_ref(),
             upstream,
             fired: None,
+            maker: None,
             now: at(0),
         };
         let definition = Box::new(world.definition.clone());

@@ -74,6 +74,7 @@ fn agent() -> Agent {
         repeatable: false,
         tier: Tier::ReadOnly,
         credential: None,
+        schedules_made: 0,
         registered_at: at(0),
         changed_at: at(0),
     }
@@ -304,6 +305,7 @@ impl World {
             agent: Some(&agent),
             upstream: &[],
             fired: None,
+            maker: None,
             now: at(self.now),
         };
         let bodies = schedule::decide(ground, &Actor::local_user(1), command);

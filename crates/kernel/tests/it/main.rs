@@ -7,6 +7,8 @@ mod happenings;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod made;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod schedule;

@@ -262,6 +262,7 @@ fn notes_and_keys_have_a_limit() {
             agent: None,
             upstream: &[],
             fired: None,
+            maker: None,
             now: at(1),
         };
         decide(ground, &Actor::local_user(1), command).is_ok()

@@ -74,6 +74,7 @@ impl World {
                 repeatable: false,
                 tier: Tier::ReadOnly,
                 credential: None,
+                schedules_made: 0,
                 registered_at: at(0),
                 changed_at: at(0),
             }),
@@ -183,6 +184,7 @@ impl World {
             progress: progress.as_ref(),
             agent: self.agent.as_ref(),
             upstream: &[],
+            maker: None,
             fired: fired.as_ref(),
             now,
         };

@@ -96,7 +96,7 @@ fn told(event: &Event) -> Option<String> {
             Some(format!("{at}  begun, and that is in the log before it takes effect"))
         }
         "run.ended" => {
-            let said = text("/output/text").unwrap_or("nothing");
+            let said = event.words.get("output").map_or("nothing", String::as_str);
             Some(format!("{at}  {}: \"{said}\"\n", text("/outcome").unwrap_or("ended")))
         }
         _ => None,

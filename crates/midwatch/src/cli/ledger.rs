@@ -3,11 +3,9 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use api::{
-    Code, Error, Event, LedgerCheckpoint, LedgerExport, LedgerRebuild, LedgerTail, ProgressSink,
-    TablesRebuilt, ask as ask_handle,
+    Code, Error, LedgerCheckpoint, LedgerExport, LedgerRebuild, ProgressSink, TablesRebuilt,
 };
 use clap::{Args, Subcommand};
 use ledger::VerifyingKey;
@@ -17,24 +15,18 @@ use runtime::{ExportDir, RestoredKey, SystemClock, forget_damage, last_note, rep
 use serde::Serialize;
 use store_postgres::Postgres;
 use store_sqlite::Sqlite;
-use tokio::time::sleep;
 
 use super::restoring::Restoring;
-use super::{list_limit, unreadable};
-use crate::access::{Absent, Access, ask, ask_with_progress, held, no_watch};
+use super::{tail, unreadable};
+use crate::access::{ask, ask_with_progress, held, no_watch};
 use crate::context::Context;
 use crate::output::{counted, entries, table};
 use crate::storage::Storage;
 
-/// How long one request of a follower waits for news.
-const FOLLOW_WAIT_MS: u32 = 20_000;
-/// How often a follower looks that has no daemon, or has lost it.
-const FOLLOW_PAUSE: Duration = Duration::from_millis(250);
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show the newest events, or those after a place
-    Tail(Tail),
+    Tail(tail::Tail),
     /// Verify the log, or exported files, without changing anything
     Verify(Verify),
     /// Write the log to files, one pair for each month
@@ -47,23 +39,6 @@ pub(super) enum Command {
     Checkpoint,
     /// Make every derived table anew from the log
     Rebuild(Rebuild),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Tail {
-    /// Most events to show
-    #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
-    limit: Option<u32>,
-    /// Show what comes after this event [default: the newest]
-    #[arg(long, value_name = "SEQ", value_parser = place, allow_negative_numbers = true)]
-    cursor: Option<u64>,
-    /// Go on with whatever happens
-    #[arg(long, short)]
-    follow: bool,
-}
-
-fn place(text: &str) -> Result<u64, &'static str> {
-    text.parse().map_err(|_| "give the number of an event, or 0 for the beginning")
 }
 
 #[derive(Debug, Args)]
@@ -100,7 +75,7 @@ pub(super) struct Rebuild {
 
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
-        Command::Tail(tail) => self::tail(context, tail).await?,
+        Command::Tail(tail) => tail::run(context, tail).await?,
         Command::Verify(verify) => return self::verify(context, verify).await,
         Command::Export { dir } => export(context, dir).await?,
         Command::Checkpoint => {
@@ -113,69 +88,6 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         Command::Rebuild(Rebuild { from_export: None, .. }) => rebuild(context).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-async fn tail(context: &Context, tail: Tail) -> Result<(), Error> {
-    let mut asked = LedgerTail { after: tail.cursor, limit: tail.limit, wait_ms: 0 };
-    if !tail.follow {
-        let answer = ask(context, asked).await?;
-        context.output.show(&answer, |answer| match answer.events.is_empty() {
-            true => format!("nothing after event {}", answer.cursor),
-            false => lines(&answer.events),
-        });
-        return Ok(());
-    }
-    let mut has_reached = false;
-    loop {
-        match follow(context, &mut asked, &mut has_reached).await {
-            Ok(Followed::On) => {}
-            Ok(Followed::NobodyReads) => return Ok(()),
-            // A daemon that stopped may come again, and then the log goes on.
-            Err(lost) if lost.code == Code::Unreachable && has_reached => {}
-            Err(error) => return Err(error),
-        }
-        sleep(FOLLOW_PAUSE).await;
-    }
-}
-
-enum Followed {
-    On,
-    NobodyReads,
-}
-
-/// Shows what there is. With a daemon, goes on as long as it answers; without one, lets go of the
-/// directory, to be called again a little later.
-async fn follow(
-    context: &Context,
-    asked: &mut LedgerTail,
-    has_reached: &mut bool,
-) -> Result<Followed, Error> {
-    let access = Access::open(context, Absent::Refuse).await?;
-    *has_reached = true;
-    let has_daemon = matches!(access, Access::Daemon(_));
-    loop {
-        asked.wait_ms = if has_daemon && asked.after.is_some() { FOLLOW_WAIT_MS } else { 0 };
-        let answer = ask_handle(access.handle(), asked.clone()).await?;
-        for event in &answer.events {
-            if context.output.show_line(event, line).is_err() {
-                return Ok(Followed::NobodyReads);
-            }
-        }
-        *asked = LedgerTail { after: Some(answer.cursor), limit: None, wait_ms: 0 };
-        if !has_daemon {
-            access.close().await;
-            return Ok(Followed::On);
-        }
-    }
-}
-
-fn lines(events: &[Event]) -> String {
-    events.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-fn line(event: &Event) -> String {
-    let Event { seq, at, kind, actor, id, body, .. } = event;
-    format!("{seq:>7}  {at}  {kind:<18} {actor}  {id}  {body}")
 }
 
 async fn verify(context: &Context, verify: Verify) -> Result<ExitCode, Error> {

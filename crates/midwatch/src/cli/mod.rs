@@ -4,6 +4,8 @@ mod agent;
 mod config;
 mod demo;
 mod doctor;
+mod event;
+mod follow;
 mod ledger;
 mod manual;
 mod restoring;
@@ -11,6 +13,8 @@ mod run;
 mod schedule;
 mod status;
 mod store;
+mod tail;
+mod watching;
 mod why;
 
 use std::ffi::OsString;
@@ -76,12 +80,15 @@ enum Command {
     /// Register agents and look at them
     #[command(subcommand)]
     Agent(agent::Command),
-    /// Add schedules, look at them, pause and fire them
+    /// Add schedules, look at them, change, pause and fire them
     #[command(subcommand)]
     Schedule(schedule::Command),
-    /// Look at runs, cancel them and try them again
+    /// Start runs, look at them, cancel them and try them again
     #[command(subcommand)]
     Run(run::Command),
+    /// Tell schedules that wait for it that something has happened
+    #[command(subcommand)]
+    Event(event::Command),
     /// Say what became of a slot of a schedule, and why
     Why(why::Why),
     /// Read, verify, export and rebuild the log
@@ -161,6 +168,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Agent(command) => agent::run(&context, command).await,
             Command::Schedule(command) => schedule::run(&context, command).await,
             Command::Run(command) => run::run(&context, command).await,
+            Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use api::{
     Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, Runs,
+    ScheduleFire, ScheduleFired,
 };
 use clap::{Args, Subcommand};
 
-use super::list_limit;
+use super::{list_limit, watching};
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{counted, pairs, paragraphs, table_with_more};
@@ -16,10 +17,22 @@ const ID: &str = "Its id, as `midwatch run list` shows it";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Run a schedule now, by hand: the same as `midwatch schedule fire`
+    Start {
+        /// The id of the schedule, as `midwatch schedule list` shows it
+        schedule: String,
+    },
     /// List the runs, the newest first
     List(List),
     /// Show one run, and what it said
     Show {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Follow a run to its end, and show what it says meanwhile
+    ///
+    /// Ends with 0 if the run is done, and with 1 if it ended otherwise.
+    Watch {
         #[arg(help = ID)]
         id: String,
     },
@@ -68,6 +81,11 @@ pub(super) struct List {
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     let output = context.output;
     match command {
+        Command::Start { schedule } => {
+            let answer = ask(context, ScheduleFire { id: schedule }).await?;
+            output.show(&answer, started);
+        }
+        Command::Watch { id } => return watching::run(context, id).await,
         Command::List(List { schedule, state, limit, cursor }) => {
             let request = RunList { schedule, state, limit, cursor };
             let answer = ask(context, request.clone()).await?;
@@ -91,6 +109,10 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn started(ScheduleFired { run: Run { id, state, .. } }: &ScheduleFired) -> String {
+    format!("run `{id}` {state}; `midwatch run watch {id}` follows it")
 }
 
 fn list(answer: &Runs, asked: &RunList) -> String {

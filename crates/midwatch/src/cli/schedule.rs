@@ -4,6 +4,7 @@ mod add;
 mod backfill;
 mod edit;
 mod flags;
+mod import;
 mod list;
 pub(super) mod next;
 mod page;
@@ -91,6 +92,13 @@ pub(super) enum Command {
     /// One after the other, and never in the place of a slot that is due. More than 100 need a look at
     /// the dry run first.
     Backfill(backfill::Backfill),
+    /// Add schedules from a crontab
+    ///
+    /// Each line becomes a schedule that prompts an agent with the line's command; an agent that is a
+    /// shell runs it as cron did. What cannot be carried over is told line by line, the rest is added
+    /// at once, and the same file again adds nothing. Ends with code 10 if nothing can be carried over.
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::Import),
     /// Show when a trigger would fire, without making a schedule
     ///
     /// Needs no data directory and no daemon, and changes nothing. With --json it prints
@@ -149,10 +157,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         }
         Command::Fire { id } => {
             let answer = ask(context, ScheduleFire { id }).await?;
-            output.show(&answer, |answer| {
-                let id = &answer.run.id;
-                format!("run `{id}` {}; `midwatch run show {id}` tells more", answer.run.state)
-            });
+            output.show(&answer, super::run::started);
         }
         Command::Backfill(backfill) if backfill.end => {
             let answer = ask(context, ScheduleBackfillEnd { id: backfill.id }).await?;
@@ -162,6 +167,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, backfill.request()).await?;
             output.show(&answer, backfill::begun);
         }
+        Command::Import(asked) => return import::run(context, asked, SystemClock.now()).await,
         Command::Next(next) => return next::run(next, SystemClock.now(), &output),
     }
     Ok(ExitCode::SUCCESS)

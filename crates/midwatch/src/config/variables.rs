@@ -8,9 +8,17 @@ use super::nearest::nearest;
 
 const PREFIX: &str = "MIDWATCH_";
 
-/// Variables that mean something else than a key: the data directory, the configuration file and
-/// the token of a client.
-pub const RESERVED: [&str; 3] = ["MIDWATCH_CONFIG", "MIDWATCH_DATA", "MIDWATCH_TOKEN"];
+/// Variables that mean something else than a key: the data directory, the configuration file, the
+/// token of a client, and what the program of a run is told.
+pub const RESERVED: [&str; 7] = [
+    "MIDWATCH_CONFIG",
+    "MIDWATCH_DATA",
+    "MIDWATCH_TOKEN",
+    "MIDWATCH_RUN_ID",
+    "MIDWATCH_SCHEDULE_ID",
+    "MIDWATCH_SLOT",
+    "MIDWATCH_ATTEMPT",
+];
 
 /// A variable that looks like ours and is not.
 #[derive(Clone, Debug, PartialEq, Eq)]

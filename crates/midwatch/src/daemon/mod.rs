@@ -96,7 +96,7 @@ async fn own(context: &Context) -> Result<Lock, Error> {
             return Ok(lock);
         }
         // What the file says may be of an earlier owner; a daemon that is up answers.
-        let is_daemon = connect(&directory.socket()?, VERSION).await?.is_some();
+        let is_daemon = connect(&directory.socket()?, VERSION, None).await?.is_some();
         if is_daemon || deadline <= Instant::now() {
             return Err(held(directory));
         }

@@ -81,17 +81,17 @@ async fn connection(stream: UnixStream, watch: Watch, stopped: Receiver<bool>) {
 }
 
 async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>) -> io::Result<()> {
-    let Some(actor) = principal(&stream)? else { return Ok(()) };
-    let handle = watch.handle(actor);
+    let Some(user) = principal(&stream)? else { return Ok(()) };
     let (input, mut output) = stream.into_split();
     let mut input = BufReader::new(input);
-    let ours = Hello { protocol: PROTOCOL, version: VERSION.to_owned() };
+    let ours = Hello { protocol: PROTOCOL, version: VERSION.to_owned(), run: None };
     frames::write(&mut output, &ours).await?;
-    match timeout(HELLO_TIMEOUT, frames::read::<Hello>(&mut input)).await {
-        Ok(Ok(Some(theirs))) if theirs.protocol == PROTOCOL => {}
+    let theirs = match timeout(HELLO_TIMEOUT, frames::read::<Hello>(&mut input)).await {
+        Ok(Ok(Some(theirs))) if theirs.protocol == PROTOCOL => theirs,
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) | Err(_) => return Ok(()),
-    }
+    };
+    let handle = watch.handle(watch.acting(user, theirs.run.as_deref()).await);
     loop {
         let asked = select! {
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),

@@ -6,10 +6,12 @@ use api::{
     AddedOne, Answer, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleEdit,
     ScheduleEdited, SchedulesAdded,
 };
+use kernel::agent::AgentName;
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
-use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Schedule};
-use kernel::{Actor, Body, Noun, ScheduleId, Timestamp};
+use kernel::run;
+use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Maker, Schedule};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
 
@@ -110,7 +112,7 @@ impl Watch {
                     .hint("try again"));
             }
             let definition = Box::new(draft.definition.clone());
-            draft.decide(rows, now, actor, Command::Edit { definition })
+            draft.decide(rows, now, actor, None, Command::Edit { definition })
         };
         self.transact(change, decide, |before, after| {
             Ok(Answer::ScheduleEdit(ScheduleEdited {
@@ -130,8 +132,14 @@ impl Watch {
         drafts: &[Draft],
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let rows = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
+        let mut rows: Vec<RowKey> = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
+        let maker = self.maker(actor).await?;
+        if let Some(MakerRows { run, agent, schedule }) = &maker {
+            rows.extend([(Noun::Run, run.to_string()), (Noun::Agent, agent.to_string())]);
+            reads.push((Noun::Schedule, schedule.to_string()));
+        }
+        reads.retain(|row| !rows.contains(row));
         reads.sort();
         reads.dedup();
         let change = Change { rows, reads, actor, key };
@@ -144,7 +152,9 @@ impl Watch {
                     continue;
                 }
                 let definition = Box::new(draft.definition.clone());
-                let decided = draft.decide(rows, now, actor, Command::Add { definition });
+                let beside = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
+                let maker = maker.as_ref().and_then(|maker| maker.among(rows, beside));
+                let decided = draft.decide(rows, now, actor, maker, Command::Add { definition });
                 bodies.extend(decided.map_err(|error| match drafts.len() {
                     1 => error,
                     _ => of_list(place, &draft.definition.name, error),
@@ -153,6 +163,15 @@ impl Watch {
             Ok(bodies)
         };
         self.transact(change, decide, answer).await
+    }
+
+    /// The run that asks, if it is one.
+    async fn maker(&self, actor: &Actor) -> Result<Option<MakerRows>, Error> {
+        let Some(id) = actor.run() else { return Ok(None) };
+        let rows = self.load(&[(Noun::Run, id.to_string())], false).await?;
+        let run = rows.run(&id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+        let schedule = run.schedule.clone();
+        Ok(run.agent.clone().map(|agent| MakerRows { run: id, agent, schedule }))
     }
 
     /// Each with the id of the schedule that has this definition, or of a new one.
@@ -222,6 +241,20 @@ impl Watch {
     }
 }
 
+/// Where to look for the run that adds a schedule.
+struct MakerRows {
+    run: RunId,
+    agent: AgentName,
+    schedule: ScheduleId,
+}
+
+impl MakerRows {
+    fn among<'a>(&'a self, rows: &'a Rows, beside: u32) -> Option<Maker<'a>> {
+        let (run, agent) = (rows.run(&self.run)?, rows.agent(&self.agent)?);
+        Some(Maker { id: &self.run, run, agent, schedule: rows.schedule(&self.schedule), beside })
+    }
+}
+
 impl Draft {
     fn reads(&self) -> Vec<RowKey> {
         let agent = self.definition.action.agent().map(|name| (Noun::Agent, name.to_string()));
@@ -233,10 +266,12 @@ impl Draft {
         rows: &Rows,
         now: Timestamp,
         actor: &Actor,
+        maker: Option<Maker<'_>>,
         command: Command,
     ) -> Result<Vec<Body>, Error> {
         let agent = self.definition.action.agent().and_then(|name| rows.agent(name));
-        let ground = Ground { agent, upstream: &self.upstream, ..ground(rows, &self.id, now) };
+        let ground = ground(rows, &self.id, now);
+        let ground = Ground { agent, upstream: &self.upstream, maker, ..ground };
         schedule::decide(ground, actor, command).map_err(|refusal| {
             silence(&self.definition, &refusal).unwrap_or_else(|| errors::schedule(refusal))
         })

@@ -183,7 +183,7 @@ impl Campaign {
 }
 
 async fn greet(socket: &Path) -> Result<Socket> {
-    connect(socket, env!("CARGO_PKG_VERSION")).await?.context("the daemon is gone")
+    connect(socket, env!("CARGO_PKG_VERSION"), None).await?.context("the daemon is gone")
 }
 
 fn schedule(promise: Promise, number: u64, dice: &mut Dice) -> ScheduleAdd {

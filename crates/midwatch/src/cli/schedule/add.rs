@@ -12,13 +12,14 @@ use super::trigger::{Fires, TRIGGERS};
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("trigger").required(true).args(TRIGGERS).arg("file"))]
+#[command(group = ArgGroup::new("action").required(true).args(["agent", "tool", "file"]))]
 pub(in crate::cli) struct Add {
     /// What to call it; one line
     #[arg(long, value_name = "NAME", required_unless_present = "file")]
     name: Option<String>,
 
     /// Add all schedules of a list, or none: a JSON or TOML file, `-` for JSON on stdin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "agent", "tool"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
     file: Option<PathBuf>,
 
     #[command(flatten, next_help_heading = "When")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli::unreadable;
 
-const LIST_BYTES_MAX: u64 = 64 << 20;
+const LIST_BYTES_MAX: u64 = 8 << 20;
 const FORM: &str = "each has a `name`, a `when` such as {\"every\": \"1h\"} and an `action` such as \
                     {\"agent\": \"ada\", \"prompt\": \"hello\"}";
 
@@ -52,7 +52,7 @@ fn whole(from: impl Read, path: &Path) -> Result<String, Error> {
     let read = from.take(LIST_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| unreadable("list", path, error))?;
     if LIST_BYTES_MAX < bytes.len() as u64 {
-        return Err(refused(path, "it is longer than 64 MiB").hint("give it in several files"));
+        return Err(refused(path, "it is longer than 8 MiB").hint("give it in several files"));
     }
     String::from_utf8(bytes)
         .map_err(|_| refused(path, "it is not text").hint("give a file in UTF-8"))
@@ -94,6 +94,6 @@ mod tests {
         let most = vec![b' '; LIST_BYTES_MAX as usize];
         assert!(whole(&most[..], Path::new("-")).is_ok());
         let longer = whole(most.chain(&b" "[..]), Path::new("-")).unwrap_err();
-        assert_eq!(longer.message, "`-` is no list of schedules: it is longer than 64 MiB");
+        assert_eq!(longer.message, "`-` is no list of schedules: it is longer than 8 MiB");
     }
 }

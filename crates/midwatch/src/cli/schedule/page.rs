@@ -126,6 +126,7 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         some("live", &live),
         (!schedule.followers.is_empty()).then(|| ("followed by", schedule.followers.join(", "))),
         schedule.backfill.as_ref().map(|it| ("backfill", backfill(it))),
+        schedule.made_by.as_ref().map(|by| ("added by", format!("run {} of {}", by.run, by.agent))),
         Some(("revision", schedule.revision.to_string())),
         Some(("created at", schedule.created_at.clone())),
         Some(("changed at", schedule.changed_at.clone())),

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 47] = [
     "",
     "up",
     "demo",
@@ -17,19 +17,26 @@ const COMMANDS: [&str; 40] = [
     "agent remove",
     "schedule",
     "schedule add",
+    "schedule edit",
     "schedule list",
     "schedule show",
     "schedule pause",
     "schedule resume",
     "schedule remove",
     "schedule fire",
+    "schedule backfill",
+    "schedule import",
     "schedule next",
     "run",
+    "run start",
     "run list",
     "run show",
+    "run watch",
     "run cancel",
     "run retry",
     "run settle",
+    "event",
+    "event tell",
     "why",
     "ledger",
     "ledger tail",

@@ -9,7 +9,7 @@ use crate::world::World;
 
 pub(super) async fn connected(world: &World) -> Socket {
     let path = world.data().join("midwatch.sock");
-    client::connect(&path, "test").await.unwrap().expect("a daemon listens")
+    client::connect(&path, "test", None).await.unwrap().expect("a daemon listens")
 }
 
 fn with_key(request: impl api::Ask, key: &str) -> Call {

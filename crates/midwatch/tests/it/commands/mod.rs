@@ -1,15 +1,18 @@
 //! What each command prints, for people and for programs, and how it ends.
 
 mod agent;
+mod changes;
 mod config;
 mod demo;
 mod errors;
 mod flags;
 mod health;
 mod help;
+mod import;
 mod keys;
 mod ledger;
 mod lists;
+mod made;
 mod manual;
 mod plain;
 mod schedule;

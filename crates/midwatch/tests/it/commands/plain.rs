@@ -7,6 +7,7 @@ pub(super) fn plain(world: &World, text: &str) -> String {
     let text = text.replace(&world.data().display().to_string(), "[DATA]");
     let text = text.replace(&world.root().display().to_string(), "[ROOT]");
     let text = text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+    let text = text.replace(calendar::tzdata_version(), "[TZDATA]");
     let mut rest = text.as_str();
     let mut out = String::with_capacity(rest.len());
     while let Some(first) = rest.chars().next() {

@@ -123,13 +123,41 @@ fn one_trigger_and_the_flags_that_belong_to_it() {
     for flags in [
         &["--tz", "UTC"][..],
         &["--cron", "0 9 * * *", "--every", "5m", "--tz", "UTC"],
-        &["--every", "5m", "--on", "mon"],
-        &["--daily", "09:00", "--anchor", "2026-01-01T00:00:00Z", "--tz", "UTC"],
         &["--every", "5m", "--count", "many"],
         &["--every"],
     ] {
         world.refused(&next(flags), "bad_usage", 2);
     }
+    for flags in [
+        &["--every", "5m", "--on", "mon"][..],
+        &["--daily", "09:00", "--anchor", "2026-01-01T00:00:00Z", "--tz", "UTC"],
+        &["--every", "5m", "--dst-gap", "skip"],
+        &["--at", "2026-07-01T09:00:00Z", "--dst-fold", "both"],
+        &["--daily", "09:00", "--tz", "UTC", "--dst-gap", "jump"],
+    ] {
+        world.refused(&next(flags), "invalid_input", 2);
+    }
+}
+
+#[test]
+fn what_becomes_of_a_time_that_the_clock_skips_or_shows_twice() {
+    let world = World::new();
+    let check = |flags: &[&str], from: &str, expected: &[&str]| {
+        let zone = ["--daily", "02:30", "--tz", "Europe/Berlin", "--count", "2", "--from", from];
+        let found = world.json(&next(&[&zone[..], flags].concat()));
+        assert_eq!(found["next"], json!(expected), "{flags:?} {from}");
+    };
+    let spring = "2026-03-28T12:00:00Z";
+    check(&[], spring, &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
+    let shift = &["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"];
+    check(&["--dst-gap", "shift"], spring, shift);
+    let skip = &["2026-03-30T00:30:00Z", "2026-03-31T00:30:00Z"];
+    check(&["--dst-gap", "skip"], spring, skip);
+    let autumn = "2026-10-24T12:00:00Z";
+    check(&[], autumn, &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
+    let second = &["2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"];
+    check(&["--dst-fold", "second"], autumn, second);
+    check(&["--dst-fold", "both"], autumn, &["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]);
 }
 
 fn add<'a>(flags: &[&'a str]) -> Vec<&'a str> {
@@ -147,13 +175,11 @@ fn a_schedule_has_a_name_a_trigger_and_one_thing_to_do() {
         &[&name, &prompt],
         &[&name, &every],
         &[&name, &every, &["--daily", "09:00", "--tz", "UTC"], &prompt],
-        &[&name, &every, &["--on", "mon"], &prompt],
-        &[&name, &every, &["--agent", "ada"]],
         &[&name, &every, &["--prompt", "Hello."]],
         &[&name, &every, &["--payload", "{}"]],
         &[&name, &every, &prompt, &tool],
-        &[&name, &every, &prompt, &["--payload", "{}"]],
-        &[&name, &every, &tool, &["--prompt", "Hello."]],
+        &[&name, &["--file", "list.json"]],
+        &[&every, &["--file", "list.json"]],
         &[&name, &every, &tool, &["--tier", "high"]],
         &[&name, &every, &tool, &["--per-day", "many"]],
         &[&name, &every, &tool, &["--per-day", "-1"]],
@@ -166,6 +192,25 @@ fn a_schedule_has_a_name_a_trigger_and_one_thing_to_do() {
         world.refused(&add(&flags.concat()), "bad_usage", 2);
     }
     assert!(!world.data().exists());
+
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let again = ["--again", "10m"];
+    for flags in [
+        &[&name[..], &every, &["--on", "mon"], &prompt][..],
+        &[&name, &every, &["--agent", "ada"]],
+        &[&name, &every, &prompt, &["--payload", "{}"]],
+        &[&name, &every, &tool, &["--prompt", "Hello."]],
+        &[&name, &every, &["--since", "start"], &prompt],
+        &[&name, &again, &["--since", "noon"], &prompt],
+        &[&name, &again, &["--anchor", "2026-01-01T00:00:00Z"], &prompt],
+        &[&name, &["--again", "1ms"], &prompt],
+        &[&name, &["--event", "Mail New"], &prompt],
+        &[&name, &["--after", "sch_"], &prompt],
+    ] {
+        world.refused(&add(&flags.concat()), "invalid_input", 2);
+    }
+    let followed = ["--after", "sch_00000000"];
+    world.refused(&add(&[&name[..], &followed, &prompt].concat()), "not_found", 3);
 }
 
 /// What is in the file is read before the watch is asked.

@@ -1,0 +1,89 @@
+//! Schedules that runs add: few, and none of theirs adds more.
+
+use kernel::agent::Agent;
+use kernel::run::{Run, State};
+use kernel::schedule::terms::Terms;
+use kernel::schedule::{Command, Event, Ground, Maker, Schedule, decide};
+use kernel::{Actor, Body, Role, RunId};
+
+use crate::support::{Ask, World, at, every};
+
+fn run(schedules_made: u32, state: State) -> Run {
+    let queued = serde_json::json!({
+        "schedule": "sch_0123abcd", "revision": 1, "origin": "manual", "agent": "ada",
+        "priority": 5, "queued_at": 0, "state": {"queued": {"from": 0}},
+    });
+    let queued: Run = serde_json::from_value(queued).unwrap();
+    Run { schedules_made, state, ..queued }
+}
+
+fn running() -> State {
+    State::Running { holder: "us".into(), repeatable: false }
+}
+
+/// Whether a run as it is here may add a schedule, and why not.
+fn check(run: Run, made: u32, beside: u32, parent: Option<&Schedule>) -> String {
+    let world = World::new(every(60), Terms::default());
+    let agent = Agent { schedules_made: made, ..world.agent.clone().unwrap() };
+    let (id, other) = (RunId::of(42), "sch_00000001".parse().unwrap());
+    let maker = Maker { id: &id, run: &run, agent: &agent, schedule: parent, beside };
+    let ground = Ground {
+        id: &other,
+        schedule: None,
+        progress: None,
+        agent: Some(&agent),
+        upstream: &[],
+        fired: None,
+        maker: Some(maker),
+        now: at(1),
+    };
+    let definition = Box::new(world.definition.clone());
+    match decide(ground, &Actor::of_run(&id), Command::Add { definition }) {
+        Ok(bodies) => match bodies.as_slice() {
+            [Body::Schedule(_, Event::Added(added))] => {
+                let by = added.made_by.as_ref().unwrap();
+                format!("{} of {}", by.run, by.agent)
+            }
+            other => panic!("{other:?}"),
+        },
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+#[test]
+fn a_run_adds_a_few_while_it_is_at_work() {
+    let added = format!("{} of ada", RunId::of(42));
+    assert_eq!(check(run(0, running()), 0, 0, None), added);
+    assert_eq!(check(run(9, running()), 99, 0, None), added);
+    assert_eq!(check(run(10, running()), 0, 0, None), "a run adds at most 10 schedules");
+    assert_eq!(check(run(5, running()), 0, 4, None), added);
+    assert_eq!(check(run(5, running()), 0, 5, None), "a run adds at most 10 schedules");
+    let most = "runs of agent `ada` have added as many schedules as there may be (100)";
+    assert_eq!(check(run(0, running()), 100, 0, None), most);
+    assert_eq!(check(run(0, running()), 98, 2, None), most);
+    let idle = format!("run `{}` is not at work, so it can add nothing", RunId::of(42));
+    assert_eq!(check(run(0, State::Queued { from: at(0) }), 0, 0, None), idle);
+}
+
+#[test]
+fn what_a_run_has_added_adds_nothing() {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Ask::Add);
+    let parent = world.schedule().unwrap();
+    assert!(check(run(0, running()), 0, 0, Some(&parent)).ends_with("of ada"));
+    let made_by = serde_json::json!({"run": RunId::of(7), "agent": "ada"});
+    let made_by = serde_json::from_value(made_by).unwrap();
+    let parent = Schedule { made_by: Some(made_by), ..parent };
+    assert_eq!(
+        check(run(0, running()), 0, 0, Some(&parent)),
+        "schedule `sch_0123abcd` was added by a run, so its own runs can add none"
+    );
+}
+
+#[test]
+fn whoever_is_named_like_a_run_is_none() {
+    let name = Actor::of_run(&RunId::of(42)).name;
+    assert_eq!(Actor { name: name.clone(), role: Role::Runner }.run(), Some(RunId::of(42)));
+    assert_eq!(Actor { name, role: Role::Operator }.run(), None);
+    assert_eq!(Actor::system().run(), None);
+}
