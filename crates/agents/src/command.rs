@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::Recorder;
-use crate::process::Process;
+use crate::process::{LeftBehind, Process};
 use crate::work::{Failure, Outcome, Reason, Work};
 
 /// How long a program that was asked to end (SIGTERM) may take before it is killed.
@@ -159,9 +159,15 @@ async fn watch(mut process: Process, time_max: Duration, stop: &CancellationToke
     outcome
 }
 
-fn outcome_of(status: io::Result<ExitStatus>) -> Outcome {
-    let ended = status.map(|status| (status.code(), status.signal()));
+fn outcome_of(ended: io::Result<(ExitStatus, LeftBehind)>) -> Outcome {
+    let left = ended.as_ref().map_or(LeftBehind::Nobody, |(_, left)| *left);
+    let ended = ended.map(|(status, _)| (status.code(), status.signal()));
     Outcome::Failed(match ended {
+        // What it has done is done; what was to come is not.
+        Ok((Some(0), _)) if left == LeftBehind::Somebody => Failure::permanent(
+            Reason::LeftBehind,
+            "the program ended and left others running, which were killed",
+        ),
         Ok((Some(0), _)) => return Outcome::Done,
         Ok((Some(code), _)) if CODES_NOT_STARTED.contains(&code) => Failure::permanent(
             Reason::NotStarted,

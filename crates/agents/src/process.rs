@@ -4,10 +4,10 @@
 //! killed ourselves, the group lives on: to be killed with its parent a process would have to ask
 //! for it between fork and exec, which needs unsafe code.
 
-use std::io;
 use std::process::ExitStatus;
+use std::{fs, io};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 
 #[derive(Debug)]
@@ -29,12 +29,14 @@ impl Process {
         self.child.stdin.take()
     }
 
-    /// Waits for the end of the program itself, and kills whoever it left in its group.
-    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
+    /// Waits for the end of the program itself, and kills whoever it left in its group. Says whether
+    /// anybody was.
+    pub(crate) async fn ended(&mut self) -> io::Result<(ExitStatus, LeftBehind)> {
         let status = self.child.wait().await;
+        let left = self.group.map_or(LeftBehind::Nobody, left_behind);
         self.signal(Signal::KILL);
         self.group = None;
-        status
+        Ok((status?, left))
     }
 
     /// Signals every process of the group.
@@ -46,8 +48,57 @@ impl Process {
     }
 }
 
+/// Whether a program has left others behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeftBehind {
+    Nobody,
+    Somebody,
+}
+
+/// Those that have ended and only wait to be buried do not count.
+fn left_behind(group: Pid) -> LeftBehind {
+    // Mostly nobody is there, and that is all there is to ask.
+    if test_kill_process_group(group).is_err() {
+        return LeftBehind::Nobody;
+    }
+    let Ok(processes) = fs::read_dir("/proc") else { return LeftBehind::Nobody };
+    let mut stats = processes.flatten().filter_map(|it| fs::read(it.path().join("stat")).ok());
+    match stats.any(|stat| is_alive_in(group, &String::from_utf8_lossy(&stat))) {
+        true => LeftBehind::Somebody,
+        false => LeftBehind::Nobody,
+    }
+}
+
+/// Of a line of `/proc/PID/stat`: state and group follow the name, which may hold anything.
+fn is_alive_in(group: Pid, stat: &str) -> bool {
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let (state, _parent, own) = (fields.next(), fields.next(), fields.next());
+    let is_alive = state.is_some_and(|state| !matches!(state, "Z" | "X"));
+    is_alive && own.and_then(|own| own.parse().ok()) == Some(group.as_raw_nonzero().get())
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dead_do_not_count() {
+        let group = Pid::from_raw(42).unwrap();
+        for (stat, expected) in [
+            ("43 (sleep) S 1 42 42 0 -1", true),
+            ("43 (a) Z 7 b) R 1 42 42 0", true),
+            ("43 (sleep) Z 1 42 42 0 -1", false),
+            ("43 (sleep) X 1 42 42 0 -1", false),
+            ("43 (sleep) S 1 7 42 0 -1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_alive_in(group, stat), expected, "{stat}");
+        }
     }
 }

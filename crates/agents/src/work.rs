@@ -57,6 +57,8 @@ pub enum Reason {
     Signal,
     /// The time was over.
     Timeout,
+    /// The program ended and left others running.
+    LeftBehind,
     /// There was nothing that could be started.
     NotStarted,
     /// The script says so.
@@ -82,6 +84,7 @@ impl Reason {
             Reason::Exit => "exit",
             Reason::Signal => "signal",
             Reason::Timeout => "timeout",
+            Reason::LeftBehind => "left_behind",
             Reason::NotStarted => "not_started",
             Reason::Script => "script",
             Reason::BackendMissing => "backend_missing",

@@ -18,6 +18,8 @@ pub struct Status {
     pub next: Option<NextDue>,
     /// Runs of which nobody knows how they ended: a human must say.
     pub unknown: Vec<String>,
+    /// Schedules that were paused because their runs failed.
+    pub paused: Vec<String>,
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

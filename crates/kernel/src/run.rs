@@ -162,6 +162,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         }
         Event::Retried(retried) => {
             run.state = State::Queued { from: retried.from };
+            run.attempt = run.attempt.saturating_sub(u32::from(retried.uncounted));
             (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
         }
         Event::CancelAsked(cancel) => run.cancel = Some(cancel.clone()),

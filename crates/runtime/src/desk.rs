@@ -6,7 +6,7 @@
 //! that wait in a lane, the one comes first that has waited longest, and a step of priority is worth a
 //! minute of waiting.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::Said;
@@ -160,7 +160,10 @@ impl Desk {
     }
 
     pub(crate) fn stop_all(&self) {
-        for place in self.runs().places.values() {
+        let runs = self.runs();
+        // The order is not left to chance, so that a simulation can repeat it.
+        let at_work: BTreeMap<&RunId, &Place> = runs.places.iter().collect();
+        for place in at_work.into_values() {
             if let Place::AtWork { stop, .. } = place {
                 stop.cancel();
             }

@@ -29,18 +29,18 @@ impl Watch {
         let items = self.store().list(Noun::Schedule.name(), &after, limit + 1).await;
         let items = items.map_err(errors::store)?;
         let found = items.len();
-        let (mut schedules, mut bytes) = (Vec::with_capacity(found), 0);
+        let (mut ids, mut bytes) = (Vec::with_capacity(found), 0);
         for item in items.into_iter().take(limit) {
+            ids.push(item.id.parse::<ScheduleId>().map_err(internal)?);
             bytes += item.body.as_ref().map_or(0, |body| body.len());
-            let id: ScheduleId = item.id.parse().map_err(internal)?;
-            let rows = self.load(&rows_of(&id), false).await?;
-            if rows.schedule(&id).is_some() {
-                schedules.push(wire(&id, &rows)?);
-            }
             if LIST_BYTES_MAX <= bytes {
                 break;
             }
         }
+        let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
+        let rows = self.load(&rows, false).await?;
+        let listed = ids.iter().filter(|id| rows.schedule(id).is_some());
+        let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
         let has_more = schedules.len() < found;
         let cursor = schedules.last().filter(|_| has_more).map(|schedule| schedule.id.clone());
         Ok(Schedules { schedules, cursor })
@@ -150,7 +150,7 @@ impl Watch {
     }
 }
 
-fn parsed_id(text: &str) -> Result<ScheduleId, Error> {
+pub(crate) fn parsed_id(text: &str) -> Result<ScheduleId, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::NotFound, invalid).hint("`midwatch schedule list` shows the schedules")
     })

@@ -1,6 +1,7 @@
 //! How things stand.
 
 use api::{Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
 
@@ -49,7 +50,14 @@ impl Watch {
             runs: LiveRuns { queued, running },
             next: self.next_due().await?,
             unknown,
+            paused: self.paused_by_watch().await?,
         })
+    }
+
+    async fn paused_by_watch(&self) -> Result<Vec<String>, Error> {
+        let (noun, under) = (Noun::Progress.name(), Some(PAUSED_BY_WATCH));
+        let found = self.store().newest(noun, under, "", LIVE_COUNTED_MAX).await;
+        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
     /// The schedule that is due next, and when.

@@ -7,31 +7,38 @@ use kernel::slot::{self, Fate, Slot};
 use kernel::{Noun, ScheduleId, Timestamp};
 
 use crate::errors::{self, internal};
+use crate::schedules::parsed_id;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::watch::Watch;
 use crate::when;
 
 impl Watch {
+    /// Also of a schedule that was removed: its slots stay.
     pub(crate) async fn why(&self, asked: Why) -> Result<Explained, Error> {
-        let id = self.schedule_id(&asked.id).await?;
+        let id = parsed_id(&asked.id)?;
         let key = |noun: Noun| (noun, id.to_string());
         let rows = self.load(&[key(Noun::Schedule), key(Noun::Progress)], false).await?;
         let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
-        let schedule = rows.schedule(&id).ok_or_else(unknown)?;
         let progress = rows.progress(&id).ok_or_else(unknown)?;
-        let calendar =
-            schedule.definition.calendar(progress.ahead.next).map_err(errors::schedule)?;
+        let schedule = rows.schedule(&id);
+        let calendar = schedule.map(|it| it.definition.calendar(progress.ahead.next));
+        let calendar = calendar.transpose().map_err(errors::schedule)?;
         let at_us = match asked.at {
-            Some(text) => when::instant(&text, Some(calendar.zone()))?,
-            None => self.last_slot(&id, &calendar, progress).await?,
+            Some(text) => when::instant(&text, calendar.as_ref().map(Calendar::zone))?,
+            None => self.last_slot(&id, calendar.as_ref(), progress).await?,
         };
         let found = self.slot_at(&id, at_us).await?;
         // Between the slots of a range is no slot.
-        let is_slot = |slot: &Slot| slot.count == 1 || calendar.last_until(at_us) == Some(at_us);
-        let Some(found) = found.filter(is_slot) else {
-            let created = schedule.created_at;
-            return Ok(undecided(&id, &calendar, progress, created, at_us));
+        let is_on_calendar =
+            calendar.as_ref().is_none_or(|calendar| calendar.last_until(at_us) == Some(at_us));
+        let Some(found) = found.filter(|slot| slot.count == 1 || is_on_calendar) else {
+            return Ok(match (schedule, calendar) {
+                (Some(schedule), Some(calendar)) => {
+                    undecided(&id, &calendar, progress, schedule.created_at, at_us)
+                }
+                _ => removed(&id, at_us),
+            });
         };
         let (run_id, run) = match &found.fate {
             Fate::Run { run, .. } => {
@@ -47,7 +54,10 @@ impl Watch {
         Ok(Explained {
             schedule_id: id.to_string(),
             slot: rfc3339(Timestamp::from_micros(at_us)),
-            wall: calendar.wall_time(at_us).to_string(),
+            wall: calendar.map_or_else(
+                || found.wall.clone(),
+                |calendar| calendar.wall_time(at_us).to_string(),
+            ),
             disposition: found.disposition(run.as_ref()).name().to_owned(),
             reason,
             sentence: found.sentence(run.as_ref()),
@@ -59,11 +69,11 @@ impl Watch {
     async fn last_slot(
         &self,
         id: &ScheduleId,
-        calendar: &Calendar,
+        calendar: Option<&Calendar>,
         progress: &Progress,
     ) -> Result<i64, Error> {
         let decided = progress.decided_until.as_micros();
-        if let Some(last) = calendar.last_until(decided)
+        if let Some(last) = calendar.and_then(|calendar| calendar.last_until(decided))
             && self.slot_at(id, last).await?.is_some()
         {
             return Ok(last);
@@ -83,6 +93,20 @@ impl Watch {
         let slot = slot.ok_or_else(|| internal("a row of a slot holds something else"))?;
         let covers = slot.first.as_micros() <= at_us && at_us <= slot.last.as_micros();
         Ok(Some(slot).filter(|_| covers))
+    }
+}
+
+/// A slot that the ledger does not know, of a schedule that is gone.
+fn removed(id: &ScheduleId, at_us: i64) -> Explained {
+    let at = rfc3339(Timestamp::from_micros(at_us));
+    Explained {
+        schedule_id: id.to_string(),
+        wall: String::new(),
+        disposition: "none".to_owned(),
+        reason: None,
+        sentence: format!("the schedule was removed, and {at} is no slot that it had decided"),
+        slot: at,
+        run_id: None,
     }
 }
 

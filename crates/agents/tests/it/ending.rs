@@ -67,7 +67,9 @@ async fn a_time_limit_ends_a_program_that_will_not_end() {
 async fn whoever_a_program_leaves_behind_is_killed() {
     let world = World::new();
     let ended = world.sh(&format!("{CROWD} exit 0")).await;
-    assert_eq!(said(&ended.outcome), "done");
+    let expected =
+        "left_behind permanent: the program ended and left others running, which were killed";
+    assert_eq!(said(&ended.outcome), expected);
     let crowd = world.pids("pids", 50).await;
     until(|| !crowd.iter().any(|pid| is_alive(*pid))).await;
 }

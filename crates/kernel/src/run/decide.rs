@@ -172,6 +172,7 @@ pub fn finish(
             epoch,
             cause: failure.cause,
             output: report.output,
+            uncounted: false,
             from: Timestamp::from_micros(
                 now.as_micros().saturating_add(retry.delay_us(run.attempt, random)),
             ),
@@ -183,12 +184,11 @@ pub fn finish(
 
 /// Puts back a run that its holder has begun and then done nothing about.
 pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
-    let Ground { run, now, .. } = ground;
+    let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder => {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
-            let (epoch, output) = (run.epoch, None);
-            vec![ground.body(Event::Retried(Retried { epoch, cause, output, from: now, at: now }))]
+            vec![ground.again(cause)]
         }
         State::Queued { .. } | State::Running { .. } | State::Ended(_) => Vec::new(),
     }
@@ -197,7 +197,12 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
 /// What becomes of a try that its own process had to break off.
 pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
     ground.check_held(epoch)?;
-    Ok(recover(ground))
+    Ok(match ground.run.state {
+        State::Running { repeatable: true, .. } if ground.run.cancel.is_none() => {
+            vec![ground.again(Cause::new("stopped", "the watch stopped, and it may be done twice"))]
+        }
+        State::Queued { .. } | State::Running { .. } | State::Ended(_) => recover(ground),
+    })
 }
 
 /// What becomes of a run that a process has left behind. Nothing, if it was not at work on it.
@@ -222,8 +227,9 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
         return ground.failed(cause, None);
     }
     let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
-    let epoch = run.epoch;
-    vec![ground.body(Event::Retried(Retried { epoch, cause, output: None, from: now, at: now }))]
+    let (epoch, output, uncounted) = (run.epoch, None, false);
+    let retried = Retried { epoch, cause, output, uncounted, from: now, at: now };
+    vec![ground.body(Event::Retried(retried))]
 }
 
 /// Asks a live run to make room for a newer slot.
@@ -281,6 +287,13 @@ impl Ground<'_> {
 
     fn body(&self, event: Event) -> Body {
         Body::Run(self.id.clone(), event)
+    }
+
+    /// Another try at once, for which this one does not count.
+    fn again(&self, cause: Cause) -> Body {
+        let (epoch, now) = (self.run.epoch, self.now);
+        let retried = Retried { epoch, cause, output: None, uncounted: true, from: now, at: now };
+        self.body(Event::Retried(retried))
     }
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {

@@ -1,5 +1,7 @@
 //! What happens to a run. The serde names are the stored format.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Cancel, Cause, Origin, Outcome, Output};
@@ -92,6 +94,9 @@ pub struct Retried {
     pub cause: Cause,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
+    /// The try was not the run's to lose, and does not count.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub uncounted: bool,
     pub from: Timestamp,
     pub at: Timestamp,
 }

@@ -15,7 +15,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 }
 
 fn page(status: &Status) -> String {
-    let Status { watch, log, agents, schedules, runs, next, unknown } = status;
+    let Status { watch, log, agents, schedules, runs, next, unknown, paused } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -33,7 +33,8 @@ fn page(status: &Status) -> String {
         Some(("schedules", schedules.to_string())),
         next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
         Some(("runs", format!("{} running, {} queued", runs.running.len(), runs.queued))),
-        attention(unknown).map(|what| ("ATTENTION", what)),
+        cut_off(unknown).map(|what| ("ATTENTION", what)),
+        failing(paused).map(|what| ("ATTENTION", what)),
         Some(("log", signed)),
         watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
@@ -42,8 +43,21 @@ fn page(status: &Status) -> String {
     pairs(rows.into_iter().flatten())
 }
 
-/// What a human must look at.
-fn attention(unknown: &[String]) -> Option<String> {
+/// Schedules that a human must look at.
+fn failing(paused: &[String]) -> Option<String> {
+    let first = paused.first()?;
+    let (schedules, are) = match paused.len() {
+        1 => ("1 schedule".to_owned(), "was"),
+        count => (format!("{count} schedules"), "were"),
+    };
+    Some(format!(
+        "{schedules} {are} paused because runs failed: `midwatch run list --schedule {first}`, then \
+         `midwatch schedule resume {first}`"
+    ))
+}
+
+/// Runs that a human must look at.
+fn cut_off(unknown: &[String]) -> Option<String> {
     let first = unknown.first()?;
     let (runs, are) = match unknown.len() {
         1 => ("1 run".to_owned(), "was"),

@@ -3,7 +3,7 @@
 use api::{
     Code, EventTell, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
     ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove, Terms,
-    When,
+    When, Why,
 };
 use futures::future::join;
 
@@ -278,6 +278,30 @@ async fn an_edit_keeps_the_past_and_changes_what_comes() {
     assert_eq!(edited.schedule.terms.priority, Some(5));
     assert_eq!(world.ask(unset("colour")).await.unwrap_err().code, Code::InvalidInput);
     check_log(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_are_explained_also_after_their_schedule_is_gone() {
+    let world = world().await;
+    let timed = add(&world, every("10m", "hello")).await;
+    let waits = add(&world, on_event("post")).await;
+    keep(&world, async {
+        set(&world, 10 * MINUTE_US).await;
+        tell(&world, "message").await;
+        settle().await;
+    })
+    .await;
+    for id in [&timed, &waits] {
+        let ask = || world.ask(Why { id: id.clone(), at: None });
+        let before = ask().await.unwrap();
+        assert_eq!(before.disposition, "ran", "{before:?}");
+        world.ask(ScheduleRemove { id: id.clone() }).await.unwrap();
+        assert_eq!(ask().await.unwrap().run_id, before.run_id);
+    }
+    assert_eq!(why(&world, &timed, 10 * MINUTE_US).await.disposition, "ran");
+    assert_eq!(why(&world, &timed, 15 * MINUTE_US).await.disposition, "none");
+    let nobody = Why { id: "sch_00000000".into(), at: None };
+    assert_eq!(world.ask(nobody).await.unwrap_err().code, Code::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
