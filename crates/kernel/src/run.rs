@@ -227,7 +227,7 @@ impl Run {
     pub fn due(&self) -> Option<Timestamp> {
         match &self.state {
             State::Queued { from } => Some(*from),
-            State::Running { .. } => Some(self.started_at.unwrap_or(self.queued_at)),
+            State::Running { .. } => Some(self.queued_at),
             State::Ended(Outcome::Unknown) => self.finished_at,
             State::Ended(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => None,
         }

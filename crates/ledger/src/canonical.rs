@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
 /// The largest integer, and with a minus the smallest: beyond it, doubles have gaps.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
@@ -38,16 +38,15 @@ pub enum NotCanonical {
 /// The canonical bytes of a value. As everywhere in `serde_json`, a float that is not a number is
 /// written as `null`.
 pub fn canonical(value: &impl Serialize) -> Result<Vec<u8>, NotCanonical> {
-    let mut compact = Vec::with_capacity(256);
+    let mut written = Canonical { out: Vec::with_capacity(256), ..Canonical::default() };
+    // All that is written stays with the formatter.
     value
-        .serialize(&mut Serializer::with_formatter(&mut compact, Exact))
+        .serialize(&mut Serializer::with_formatter(io::sink(), &mut written))
         .map_err(unwrap_refusal)?;
-    let mut sorted = Vec::with_capacity(compact.len());
-    Sorter { rest: &compact, depth: 0 }.value(&mut sorted)?;
-    Ok(sorted)
+    Ok(written.out)
 }
 
-/// A refusal by [`Exact`] travels through `serde_json` as an IO error.
+/// A refusal travels through `serde_json` as an IO error.
 fn unwrap_refusal(error: serde_json::Error) -> NotCanonical {
     if !error.is_io() {
         return NotCanonical::Serialize(error);
@@ -56,27 +55,79 @@ fn unwrap_refusal(error: serde_json::Error) -> NotCanonical {
     refusal.unwrap_or_else(|error| NotCanonical::Serialize(serde_json::Error::io(error)))
 }
 
-/// Compact JSON without the numbers that RFC 8785 would round.
-struct Exact;
+/// Compact JSON without the numbers that RFC 8785 would round. It keeps what it writes, so that the
+/// members of an object can be put in order when it ends.
+#[derive(Default)]
+struct Canonical {
+    out: Vec<u8>,
+    /// Objects and lists that have begun, the outermost first.
+    open: Vec<Open>,
+    /// Of all objects that have begun.
+    members: Vec<Member>,
+    unsorted: Vec<u8>,
+}
 
-impl Formatter for Exact {
-    fn write_i64<W: ?Sized + Write>(&mut self, writer: &mut W, value: i64) -> io::Result<()> {
-        if INTEGER_MAX < value.unsigned_abs() {
-            return refuse(NotCanonical::LargeInteger);
-        }
-        CompactFormatter.write_i64(writer, value)
+/// Where an object or a list begins, and which members are its first ones.
+struct Open {
+    start: usize,
+    members: usize,
+}
+
+/// Where a member of an object is: its key with the quotes, a colon, its value.
+struct Member {
+    key: Range<usize>,
+    end: usize,
+    /// The order of its bytes is that of its UTF-16 code units.
+    is_plain: bool,
+}
+
+impl Formatter for &mut Canonical {
+    fn write_null<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.put(b"null")
     }
 
-    fn write_u64<W: ?Sized + Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
-        self.write_i64(writer, i64::try_from(value).unwrap_or(i64::MAX))
+    fn write_bool<W: ?Sized + Write>(&mut self, _: &mut W, value: bool) -> io::Result<()> {
+        self.put(if value { b"true" } else { b"false" })
     }
 
-    fn write_i128<W: ?Sized + Write>(&mut self, writer: &mut W, value: i128) -> io::Result<()> {
-        self.write_i64(writer, i64::try_from(value).unwrap_or(i64::MAX))
+    fn write_i8<W: ?Sized + Write>(&mut self, _: &mut W, value: i8) -> io::Result<()> {
+        self.integer(value.into())
     }
 
-    fn write_u128<W: ?Sized + Write>(&mut self, writer: &mut W, value: u128) -> io::Result<()> {
-        self.write_i64(writer, i64::try_from(value).unwrap_or(i64::MAX))
+    fn write_i16<W: ?Sized + Write>(&mut self, _: &mut W, value: i16) -> io::Result<()> {
+        self.integer(value.into())
+    }
+
+    fn write_i32<W: ?Sized + Write>(&mut self, _: &mut W, value: i32) -> io::Result<()> {
+        self.integer(value.into())
+    }
+
+    fn write_i64<W: ?Sized + Write>(&mut self, _: &mut W, value: i64) -> io::Result<()> {
+        self.integer(value)
+    }
+
+    fn write_i128<W: ?Sized + Write>(&mut self, _: &mut W, value: i128) -> io::Result<()> {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+
+    fn write_u8<W: ?Sized + Write>(&mut self, _: &mut W, value: u8) -> io::Result<()> {
+        self.integer(value.into())
+    }
+
+    fn write_u16<W: ?Sized + Write>(&mut self, _: &mut W, value: u16) -> io::Result<()> {
+        self.integer(value.into())
+    }
+
+    fn write_u32<W: ?Sized + Write>(&mut self, _: &mut W, value: u32) -> io::Result<()> {
+        self.integer(value.into())
+    }
+
+    fn write_u64<W: ?Sized + Write>(&mut self, _: &mut W, value: u64) -> io::Result<()> {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+
+    fn write_u128<W: ?Sized + Write>(&mut self, _: &mut W, value: u128) -> io::Result<()> {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 
     fn write_f32<W: ?Sized + Write>(&mut self, _: &mut W, _: f32) -> io::Result<()> {
@@ -87,13 +138,9 @@ impl Formatter for Exact {
         refuse(NotCanonical::Fraction)
     }
 
-    fn write_number_str<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        text: &str,
-    ) -> io::Result<()> {
-        match text.parse() {
-            Ok(value) => self.write_i128(writer, value),
+    fn write_number_str<W: ?Sized + Write>(&mut self, _: &mut W, text: &str) -> io::Result<()> {
+        match text.parse::<i128>() {
+            Ok(value) => self.integer(i64::try_from(value).unwrap_or(i64::MAX)),
             Err(_) => refuse(NotCanonical::Fraction),
         }
     }
@@ -101,136 +148,157 @@ impl Formatter for Exact {
     fn write_raw_fragment<W: ?Sized + Write>(&mut self, _: &mut W, _: &str) -> io::Result<()> {
         refuse(NotCanonical::RawJson)
     }
+
+    fn begin_string<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.put(b"\"")
+    }
+
+    fn end_string<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.put(b"\"")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        _: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        self.put(text.as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        _: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        CompactFormatter.write_char_escape(&mut self.out, escape)
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.begin(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.open.pop();
+        self.put(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(
+        &mut self,
+        _: &mut W,
+        is_first: bool,
+    ) -> io::Result<()> {
+        self.put(if is_first { b"" } else { b"," })
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.begin(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.sort().map_err(io::Error::other)?;
+        self.put(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, _: &mut W, is_first: bool) -> io::Result<()> {
+        self.put(if is_first { b"" } else { b"," })?;
+        let start = self.out.len();
+        self.members.push(Member { key: start..start, end: start, is_plain: true });
+        Ok(())
+    }
+
+    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        let end = self.out.len();
+        if let Some(member) = self.members.last_mut() {
+            member.key.end = end;
+            let key = self.out.get(member.key.clone()).unwrap_or_default();
+            member.is_plain = key.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+        }
+        Ok(())
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.put(b":")
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        let end = self.out.len();
+        if let Some(member) = self.members.last_mut() {
+            member.end = end;
+        }
+        Ok(())
+    }
+}
+
+impl Canonical {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn integer(&mut self, value: i64) -> io::Result<()> {
+        match value.unsigned_abs() <= INTEGER_MAX {
+            true => CompactFormatter.write_i64(&mut self.out, value),
+            false => refuse(NotCanonical::LargeInteger),
+        }
+    }
+
+    fn begin(&mut self, bracket: &[u8]) -> io::Result<()> {
+        if self.open.len() == DEPTH_MAX {
+            return refuse(NotCanonical::TooDeep);
+        }
+        self.put(bracket)?;
+        self.open.push(Open { start: self.out.len(), members: self.members.len() });
+        Ok(())
+    }
+
+    /// Puts the members of the object that ends in the order of their keys.
+    fn sort(&mut self) -> Result<(), NotCanonical> {
+        let Canonical { out, open, members, unsorted } = self;
+        let Some(Open { start, members: first }) = open.pop() else { return Ok(()) };
+        let own = members.get_mut(first..).unwrap_or_default();
+        if !own.is_sorted_by(|a, b| order(out, a, b) == Ordering::Less) {
+            own.sort_by(|a, b| order(out, a, b));
+            if let Some([twice, _]) = own.array_windows().find(|[a, b]| a.key(out) == b.key(out)) {
+                let key = String::from_utf8_lossy(twice.key(out)).into_owned();
+                return Err(NotCanonical::DuplicateKey(key));
+            }
+            unsorted.clear();
+            unsorted.extend_from_slice(out.get(start..).unwrap_or_default());
+            out.truncate(start);
+            for member in own.iter() {
+                if start < out.len() {
+                    out.push(b',');
+                }
+                let place = member.key.start - start..member.end - start;
+                out.extend_from_slice(unsorted.get(place).unwrap_or_default());
+            }
+        }
+        members.truncate(first);
+        Ok(())
+    }
+}
+
+impl Member {
+    fn key<'a>(&self, out: &'a [u8]) -> &'a [u8] {
+        out.get(self.key.clone()).unwrap_or_default()
+    }
 }
 
 fn refuse(reason: NotCanonical) -> io::Result<()> {
     Err(io::Error::other(reason))
 }
 
-/// Copies the compact JSON that `serde_json` wrote, and puts the members of each object in order.
-struct Sorter<'a> {
-    rest: &'a [u8],
-    depth: usize,
-}
-
-/// One member of an object: its key with the quotes, and where key and value were copied to.
-struct Member<'a> {
-    key: &'a [u8],
-    copied: Range<usize>,
-}
-
-impl<'a> Sorter<'a> {
-    fn value(&mut self, out: &mut Vec<u8>) -> Result<(), NotCanonical> {
-        let plain = match self.rest.first() {
-            Some(b'{') => return self.nested(out, Sorter::object),
-            Some(b'[') => return self.nested(out, Sorter::list),
-            Some(b'"') => self.string(),
-            _ => self.scalar(),
-        };
-        out.extend_from_slice(plain);
-        Ok(())
-    }
-
-    fn nested(
-        &mut self,
-        out: &mut Vec<u8>,
-        copy: fn(&mut Sorter<'a>, &mut Vec<u8>) -> Result<(), NotCanonical>,
-    ) -> Result<(), NotCanonical> {
-        if self.depth == DEPTH_MAX {
-            return Err(NotCanonical::TooDeep);
-        }
-        self.depth += 1;
-        out.extend_from_slice(self.take(1));
-        copy(self, out)?;
-        out.extend_from_slice(self.take(1));
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn list(&mut self, out: &mut Vec<u8>) -> Result<(), NotCanonical> {
-        while let Some(byte) = self.rest.first() {
-            match byte {
-                b']' => break,
-                b',' => out.extend_from_slice(self.take(1)),
-                _ => self.value(out)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn object(&mut self, out: &mut Vec<u8>) -> Result<(), NotCanonical> {
-        let start = out.len();
-        let mut members = Vec::new();
-        while let Some(byte) = self.rest.first() {
-            match byte {
-                b'}' => break,
-                b',' => out.extend_from_slice(self.take(1)),
-                _ => members.push(self.member(out)?),
-            }
-        }
-        sort(members, out, start)
-    }
-
-    fn member(&mut self, out: &mut Vec<u8>) -> Result<Member<'a>, NotCanonical> {
-        let start = out.len();
-        let key = self.string();
-        out.extend_from_slice(key);
-        out.extend_from_slice(self.take(1));
-        self.value(out)?;
-        Ok(Member { key, copied: start..out.len() })
-    }
-
-    fn string(&mut self) -> &'a [u8] {
-        let mut escaped = false;
-        let closes = |byte: &u8| {
-            let closes = *byte == b'"' && !escaped;
-            escaped = *byte == b'\\' && !escaped;
-            closes
-        };
-        let inside = self.rest.iter().skip(1).position(closes);
-        self.take(inside.map_or(self.rest.len(), |bytes| bytes + 2))
-    }
-
-    fn scalar(&mut self) -> &'a [u8] {
-        let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}');
-        let after_first = self.rest.iter().skip(1).position(ends);
-        self.take(after_first.map_or(self.rest.len(), |bytes| bytes + 1))
-    }
-
-    fn take(&mut self, bytes: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(bytes.min(self.rest.len()));
-        self.rest = rest;
-        taken
-    }
-}
-
-/// Puts the members that were copied to `out`, from `start` on, in the order of their keys.
-fn sort(mut members: Vec<Member<'_>>, out: &mut Vec<u8>, start: usize) -> Result<(), NotCanonical> {
-    if members.is_sorted_by(|a, b| order(a.key, b.key) == Ordering::Less) {
-        return Ok(());
-    }
-    members.sort_by(|a, b| order(a.key, b.key));
-    if let Some([twice, _]) = members.array_windows().find(|[a, b]| a.key == b.key) {
-        return Err(NotCanonical::DuplicateKey(String::from_utf8_lossy(twice.key).into_owned()));
-    }
-    let unsorted = out.split_off(start);
-    for (index, member) in members.iter().enumerate() {
-        if 0 < index {
-            out.push(b',');
-        }
-        let copied = member.copied.start - start..member.copied.end - start;
-        out.extend_from_slice(unsorted.get(copied).unwrap_or_default());
-    }
-    Ok(())
-}
-
 /// By UTF-16 code units, as the RFC wants it. For plain ASCII that is the order of the bytes.
-fn order(a: &[u8], b: &[u8]) -> Ordering {
-    let plain = |key: &[u8]| key.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
-    if plain(a) && plain(b) {
-        return unquoted(a).cmp(unquoted(b));
+fn order(out: &[u8], a: &Member, b: &Member) -> Ordering {
+    let keys = (a.key(out), b.key(out));
+    match a.is_plain && b.is_plain {
+        true => unquoted(keys.0).cmp(unquoted(keys.1)),
+        false => utf16(keys.0).cmp(&utf16(keys.1)),
     }
-    utf16(a).cmp(&utf16(b))
 }
 
 fn unquoted(key: &[u8]) -> &[u8] {

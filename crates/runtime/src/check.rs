@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 use crate::checkpoints::{notes, unreadable};
 use crate::errors;
 use crate::log::verify;
-use crate::rebuild::{Fold, differences, rebuild};
+use crate::rebuild::{Fold, differences};
 use crate::watch::Watch;
 
 impl Watch {
@@ -44,7 +44,7 @@ impl Watch {
         }
         warn!(differences, "the tables differ from the log and are made anew");
         let (actor, reason) = (Actor::system(), "the tables differed from the log");
-        rebuild(store, &actor, self.now(), reason, &ProgressSink::default()).await?;
+        self.rebuild(&actor, reason, &ProgressSink::default()).await?;
         Ok(format!("the tables differed from the log in {differences} rows and were made anew"))
     }
 

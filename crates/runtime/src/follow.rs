@@ -43,7 +43,7 @@ impl Watch {
             for follower in followers.unwrap_or_default() {
                 let source = Source::Run(end.run.clone());
                 let keys = self.rows_of(&follower, &source).await?;
-                rows.extend(self.load(&keys, false).await?);
+                rows.extend(self.load(&keys).await?);
                 let depth = end.depth.saturating_add(1);
                 let what = Happened { source: &source, origin: Origin::After, depth };
                 let is_for_it = rows.schedule(&follower).is_some_and(|schedule| {
@@ -127,7 +127,7 @@ impl Watch {
     /// What must be known of a schedule for which something has happened.
     async fn rows_of(&self, id: &ScheduleId, source: &Source) -> Result<Vec<RowKey>, Error> {
         let mut keys = vec![(Noun::Schedule, id.to_string()), (Noun::Progress, id.to_string())];
-        let rows = self.load(&keys, false).await?;
+        let rows = self.load(&keys).await?;
         let ends_others =
             rows.schedule(id).is_some_and(|it| it.definition.terms.overlap.ends_others());
         let live = rows.progress(id).filter(|_| ends_others).map(|it| it.live.as_slice());

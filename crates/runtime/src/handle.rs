@@ -70,7 +70,7 @@ impl Handle for Local {
                 }
                 Request::LedgerRebuild(_) => {
                     watch.may_write()?;
-                    let rebuilt = watch.rebuild(actor, &call.progress).boxed();
+                    let rebuilt = watch.rebuild(actor, "asked for", &call.progress).boxed();
                     let rebuilt = rebuilt.await?;
                     Ok(Answer::LedgerRebuild(TablesRebuilt { rebuilt }))
                 }

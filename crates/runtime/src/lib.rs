@@ -24,6 +24,7 @@ mod listen;
 mod log;
 mod pair;
 mod rebuild;
+mod remembered;
 mod restore;
 mod rows;
 mod runs;

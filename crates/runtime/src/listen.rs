@@ -50,7 +50,7 @@ impl Watch {
         seen: &RunSeen,
         said: Option<&Said>,
     ) -> Result<RunWatched, Error> {
-        let rows = self.load(&[(Noun::Run, id.to_string())], false).await?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
         let run = wire_in(&rows, id)?;
         let (epoch, ended) =
             rows.run(id).map_or((0, true), |run| (run.epoch, matches!(run.state, State::Ended(_))));

@@ -58,10 +58,12 @@ impl Watch {
     pub(crate) async fn rebuild(
         &self,
         actor: &Actor,
+        reason: &str,
         progress: &ProgressSink,
     ) -> Result<Rebuilt, Error> {
-        let now = self.now();
-        rebuild(self.store(), actor, now, "asked for", progress).await
+        let rebuilt = rebuild(self.store(), actor, self.now(), reason, progress).await;
+        self.remembered().forget_all();
+        rebuilt
     }
 }
 

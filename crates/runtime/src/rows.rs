@@ -1,6 +1,7 @@
 //! Rows that were loaded to decide on, and what a decision makes of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::Error;
 use kernel::agent::{Agent, AgentName};
@@ -18,10 +19,10 @@ use crate::stored;
 pub(crate) type RowKey = (Noun, String);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rows(BTreeMap<RowKey, Row>);
+pub(crate) struct Rows(BTreeMap<RowKey, Arc<Row>>);
 
 impl Rows {
-    pub(crate) fn insert(&mut self, key: RowKey, row: Row) {
+    pub(crate) fn insert(&mut self, key: RowKey, row: Arc<Row>) {
         self.0.insert(key, row);
     }
 
@@ -30,7 +31,7 @@ impl Rows {
     }
 
     pub(crate) fn row(&self, noun: Noun, id: &str) -> Option<&Row> {
-        self.0.get(&(noun, id.to_owned()))
+        self.0.get(&(noun, id.to_owned())).map(|row| &**row)
     }
 
     pub(crate) fn agent(&self, name: &AgentName) -> Option<&Agent> {
@@ -86,22 +87,31 @@ impl Rows {
         let mut rows = self.0.clone();
         for body in bodies {
             for Touched { noun, id, .. } in touched(body) {
-                rows.entry((noun, id.clone())).or_default().apply(noun, &id, body);
+                let key = (noun, id);
+                let id = key.1.clone();
+                Arc::make_mut(rows.entry(key).or_default()).apply(noun, &id, body);
             }
         }
         Rows(rows)
     }
 
+    /// Those that are others than these were before.
+    pub(crate) fn changed<'a>(
+        &'a self,
+        before: &'a Rows,
+    ) -> impl Iterator<Item = (&'a RowKey, &'a Arc<Row>)> {
+        let version = |key| before.0.get(key).map_or(0, |row| row.version);
+        self.0.iter().filter(move |(key, row)| version(key) != row.version)
+    }
+
     /// What is to be written to get from these rows to others.
     pub(crate) fn writes(&self, after: &Rows) -> Result<Vec<Write>, Error> {
-        let mut writes = Vec::new();
-        for ((noun, id), row) in &after.0 {
-            let expected = self.0.get(&(*noun, id.clone())).map_or(0, |row| row.version);
-            if expected != row.version {
-                writes.push(stored::write(*noun, id.clone(), expected, row)?);
-            }
-        }
-        Ok(writes)
+        let none = Row::default();
+        let changed = after.changed(self).map(|(key @ (noun, id), row)| {
+            let before = self.0.get(key).map_or(&none, |row| row);
+            stored::write(*noun, id.clone(), before, row)
+        });
+        changed.collect()
     }
 
     fn state(&self, noun: Noun, id: &str) -> Option<&State> {

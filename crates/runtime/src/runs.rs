@@ -64,7 +64,7 @@ impl Watch {
 
     pub(crate) async fn run_show(&self, asked: RunShow) -> Result<RunShown, Error> {
         let id = run_id(&asked.id)?;
-        let rows = self.load(&[(Noun::Run, id.to_string())], false).await?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
         Ok(RunShown { run: wire_in(&rows, &id)? })
     }
 
@@ -114,7 +114,7 @@ impl Watch {
         answer: impl Fn(RunChanged) -> Answer,
     ) -> Result<Answer, Error> {
         let id = run_id(id)?;
-        let found = self.load(&[(Noun::Run, id.to_string())], false).await?;
+        let found = self.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.run(&id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (rows_of(&id, &schedule), reads_of(&schedule, None));

@@ -38,7 +38,7 @@ impl Watch {
             }
         }
         let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
-        let rows = self.load(&rows, false).await?;
+        let rows = self.load(&rows).await?;
         let listed = ids.iter().filter(|id| rows.schedule(id).is_some());
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
         let has_more = schedules.len() < found;
@@ -48,7 +48,7 @@ impl Watch {
 
     pub(crate) async fn schedule_show(&self, asked: ScheduleShow) -> Result<ScheduleShown, Error> {
         let id = self.schedule_id(&asked.id).await?;
-        let rows = self.load(&rows_of(&id), false).await?;
+        let rows = self.load(&rows_of(&id)).await?;
         let next = upcoming(&id, &rows, self.now())?;
         Ok(ScheduleShown { schedule: wire(&id, &rows)?, next })
     }
@@ -142,7 +142,7 @@ impl Watch {
     /// The id of a schedule that is there.
     pub(crate) async fn schedule_id(&self, text: &str) -> Result<ScheduleId, Error> {
         let id = parsed_id(text)?;
-        let rows = self.load(&[(Noun::Schedule, id.to_string())], false).await?;
+        let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
         match rows.schedule(&id) {
             Some(_) => Ok(id),
             None => Err(errors::schedule(schedule::Refusal::Unknown(id))),

@@ -7,7 +7,7 @@ use kernel::event::Label;
 use kernel::words::Words;
 use kernel::{Body, Event, Noun, Row, State, Tables, Timestamp};
 use ledger::{Draft, Fields, Header, Private, PrivateRef, canonical};
-use store::{Derived, Item, Write};
+use store::{Derived, Item, Keeps, Write};
 
 use crate::errors::internal;
 
@@ -42,15 +42,22 @@ fn private(words: &Words) -> Result<Option<Private>, Error> {
 }
 
 /// A row, ready to be committed.
-pub(crate) fn write(noun: Noun, id: String, expected: u64, row: &Row) -> Result<Write, Error> {
+pub(crate) fn write(noun: Noun, id: String, before: &Row, row: &Row) -> Result<Write, Error> {
+    let (due, under) = (row.due(), row.under());
+    let keeps = match (before.due() == due, before.under() == under) {
+        (true, true) => Keeps::Both,
+        (false, true) => Keeps::Under,
+        (_, false) => Keeps::Unknown,
+    };
     Ok(Write {
         noun: noun.name(),
         id,
-        expected,
+        expected: before.version,
         version: row.version,
         body: row.state.as_ref().map(state_bytes).transpose()?,
-        due_us: row.due().map(Timestamp::as_micros),
-        under: row.under(),
+        due_us: due.map(Timestamp::as_micros),
+        under,
+        keeps,
     })
 }
 

@@ -18,7 +18,7 @@ use kernel::schedule::Schedule;
 use kernel::schedule::trigger::Trigger;
 use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
-use kernel::{Noun, RunId, ScheduleId, State, Timestamp};
+use kernel::{Noun, Row, RunId, ScheduleId, State, Timestamp};
 use store::Item;
 use tokio::select;
 use tokio::sync::Notify;
@@ -26,7 +26,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::errors::{self, internal};
+use crate::errors::internal;
 use crate::keep::micros;
 use crate::stored;
 use crate::watch::Watch;
@@ -112,6 +112,7 @@ impl Watch {
         failed.0.retain(|_, until| now < *until);
         // Those that failed a moment ago must not keep the others from their turn.
         let limit = BATCH + failed.0.len();
+        let turn = self.remembered().turn();
         let due = self.store().due(Noun::Progress.name(), now.as_micros(), limit).await;
         let due = match due {
             Ok(due) => due,
@@ -124,7 +125,7 @@ impl Watch {
         if due.is_empty() {
             return self.sleep_until_due(failed).await;
         }
-        let ticks = join_all(due.iter().map(|item| self.tick(item))).await;
+        let ticks = join_all(due.iter().map(|item| self.tick(item, turn))).await;
         for (item, ticked) in due.into_iter().zip(ticks) {
             if let Err(reason) = ticked {
                 error!(schedule = item.id, %reason, "its slots could not be decided");
@@ -151,11 +152,12 @@ impl Watch {
     }
 
     /// Decides the slots of one schedule that are due.
-    async fn tick(&self, item: &Item) -> Result<(), Error> {
+    async fn tick(&self, item: &Item, turn: u64) -> Result<(), Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
-        let Some(progress) = progress(item)? else { return Ok(()) };
+        let row = self.row_of(item, turn)?;
+        let Some(State::Progress(progress)) = &row.state else { return Ok(()) };
         let Some(ready) = self.ready(&id, progress.revision).await? else { return Ok(()) };
-        let beside = self.beside(&id, &ready, &progress).await?;
+        let beside = self.beside(&id, &ready, progress).await?;
         let mut rows = vec![(Noun::Progress, item.id.clone())];
         rows.extend(beside.live.iter().map(|id| (Noun::Run, id.to_string())));
         let mut is_due = false;
@@ -181,6 +183,19 @@ impl Watch {
             None if is_due => Err(internal("it is due, and none of its slots is")),
             _ => Ok(()),
         }
+    }
+
+    /// The row of an item that was read at a turn.
+    fn row_of(&self, item: &Item, turn: u64) -> Result<Arc<Row>, Error> {
+        let key = (Noun::Progress, item.id.clone());
+        let known = self.remembered().get(&key);
+        if let Some(row) = known.filter(|row| row.version == item.version) {
+            return Ok(row);
+        }
+        let stored = store::Row { version: item.version, body: item.body.clone() };
+        let row = Arc::new(stored::row(Noun::Progress, stored)?);
+        self.remembered().keep_read(turn, &key, &row);
+        Ok(row)
     }
 
     /// What else must be known, which most ticks do not need.
@@ -210,7 +225,7 @@ impl Watch {
         nominal: Timestamp,
     ) -> Result<Option<Slot>, Error> {
         let keys = [slot::key(id, nominal), slot::backfill_key(id, nominal)];
-        let rows = self.load(&keys.clone().map(|key| (Noun::Slot, key)), false).await?;
+        let rows = self.load(&keys.clone().map(|key| (Noun::Slot, key))).await?;
         let mut slots = keys.iter().filter_map(|key| rows.slot(key));
         Ok(slots.find(|slot| matches!(slot.fate, Fate::Run { .. })).cloned())
     }
@@ -222,7 +237,7 @@ impl Watch {
         progress: &Progress,
     ) -> Result<Option<String>, Error> {
         let key = slot::key(id, progress.decided_until);
-        let rows = self.load(&[(Noun::Slot, key.clone())], false).await?;
+        let rows = self.load(&[(Noun::Slot, key.clone())]).await?;
         Ok(rows.slot(&key).map(|slot| slot.wall.clone()))
     }
 
@@ -235,13 +250,10 @@ impl Watch {
         if let Some(ready) = self.known().get(id, revision) {
             return Ok(Some(ready));
         }
-        let row = self.store().load(Noun::Schedule.name(), id.as_str()).await;
-        let row = stored::row(Noun::Schedule, row.map_err(errors::store)?)?;
-        let schedule = row.state.and_then(State::schedule);
-        let Some(schedule) = schedule.filter(|schedule| schedule.revision == revision) else {
-            return Ok(None);
-        };
-        let ready = Arc::new(Ready::new(schedule)?);
+        let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
+        let schedule = rows.schedule(id).filter(|schedule| schedule.revision == revision);
+        let Some(schedule) = schedule else { return Ok(None) };
+        let ready = Arc::new(Ready::new(schedule.clone())?);
         self.known().put(id, &ready);
         Ok(Some(ready))
     }

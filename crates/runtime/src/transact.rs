@@ -4,6 +4,7 @@
 //! somebody else was faster, the whole is done again on what they left.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::{Answer, Call, Code, Error, Request};
 use kernel::tables::delta;
@@ -37,6 +38,18 @@ pub(crate) struct Change<'a> {
 pub(crate) struct Done {
     pub bodies: Vec<Body>,
     pub after: Rows,
+}
+
+/// What a row may be taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// What this process remembers, though another may have changed it since: good for a decision
+    /// whose commit names the version.
+    Remembered,
+    /// What this process remembers, where no other writes.
+    Known,
+    /// Nothing but the store.
+    Stored,
 }
 
 /// What came of a change.
@@ -140,14 +153,19 @@ impl Watch {
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         let mut may_remember = true;
         for _ in 0..DECISIONS_MAX {
-            let mut before = self.load(&rows, may_remember).await?;
-            before.extend(self.load(&reads, false).await?);
-            let was_remembered = std::mem::replace(&mut may_remember, false);
+            let (trust, trust_reads) = match may_remember {
+                true => (Trust::Remembered, Trust::Known),
+                false => (Trust::Stored, Trust::Stored),
+            };
+            let mut before = self.load_with(trust, &rows).await?;
+            before.extend(self.load_with(trust_reads, &reads).await?);
+            may_remember = false;
+            let is_unsure = trust == Trust::Remembered && self.store().is_shared();
             let now = self.now();
             let mut bodies = match decide(&before, now) {
                 // What is remembered may be out of date, and only a write would show it.
-                Ok(bodies) if bodies.is_empty() && was_remembered => continue,
-                Err(_) if was_remembered => continue,
+                Ok(bodies) if bodies.is_empty() && is_unsure => continue,
+                Err(_) if is_unsure => continue,
                 Ok(bodies) => bodies,
                 // The first call with this key may be what the second is refused for.
                 Err(refusal) => {
@@ -165,8 +183,16 @@ impl Watch {
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
             let commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
-            match self.commit(Commit { answer, ..commit }).await? {
+            let committed = self.commit(Commit { answer, ..commit }).await;
+            // It may have been made, and only its answer be lost.
+            let committed = committed.inspect_err(|_| {
+                self.remembered().forget(after.changed(&before).map(|(key, _)| key));
+            });
+            match committed? {
                 Outcome::Committed(_) => {
+                    for (key, row) in after.changed(&before) {
+                        self.remembered().keep_written(key, row);
+                    }
                     let done = Done { bodies, after };
                     self.noticed(&done);
                     return Ok(CarriedOut::Now(told, done));
@@ -183,15 +209,24 @@ impl Watch {
         Err(too_busy())
     }
 
-    pub(crate) async fn load(&self, keys: &[RowKey], may_remember: bool) -> Result<Rows, Error> {
+    /// Rows as they are now.
+    pub(crate) async fn load(&self, keys: &[RowKey]) -> Result<Rows, Error> {
+        self.load_with(Trust::Known, keys).await
+    }
+
+    async fn load_with(&self, trust: Trust, keys: &[RowKey]) -> Result<Rows, Error> {
+        let may_remember = match trust {
+            Trust::Remembered => true,
+            Trust::Known => !self.store().is_shared(),
+            Trust::Stored => false,
+        };
+        let turn = self.remembered().turn();
         let mut rows = Rows::default();
         let mut missing: BTreeMap<Noun, Vec<&str>> = BTreeMap::new();
-        for (noun, id) in keys {
-            let remembered =
-                if may_remember { self.store().remembered(noun.name(), id) } else { None };
-            match remembered {
-                Some(row) => rows.insert((*noun, id.clone()), stored::row(*noun, row)?),
-                None => missing.entry(*noun).or_default().push(id),
+        for key in keys {
+            match self.remembered().get(key).filter(|_| may_remember) {
+                Some(row) => rows.insert(key.clone(), row),
+                None => missing.entry(key.0).or_default().push(&key.1),
             }
         }
         for (noun, ids) in missing {
@@ -200,7 +235,9 @@ impl Watch {
                 ids => self.store().load_all(noun.name(), ids).await.map_err(errors::store)?,
             };
             for (id, row) in ids.into_iter().zip(found) {
-                rows.insert((noun, id.to_owned()), stored::row(noun, row)?);
+                let (key, row) = ((noun, id.to_owned()), Arc::new(stored::row(noun, row)?));
+                self.remembered().keep_read(turn, &key, &row);
+                rows.insert(key, row);
             }
         }
         Ok(rows)
@@ -208,7 +245,7 @@ impl Watch {
 
     /// These rows, and those that the events change besides.
     async fn with_missing(&self, mut rows: Rows, bodies: &[Body]) -> Result<Rows, Error> {
-        rows.extend(self.load(&rows.missing(bodies), false).await?);
+        rows.extend(self.load_with(Trust::Stored, &rows.missing(bodies)).await?);
         Ok(rows)
     }
 }

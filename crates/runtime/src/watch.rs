@@ -22,6 +22,7 @@ use crate::handle::Local;
 use crate::holder::Holder;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
 use crate::rebuild::rebuild;
+use crate::remembered::Remembered;
 use crate::timer::{Bell, Known};
 use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
@@ -67,6 +68,8 @@ struct Inner {
     bell: Bell,
     /// Definitions of schedules that fire.
     known: Known,
+    /// Rows that are at hand.
+    remembered: Remembered,
     /// Runs that wait and runs at work.
     desk: Desk,
     /// Counts the ids of runs, over and over.
@@ -106,6 +109,7 @@ impl Watch {
             holder: OnceLock::new(),
             bell: Bell::default(),
             known: Known::default(),
+            remembered: Remembered::default(),
             desk: Desk::default(),
             runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
@@ -118,7 +122,7 @@ impl Watch {
     /// Who acts when somebody says to be a process of a run: that run, if it is one of this watch.
     pub async fn acting(&self, user: Actor, run: Option<&str>) -> Actor {
         let Some(id) = run.and_then(|run| run.parse::<RunId>().ok()) else { return user };
-        match self.load(&[(Noun::Run, id.to_string())], false).await {
+        match self.load(&[(Noun::Run, id.to_string())]).await {
             Ok(rows) if rows.run(&id).is_none() => user,
             // What cannot be looked up has no more rights than it would have.
             Ok(_) | Err(_) => Actor::of_run(&id),
@@ -180,6 +184,10 @@ impl Watch {
 
     pub(crate) fn known(&self) -> &Known {
         &self.0.known
+    }
+
+    pub(crate) fn remembered(&self) -> &Remembered {
+        &self.0.remembered
     }
 
     pub(crate) fn desk(&self) -> &Desk {
@@ -368,12 +376,12 @@ pub(crate) async fn commit_row(
 ) -> Result<(), Error> {
     let id = body.label().noun_id.to_owned();
     let loaded = store.load(Noun::Watch.name(), &id).await.map_err(errors::store)?;
-    let mut row = stored::row(Noun::Watch, loaded)?;
-    let expected = row.version;
+    let before = stored::row(Noun::Watch, loaded)?;
+    let mut row = before.clone();
     row.apply(Noun::Watch, &id, &body);
     let actor = &Actor::system();
     let event = Event { at: now(store, clock), actor, cause: "", body: &mut body };
-    let write = stored::write(Noun::Watch, id, expected, &row)?;
+    let write = stored::write(Noun::Watch, id, &before, &row)?;
     let drafts = vec![stored::draft(event)?];
     let commit = Commit { drafts, writes: vec![write], ..Commit::default() };
     store.commit(commit).await.map_err(errors::store).map(drop)

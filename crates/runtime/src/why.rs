@@ -18,7 +18,7 @@ impl Watch {
     pub(crate) async fn why(&self, asked: Why) -> Result<Explained, Error> {
         let id = parsed_id(&asked.id)?;
         let key = |noun: Noun| (noun, id.to_string());
-        let rows = self.load(&[key(Noun::Schedule), key(Noun::Progress)], false).await?;
+        let rows = self.load(&[key(Noun::Schedule), key(Noun::Progress)]).await?;
         let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
         let progress = rows.progress(&id).ok_or_else(unknown)?;
         let schedule = rows.schedule(&id);
@@ -42,7 +42,7 @@ impl Watch {
         };
         let (run_id, run) = match &found.fate {
             Fate::Run { run, .. } => {
-                let rows = self.load(&[(Noun::Run, run.to_string())], false).await?;
+                let rows = self.load(&[(Noun::Run, run.to_string())]).await?;
                 (Some(run.to_string()), rows.run(run).cloned())
             }
             Fate::Passed { .. } | Fate::Buffered => (None, None),

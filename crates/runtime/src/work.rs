@@ -244,7 +244,7 @@ impl Watch {
                     Ok(ground.map(|it| run::give_back(it, ours)).unwrap_or_default())
                 })
                 .await;
-            let loaded = self.load(&[(Noun::Run, id.to_string())], false).await;
+            let loaded = self.load(&[(Noun::Run, id.to_string())]).await;
             if let (Ok(_), Ok(rows)) = (found, loaded) {
                 rows.run(id).into_iter().for_each(|run| self.desk().put(id, run));
                 return;

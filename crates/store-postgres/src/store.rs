@@ -7,9 +7,7 @@ use std::time::Instant;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
-use store::{
-    Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Recent, Row, Stop, Store,
-};
+use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Stop, Store};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -45,7 +43,6 @@ pub(crate) struct Shared {
     groups: AtomicU64,
     looks: AtomicU64,
     grown_here: Notify,
-    pub(crate) recent: Recent,
 }
 
 impl Postgres {
@@ -82,7 +79,6 @@ impl Postgres {
             groups: AtomicU64::new(0),
             looks: AtomicU64::new(0),
             grown_here: Notify::new(),
-            recent: Recent::default(),
         });
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(target.config().clone(), target.tls().clone(), manager);
@@ -214,10 +210,6 @@ impl Store for Postgres {
         ids: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
         items::load_all(&self.pool, noun, ids).boxed()
-    }
-
-    fn remembered(&self, noun: &str, id: &str) -> Option<Row> {
-        self.shared.recent.get(noun, id)
     }
 
     fn list<'a>(

@@ -103,7 +103,6 @@ impl Writer {
         let answers = self.persist(&group).await;
         match answers {
             Ok(outcomes) => {
-                self.shared.recent.keep(committed(&group, &outcomes));
                 for (job, outcome) in group.into_iter().zip(outcomes) {
                     let _ = job.reply.send(Ok(outcome));
                 }
@@ -320,12 +319,6 @@ fn commit(job: &Job) -> Option<&Commit> {
         Task::Commit(commit) => Some(commit),
         _ => None,
     }
-}
-
-/// The commits of a group that were not refused.
-fn committed<'a>(group: &'a [Job], outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Commit> {
-    let done = group.iter().zip(outcomes).filter(|(_, it)| matches!(it, Outcome::Committed(_)));
-    done.filter_map(|(job, _)| commit(job))
 }
 
 /// The outcome of what no entry is made of.

@@ -7,7 +7,8 @@
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
-use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Item, Outcome, Receipt, Write};
+use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Item, Keeps, Outcome};
+use store::{Receipt, Write};
 
 use crate::error::{meaning, of_tables};
 
@@ -20,7 +21,8 @@ pub(crate) struct Statements<'c> {
     insert_private: Statement<'c>,
     insert_item: Statement<'c>,
     update_item: Statement<'c>,
-    update_keyless: Statement<'c>,
+    update_due: Statement<'c>,
+    update_body: Statement<'c>,
     add_to_counter: Statement<'c>,
     start_counter: Statement<'c>,
     insert_answer: Statement<'c>,
@@ -60,9 +62,10 @@ impl<'c> Statements<'c> {
             )?,
             update_item: sql("UPDATE item SET version = ?3, body = ?4, due_us = ?5, under = ?6
                               WHERE noun = ?1 AND id = ?2 AND version = ?7")?,
-            update_keyless: sql("UPDATE item SET version = ?3, body = ?4
-                                 WHERE noun = ?1 AND id = ?2 AND version = ?5
-                                 AND due_us IS NULL AND under IS NULL")?,
+            update_due: sql("UPDATE item SET version = ?3, body = ?4, due_us = ?5
+                             WHERE noun = ?1 AND id = ?2 AND version = ?6")?,
+            update_body: sql("UPDATE item SET version = ?3, body = ?4
+                              WHERE noun = ?1 AND id = ?2 AND version = ?5")?,
             add_to_counter: sql("UPDATE counter SET value = value + ?2
                                  WHERE name = ?1 AND value + ?2 BETWEEN 0 AND ?3")?,
             start_counter: sql("INSERT INTO counter SELECT ?1, ?2 WHERE ?2 BETWEEN 0 AND ?3
@@ -191,20 +194,20 @@ impl<'c> Statements<'c> {
     }
 
     fn write_item(&mut self, write: &Write) -> Result<bool, Error> {
-        let Write { noun, id, expected, version, body, due_us, under } = write;
+        let Write { noun, id, expected, version, body, due_us, under, keeps } = write;
         let body = body.as_deref();
         if *expected == 0 {
             let inserted = self.insert_item.execute((noun, id, version, body, due_us, under));
             return Ok(inserted.map_err(of_tables)? == 1);
         }
-        // Most rows had no keys and get none: then no index is opened.
-        if due_us.is_none() && under.is_none() {
-            let updated = self.update_keyless.execute((noun, id, version, body, expected));
-            if updated.map_err(of_tables)? == 1 {
-                return Ok(true);
+        // A column that is set has its index written, whether or not it changes.
+        let updated = match keeps {
+            Keeps::Both => self.update_body.execute((noun, id, version, body, expected)),
+            Keeps::Under => self.update_due.execute((noun, id, version, body, due_us, expected)),
+            Keeps::Unknown => {
+                self.update_item.execute((noun, id, version, body, due_us, under, expected))
             }
-        }
-        let updated = self.update_item.execute((noun, id, version, body, due_us, under, expected));
+        };
         Ok(updated.map_err(of_tables)? == 1)
     }
 

@@ -149,10 +149,7 @@ impl Store for Sqlite {
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
-        match self.shared.recent.get(noun, id) {
-            Some(row) => ready(Ok(row)).boxed(),
-            None => self.read(|connection| items::load(connection, noun, id)),
-        }
+        self.read(|connection| items::load(connection, noun, id))
     }
 
     fn load_all<'a>(

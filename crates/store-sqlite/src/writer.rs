@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ledger::Chain;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
-use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Recent, Stop};
+use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Stop};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::meaning;
@@ -58,7 +58,6 @@ pub(crate) enum Task {
 pub(crate) struct Shared {
     /// The end of the log, as it is on the disk.
     pub(crate) chain: watch::Sender<Chain>,
-    pub(crate) recent: Recent,
     pub(crate) groups: AtomicU64,
     pub(crate) stop: Stop,
 }
@@ -88,7 +87,6 @@ impl Shared {
     pub(crate) fn new(chain: Chain, stopped: Option<Error>) -> Shared {
         Shared {
             chain: watch::Sender::new(chain),
-            recent: Recent::default(),
             groups: AtomicU64::new(0),
             stop: Stop::new(stopped),
         }
@@ -147,8 +145,7 @@ fn count_wal_pages(connection: &mut Connection) -> Result<Arc<AtomicI32>, rusqli
 /// here than from the writer's thread, and the writer has the least time of all.
 pub(crate) async fn tell(shared: Arc<Shared>, mut ended: mpsc::UnboundedReceiver<Ended>) {
     while let Some(Ended { group, answers, chain }) = ended.recv().await {
-        if let Ok(answers) = &answers {
-            shared.recent.keep(committed(&group, answers));
+        if answers.is_ok() {
             shared.chain.send_replace(chain);
         }
         // An answer that nobody waits for any more is not an error.
@@ -287,12 +284,4 @@ impl Writer<'_> {
         }
         Ok(Some(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))))
     }
-}
-
-/// The commits of a group that were not refused.
-fn committed<'a>(group: &'a [Job], answers: &'a [Answer]) -> impl Iterator<Item = &'a Commit> {
-    group.iter().zip(answers).filter_map(|(job, answer)| match (&*job.task, answer) {
-        (Task::Commit(commit), Ok(Outcome::Committed(_))) => Some(commit),
-        _ => None,
-    })
 }

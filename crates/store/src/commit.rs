@@ -30,6 +30,18 @@ pub struct Write {
     pub due_us: Option<i64>,
     /// A key under which rows of this noun can be listed.
     pub under: Option<String>,
+    /// What is said of the row's keys is what they were before, as far as that is known. A store may
+    /// then leave its indexes alone.
+    pub keeps: Keeps,
+}
+
+/// Which keys of a row stay as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeps {
+    #[default]
+    Unknown,
+    Under,
+    Both,
 }
 
 /// Adds to a counter that many writers share, if it stays between zero and its limit.

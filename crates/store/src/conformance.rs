@@ -49,6 +49,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("keys_are_written_with_their_commit", |place| {
         keys::keys_are_written_with_their_commit(place).boxed()
     }),
+    ("keys_that_are_kept_stay", |place| keys::keys_that_are_kept_stay(place).boxed()),
     ("newest_rows_come_in_pages", |place| keys::newest_rows_come_in_pages(place).boxed()),
     ("many_rows_are_loaded_in_their_order", |place| {
         keys::many_rows_are_loaded_in_their_order(place).boxed()

@@ -10,7 +10,6 @@
 mod commit;
 mod page;
 mod port;
-mod recent;
 pub mod schema;
 mod stop;
 
@@ -18,9 +17,8 @@ mod stop;
 pub mod conformance;
 pub mod memory;
 
-pub use commit::{Answer, Commit, Delta, Derived, Item, Outcome, Receipt, Write};
+pub use commit::{Answer, Commit, Delta, Derived, Item, Keeps, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
 pub use port::{Checkpoint, Error, Row, Store};
-pub use recent::Recent;
 pub use stop::Stop;

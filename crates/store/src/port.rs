@@ -96,12 +96,6 @@ pub trait Store: Debug + Send + Sync + 'static {
         ids: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Row>, Error>>;
 
-    /// A row as this process left it lately, if it still knows. Another one may have changed it since,
-    /// so it is good for a decision whose commit names the version, and for nothing else.
-    fn remembered(&self, _noun: &str, _id: &str) -> Option<Row> {
-        None
-    }
-
     /// Rows of a noun that have a body, by id, beginning after `after`.
     fn list<'a>(
         &'a self,

@@ -99,7 +99,7 @@ impl Watch {
         asked: ScheduleEdit,
     ) -> Result<Answer, Error> {
         let id = parsed_id(&asked.id)?;
-        let rows = self.load(&rows_of(&id), false).await?;
+        let rows = self.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
         let (defined, revision) = (define::edited(definition, asked)?, *revision);
@@ -168,7 +168,7 @@ impl Watch {
     /// The run that asks, if it is one.
     async fn maker(&self, actor: &Actor) -> Result<Option<MakerRows>, Error> {
         let Some(id) = actor.run() else { return Ok(None) };
-        let rows = self.load(&[(Noun::Run, id.to_string())], false).await?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
         let run = rows.run(&id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
         let schedule = run.schedule.clone();
         Ok(run.agent.clone().map(|agent| MakerRows { run: id, agent, schedule }))
@@ -181,7 +181,7 @@ impl Watch {
             ids.push(Sha256::digest(canonical(definition).map_err(internal)?).into());
         }
         let short: Vec<RowKey> = ids.iter().map(|hash| row_of(hash, SCHEDULE_DIGITS)).collect();
-        let found = self.load(&short, false).await?;
+        let found = self.load(&short).await?;
         let mut taken: HashMap<ScheduleId, Definition> = HashMap::new();
         let mut drafts = Vec::with_capacity(defined.len());
         for (defined, hash) in defined.into_iter().zip(&ids) {
@@ -205,7 +205,7 @@ impl Watch {
             let id = ScheduleId::of(hash, digits);
             let loaded = match digits {
                 SCHEDULE_DIGITS => None,
-                _ => Some(self.load(&[row_of(hash, digits)], false).await?),
+                _ => Some(self.load(&[row_of(hash, digits)]).await?),
             };
             let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
             match stored.or_else(|| taken.get(&id)) {
@@ -231,7 +231,7 @@ impl Watch {
         while let Some(id) = follows.take()
             && upstream.len() <= CHAIN_MAX
         {
-            let rows = self.load(&rows_of(&id), false).await?;
+            let rows = self.load(&rows_of(&id)).await?;
             if let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) {
                 follows = schedule.definition.trigger.follows().map(|(id, _)| id.clone());
                 upstream.push((id.clone(), schedule.clone(), progress.clone()));

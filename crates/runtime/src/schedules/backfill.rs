@@ -31,7 +31,7 @@ impl Watch {
         asked: ScheduleBackfill,
     ) -> Result<Answer, Error> {
         let id = parsed_id(&asked.id)?;
-        let rows = self.load(&rows_of(&id), false).await?;
+        let rows = self.load(&rows_of(&id)).await?;
         let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) else {
             return Err(errors::schedule(schedule::Refusal::Unknown(id)));
         };

@@ -44,6 +44,7 @@ async fn write(world: &World, body: Body) {
             body: after.state.as_ref().map(|state| canonical(state).unwrap().into()),
             due_us: after.due().map(Timestamp::as_micros),
             under: after.under(),
+            ..Write::default()
         });
     }
     let commit = Commit { drafts, writes, ..Commit::default() };

@@ -3,7 +3,7 @@
 use futures::future::join;
 
 use super::{Place, commit, committed, event, write};
-use crate::{Commit, Derived, Item, Outcome, Row, Store, Write};
+use crate::{Commit, Derived, Item, Keeps, Outcome, Row, Store, Write};
 
 fn keyed(id: &str, expected: u64, due_us: Option<i64>, under: Option<&str>) -> Write {
     Write { due_us, under: under.map(Into::into), ..write(id, expected, Some(id)) }
@@ -127,6 +127,29 @@ pub(super) async fn keys_are_written_with_their_commit(place: &dyn Place) {
     assert!(due(&*store, i64::MAX, 9).await.is_empty());
     assert!(newest(&*store, Some("x"), "").await.is_empty());
     assert_eq!(newest(&*store, Some("y"), "").await, ["a"]);
+}
+
+pub(super) async fn keys_that_are_kept_stay(place: &dyn Place) {
+    let store = place.open();
+    let keyed = |expected, keeps, due_us| Write {
+        keeps,
+        body: Some(format!("{expected}").into_bytes().into()),
+        ..keyed("a", expected, Some(due_us), Some("x"))
+    };
+    put(&*store, keyed(0, Keeps::Unknown, 10)).await;
+    assert!(matches!(put(&*store, keyed(1, Keeps::Both, 10)).await, Outcome::Committed(_)));
+    let found = store.due("test", 10, 9).await.unwrap();
+    assert_eq!(found[0].body.as_deref(), Some(&b"1"[..]));
+    assert_eq!(newest(&*store, Some("x"), "").await, ["a"]);
+    assert!(matches!(put(&*store, keyed(2, Keeps::Under, 20)).await, Outcome::Committed(_)));
+    assert_eq!(due(&*store, 19, 9).await, [""; 0]);
+    assert_eq!(due(&*store, 20, 9).await, ["a"]);
+    assert_eq!(newest(&*store, Some("x"), "").await, ["a"]);
+    // Whatever is kept, the version is looked at.
+    for keeps in [Keeps::Unknown, Keeps::Under, Keeps::Both] {
+        let refused = put(&*store, keyed(2, keeps, 20)).await;
+        assert!(matches!(refused, Outcome::Conflict { .. }), "{refused:?}");
+    }
 }
 
 pub(super) async fn newest_rows_come_in_pages(place: &dyn Place) {

@@ -1,0 +1,150 @@
+//! Rows as this process last saw them, ready to be decided on: most rows that are looked at were
+//! written a moment ago, and reading and parsing them again costs more than to decide.
+//!
+//! Where no other process writes, what is remembered here is what was acknowledged last. Elsewhere
+//! it is good for a decision whose commit names the version, and for nothing else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kernel::{Noun, Row};
+
+use crate::rows::RowKey;
+
+/// Rows after which those are forgotten that nobody has asked for since half as many.
+const ROWS_MAX: usize = 131_072;
+
+#[derive(Debug, Default)]
+pub(crate) struct Remembered(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<RowKey, Arc<Row>>,
+    old: HashMap<RowKey, Arc<Row>>,
+    /// How often rows were forgotten.
+    turn: u64,
+}
+
+impl Remembered {
+    pub(crate) fn get(&self, key: &RowKey) -> Option<Arc<Row>> {
+        let mut rows = self.rows();
+        if let Some(row) = rows.young.get(key) {
+            return Some(Arc::clone(row));
+        }
+        let (key, row) = rows.old.remove_entry(key)?;
+        rows.put(key, Arc::clone(&row));
+        Some(row)
+    }
+
+    /// To be asked before rows are read that shall be kept.
+    pub(crate) fn turn(&self) -> u64 {
+        self.rows().turn
+    }
+
+    /// A row that was read since then. It may have been written meanwhile: then that is known here,
+    /// unless it was forgotten.
+    pub(crate) fn keep_read(&self, turn: u64, key: &RowKey, row: &Arc<Row>) {
+        let mut rows = self.rows();
+        if rows.turn == turn && is_read_again(key) && !rows.knows(key, row.version) {
+            rows.put(key.clone(), Arc::clone(row));
+        }
+    }
+
+    /// A row that was written.
+    pub(crate) fn keep_written(&self, key: &RowKey, row: &Arc<Row>) {
+        let mut rows = self.rows();
+        if is_read_again(key) && !rows.knows(key, row.version) {
+            rows.old.remove(key);
+            rows.put(key.clone(), Arc::clone(row));
+        }
+    }
+
+    /// Nobody knows what became of these.
+    pub(crate) fn forget<'a>(&self, keys: impl Iterator<Item = &'a RowKey>) {
+        let mut rows = self.rows();
+        rows.turn += 1;
+        for key in keys {
+            rows.young.remove(key);
+            rows.old.remove(key);
+        }
+    }
+
+    pub(crate) fn forget_all(&self) {
+        let turn = self.turn() + 1;
+        *self.rows() = Generations { turn, ..Generations::default() };
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Generations> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Generations {
+    fn knows(&self, key: &RowKey, version: u64) -> bool {
+        let known = self.young.get(key).or_else(|| self.old.get(key));
+        known.is_some_and(|known| version <= known.version)
+    }
+
+    fn put(&mut self, key: RowKey, row: Arc<Row>) {
+        if ROWS_MAX / 2 <= self.young.len() {
+            self.old = std::mem::take(&mut self.young);
+            self.turn += 1;
+        }
+        self.young.insert(key, row);
+    }
+}
+
+/// A slot is written once, and mostly never read.
+fn is_read_again(key: &RowKey) -> bool {
+    key.0 != Noun::Slot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: usize) -> RowKey {
+        (Noun::Run, number.to_string())
+    }
+
+    fn row(version: u64) -> Arc<Row> {
+        Arc::new(Row { version, state: None })
+    }
+
+    fn version(rows: &Remembered, number: usize) -> Option<u64> {
+        rows.get(&key(number)).map(|row| row.version)
+    }
+
+    #[test]
+    fn a_newer_row_stays_whoever_comes_later() {
+        let rows = Remembered::default();
+        let turn = rows.turn();
+        rows.keep_written(&key(1), &row(2));
+        rows.keep_written(&key(1), &row(1));
+        rows.keep_read(turn, &key(1), &row(1));
+        assert_eq!(version(&rows, 1), Some(2));
+        rows.forget([key(1)].iter());
+        rows.keep_read(turn, &key(1), &row(1));
+        assert_eq!(version(&rows, 1), None, "it was read before it was forgotten");
+        rows.keep_read(rows.turn(), &key(1), &row(1));
+        assert_eq!(version(&rows, 1), Some(1));
+        rows.forget_all();
+        assert_eq!(version(&rows, 1), None);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept_longer() {
+        let rows = Remembered::default();
+        for number in 0..ROWS_MAX / 2 {
+            rows.keep_written(&key(number), &row(1));
+        }
+        assert_eq!(version(&rows, 0), Some(1));
+        rows.keep_written(&key(ROWS_MAX), &row(1));
+        assert_eq!(version(&rows, 0), Some(1), "it is young again");
+        for number in 0..ROWS_MAX / 2 {
+            rows.keep_written(&key(2 * ROWS_MAX + number), &row(1));
+        }
+        assert_eq!(version(&rows, 0), Some(1));
+        assert_eq!(version(&rows, 1), None);
+    }
+}
