@@ -2,7 +2,9 @@
 //! `why`, a human's word, and a log that verifies.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -20,6 +22,40 @@ fn a_run_that_is_cut_off_is_unknown_and_never_repeated() {
 #[test]
 fn a_run_that_is_cut_off_is_unknown_on_postgresql() {
     story(&World::on_postgres());
+}
+
+/// Over two real minutes: every slot, where it was promised, and none drifts.
+#[test]
+fn a_ten_second_schedule_keeps_time() {
+    const SLOTS: usize = 12;
+    let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let daemon = world.up();
+    let what = ["--every", "10s", "--agent", "echo", "--prompt", "still here"];
+    let added = world.json(&[&["schedule", "add", "--name", "tick"], &what[..]].concat());
+    let schedule = added["schedule"]["id"].as_str().unwrap();
+    let mut tail = world.command();
+    tail.args(["--json", "ledger", "tail", "--follow"]).stdout(Stdio::piped());
+    let mut tail = tail.spawn().unwrap();
+    let lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let ended = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert_eq!(ended.filter(|event| event["kind"] == "run.ended").take(SLOTS).count(), SLOTS);
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    drop(daemon);
+
+    let runs = world.json(&["run", "list", "--schedule", schedule])["runs"].clone();
+    let mut runs = runs.as_array().unwrap().clone();
+    runs.reverse();
+    let second = |run: &Value, field: &str| {
+        let at: jiff::Timestamp = run[field].as_str().unwrap().parse().unwrap();
+        at.as_second()
+    };
+    let promised: jiff::Timestamp = added["next"][0].as_str().unwrap().parse().unwrap();
+    for (run, slot) in runs.iter().zip((promised.as_second()..).step_by(10)).take(SLOTS) {
+        assert_eq!((second(run, "slot"), &run["state"]), (slot, &"done".into()), "{runs:?}");
+        assert!((slot..slot + 10).contains(&second(run, "started_at")), "{run}");
+    }
 }
 
 fn story(world: &World) {
