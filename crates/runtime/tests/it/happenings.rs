@@ -66,7 +66,7 @@ async fn a_run_that_ends_starts_those_that_follow_it() {
     })
     .await;
     let followed = schedule(&world, &first).await.followers;
-    assert_eq!(followed, [second.clone()]);
+    assert_eq!(followed, [second]);
     let refused = world.ask(ScheduleRemove { id: first }).await.unwrap_err();
     assert_eq!((refused.code, refused.hint.is_some()), (Code::NotNow, true));
     check_log(&world).await;
