@@ -256,6 +256,8 @@ impl<'a> Tick<'a> {
         let start = self.terms().start_at.map_or(i64::MIN, Timestamp::as_micros);
         let end = self.terms().end_at.map_or(i64::MAX, Timestamp::as_micros);
         let counted = self.now.as_micros().saturating_add(every.as_micros()).max(start);
+        // A clock that went back does not bring back what is decided.
+        let counted = counted.max(after_us.saturating_add(1));
         known.or_else(|| Some(counted).filter(|at| is_counted && *at <= end))
     }
 
@@ -465,7 +467,8 @@ impl Deciding<'_, '_> {
         if !overlap.ends_others() || self.has_room() || self.is_out_of_budget() {
             return;
         }
-        for (id, run) in self.tick.live {
+        // Once for all slots that are decided now: what is known of these runs is of before.
+        for (id, run) in std::mem::take(&mut self.tick.live) {
             let progress = self.progress.clone();
             let (definition, now) = (Some(self.tick.definition), self.tick.now);
             let ground = run::Ground { id, run, definition, progress: Some(&progress), now };

@@ -75,7 +75,14 @@ impl Watch {
         asked: RunCancel,
     ) -> Result<Answer, Error> {
         let command = Command::Cancel { note: asked.note };
-        self.change_run(actor, key, &asked.id, command, Answer::RunCancel).await
+        let answer = self.change_run(actor, key, &asked.id, command, Answer::RunCancel).await?;
+        // The commit may have been made by an earlier call, whose answer was lost.
+        let id = run_id(&asked.id)?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        if rows.run(&id).is_some_and(|run| run.cancel.is_some()) {
+            self.desk().stop(&id);
+        }
+        Ok(answer)
     }
 
     pub(crate) async fn run_retry(

@@ -159,7 +159,7 @@ pub fn finish(
     let report = report.within_limits();
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
-        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
+        let cause = cancel.cause();
         return Ok(ground.ended(Outcome::Cancelled, Some(cause), report.output));
     }
     let failure = match report.result {
@@ -186,6 +186,9 @@ pub fn finish(
 pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
+        State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
+            ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), None)
+        }
         State::Running { holder: held_by, .. } if held_by == holder => {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
             vec![ground.again(cause)]
@@ -217,7 +220,7 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
         return ground.ended(Outcome::Unknown, Some(cause), None);
     }
     if let Some(cancel) = &run.cancel {
-        let cause = cancelled_by(&cancel.by, cancel.note.as_deref());
+        let cause = cancel.cause();
         return ground.ended(Outcome::Cancelled, Some(cause), None);
     }
     // It may be what brings the watch down.
@@ -320,7 +323,7 @@ impl Ground<'_> {
             filled: None,
             now,
         };
-        let ahead = tick.ahead(now.as_micros(), progress.taken(), 0);
+        let ahead = tick.ahead(now.max(progress.decided_until).as_micros(), progress.taken(), 0);
         let moved = Moved { why: MovedWhy::Finished, at: now, ahead };
         (is_last && is_idle && ahead.next.is_some())
             .then(|| Body::Schedule(id.clone(), schedule::Event::Moved(moved)))
@@ -345,6 +348,12 @@ impl Ground<'_> {
             let paused = schedule::Paused { by: WATCH.to_owned(), note: Some(note), at: self.now };
             Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
         })
+    }
+}
+
+impl Cancel {
+    fn cause(&self) -> Cause {
+        cancelled_by(&self.by, self.note.as_deref())
     }
 }
 

@@ -2,7 +2,7 @@
 //! end the run before them.
 
 use calendar::Trigger;
-use kernel::schedule::terms::{Overlap, Resume, Terms};
+use kernel::schedule::terms::{Missed, Overlap, Resume, Terms};
 use kernel::schedule::trigger::{Happening, Since};
 use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Schedule, decide};
 use kernel::tick::{Tick, rebase, tick};
@@ -143,6 +143,18 @@ fn a_schedule_may_go_by_its_own_last_run() {
             (701 + 200_060, Ring, "slot fires 200761"),
         ],
     );
+    // The clock goes back; what is decided stays decided.
+    let mut world = check(
+        World::new(again(60, Since::Finish), Terms::default()),
+        &[
+            (900, Add, "added, next 960"),
+            (960, Ring, "slot fires 960"),
+            (961, start(1), STARTED),
+            (100, done(1), "done, moved to 960.000001"),
+        ],
+    );
+    world.definition.trigger = again(30, Since::Start);
+    assert_eq!(world.ask(200, &Edit), "changed, next 960.000001");
     check(
         World::new(again(60, Since::Start), with(Overlap::Allow(2))),
         &[
@@ -207,6 +219,22 @@ fn a_slot_may_end_the_run_before_it() {
                 "cancelled (midwatch cancelled it: a newer slot takes its place), slot fires 120",
             ),
             (121, done(1), "no: run `R` is another's by now"),
+        ],
+    );
+    // A run ends once, however many slots are due.
+    let missed = Missed::Earliest;
+    check(
+        World::new(every(60), Terms { missed, ..with(Overlap::TerminateOther) }),
+        &[
+            (0, Add, "added, next 60"),
+            (60, Ring, "slot fires 60"),
+            (61, start(1), STARTED),
+            (
+                250,
+                Ring,
+                "cancelled (midwatch cancelled it: a newer slot takes its place), \
+                 catch_up fires 120 late 130, coalesced 180 into 120, waits 240",
+            ),
         ],
     );
 }

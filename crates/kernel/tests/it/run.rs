@@ -344,4 +344,11 @@ fn only_its_holder_gives_a_run_back() {
         },
     );
     assert_eq!(after.unwrap().state, State::Queued { from: at(62) });
+    // Somebody wants it to stop: then it does not wait again.
+    world.ask(62, &cancel());
+    let bodies = given_back(&world, &holder);
+    let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
+        panic!("{bodies:?}")
+    };
+    assert_eq!(ended.outcome, Outcome::Cancelled);
 }
