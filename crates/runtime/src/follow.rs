@@ -48,7 +48,7 @@ impl Watch {
                 let what = Happened { source: &source, origin: Origin::After, depth };
                 let is_for_it = rows.schedule(&follower).is_some_and(|schedule| {
                     let follows = schedule.definition.trigger.follows();
-                    follows.is_some_and(|(_, on)| on.matches(end.outcome))
+                    follows.is_some_and(|(of, on)| *of == end.schedule && on.matches(end.outcome))
                 });
                 if is_for_it {
                     led_to.extend(self.happen(rows, &follower, what, now)?);
@@ -77,7 +77,7 @@ impl Watch {
         let (mut runs, mut told) = (Vec::new(), 0);
         for listener in self.listeners(&name).await? {
             told += 1;
-            runs.extend(self.tell(actor, &listener, &source).await?);
+            runs.extend(self.tell(actor, &listener, &name, &source).await?);
         }
         Ok(Answer::EventTell(EventTold { name: name.to_string(), id, told, runs }))
     }
@@ -110,12 +110,20 @@ impl Watch {
         &self,
         actor: &Actor,
         listener: &ScheduleId,
+        name: &EventName,
         source: &Source,
     ) -> Result<Option<api::Run>, Error> {
         let reads = self.rows_of(listener, source).await?;
         let change = Change { rows: vec![], reads, actor, key: None };
         let what = Happened { source, origin: Origin::Event, depth: 0 };
-        let decide = |rows: &Rows, now| self.happen(rows, listener, what, now);
+        let decide = |rows: &Rows, now| {
+            // An edit may have come between.
+            let waits = rows.schedule(listener).and_then(|it| it.definition.trigger.event());
+            match waits == Some(name) {
+                true => self.happen(rows, listener, what, now),
+                false => Ok(Vec::new()),
+            }
+        };
         let done = self.act_for(change, decide).await?;
         let run = done.bodies.iter().find_map(|body| match body {
             Body::Run(id, RunEvent::Queued(_)) => Some(id),
