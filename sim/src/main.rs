@@ -1,7 +1,8 @@
-//! Campaigns against the real program. Not shipped.
+//! Campaigns against the real program, and simulations of its runtime. Not shipped.
 
 mod crash;
 mod dice;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -19,10 +20,13 @@ struct Cli {
 enum Command {
     /// Kill the daemon in a loop and look for what it lost or did twice
     Crash(crash::Options),
+    /// Live through seeded lives of the runtime on virtual time, and check every step
+    Watch(watch::Options),
 }
 
 fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Crash(options) => crash::run(&options),
+        Command::Watch(options) => watch::run(&options),
     }
 }

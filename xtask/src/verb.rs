@@ -5,6 +5,7 @@ mod bench;
 mod crash;
 mod docs;
 mod fix;
+mod sim;
 mod test;
 mod tidy;
 
@@ -24,6 +25,7 @@ pub enum Verb {
     Docs,
     Bench { name: String, args: Vec<String> },
     Crash { args: Vec<String> },
+    Sim { args: Vec<String> },
     Help,
 }
 
@@ -50,6 +52,7 @@ const ROWS: &[Row] = &[
     Row { verb: "docs", args: "", purpose: "write the generated documents again" },
     Row { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
     Row { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
+    Row { verb: "sim", args: "[ARGS]", purpose: "lives on virtual time: `[--seed N] --lives N`" },
     Row { verb: "help", args: "", purpose: "this table" },
 ];
 
@@ -65,6 +68,7 @@ impl Verb {
                 Ok(Verb::Bench { name: name.clone(), args: args.to_vec() })
             }
             ("crash", args) => Ok(Verb::Crash { args: args.to_vec() }),
+            ("sim", args) => Ok(Verb::Sim { args: args.to_vec() }),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
             ("bench", []) => Err(Misuse("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
@@ -79,6 +83,7 @@ impl Verb {
             Verb::Docs => docs::run(root),
             Verb::Bench { name, args } => bench::run(root, name, args),
             Verb::Crash { args } => crash::run(root, args),
+            Verb::Sim { args } => sim::run(root, args),
             Verb::Help => {
                 help();
                 Ok(())
@@ -143,6 +148,7 @@ mod tests {
             Ok(Verb::Bench { name: "commit".to_owned(), args: words("--seconds 3") }),
         );
         check("crash", Ok(Verb::Crash { args: vec![] }));
+        check("sim --lives 9", Ok(Verb::Sim { args: words("--lives 9") }));
         check("crash --cycles 9", Ok(Verb::Crash { args: words("--cycles 9") }));
     }
 

@@ -1,0 +1,180 @@
+//! What must be so after every step, by the log and by what was seen outside it.
+//!
+//! The log is followed entry by entry, so that what holds at every prefix of it is checked at every
+//! prefix. Slots, live runs and tries are counted again here, without the kernel's own fold; that one
+//! is only compared with the tables. A message begins with the invariant of `scheduling.md`, 19.
+
+mod effects;
+mod look;
+mod promises;
+mod reads;
+mod run;
+mod schedule;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anyhow::{Context, Result, ensure};
+use kernel::run::{Event as RunEvent, Occurrence};
+use kernel::schedule::Event as ScheduleEvent;
+use kernel::slot::Source;
+use kernel::tables::touched;
+use kernel::watch::Event as WatchEvent;
+use kernel::{Body, Noun, RunId, ScheduleId, State, Tables};
+use ledger::{Chain, Fields};
+
+use super::hands::Tries;
+use super::history::History;
+use super::peek::{Peek, decode};
+use run::RunTrack;
+use schedule::Track;
+
+#[derive(Debug)]
+pub(super) struct Audit {
+    peek: Peek,
+    chain: Chain,
+    tables: Tables,
+    schedules: BTreeMap<ScheduleId, Track>,
+    runs: BTreeMap<RunId, RunTrack>,
+    /// What runs stand for; there is one for each.
+    run_keys: BTreeSet<(ScheduleId, String)>,
+    /// The last entry that a call led to.
+    causes: HashMap<String, u64>,
+    /// When people were told that a run is cancelled, and how often it had been asked for by then.
+    cancels: BTreeMap<RunId, (u128, u32)>,
+    pub(super) history: History,
+}
+
+impl Audit {
+    pub(super) fn new(peek: Peek) -> Audit {
+        Audit {
+            peek,
+            chain: Chain::empty(),
+            tables: Tables::default(),
+            schedules: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            run_keys: BTreeSet::new(),
+            causes: HashMap::new(),
+            cancels: BTreeMap::new(),
+            history: History::default(),
+        }
+    }
+
+    fn entries(&self) -> u64 {
+        self.chain.size()
+    }
+
+    /// Looks at all that is new.
+    pub(super) fn follow(&mut self, tries: &Tries) -> Result<()> {
+        let mut rows = BTreeSet::new();
+        loop {
+            let page = self.peek.entries(self.chain.size());
+            if page.is_empty() {
+                break;
+            }
+            for fields in page.iter() {
+                self.entry(&fields, tries, &mut rows)
+                    .with_context(|| format!("at entry {} of the log", fields.seq))?;
+            }
+        }
+        self.check_rows(rows)?;
+        for (id, track) in &mut self.schedules {
+            let progress = progress(&self.tables, id);
+            track.check_now(progress).with_context(|| format!("schedule {id}"))?;
+        }
+        self.check_effects(tries)
+    }
+
+    fn entry(
+        &mut self,
+        fields: &Fields<'_>,
+        tries: &Tries,
+        rows: &mut BTreeSet<(Noun, String)>,
+    ) -> Result<()> {
+        self.chain.check(fields)?;
+        let body = decode(fields)?;
+        self.history.add(fields, &body);
+        self.check_cause(fields)?;
+        self.tables.apply(&body);
+        rows.extend(touched(&body).into_iter().map(|row| (row.noun, row.id)));
+        match &body {
+            Body::Schedule(id, event) => self.of_schedule(id, event)?,
+            Body::Run(id, event) => self.of_run(id, event, tries)?,
+            Body::Watch(_, WatchEvent::Rebuilt(it)) => {
+                ensure!(it.differences == 0, "the watch found wrong tables: {it:?}")
+            }
+            Body::Watch(..) | Body::Agent(..) => {}
+        }
+        for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
+            let id: ScheduleId = row.id.parse()?;
+            let (track, progress) = (self.schedules.get_mut(&id), progress(&self.tables, &id));
+            if let (Some(track), Some(progress)) = (track, progress) {
+                track
+                    .check_progress(progress)
+                    .with_context(|| format!("schedule {id}: {body:?}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn of_schedule(&mut self, id: &ScheduleId, event: &ScheduleEvent) -> Result<()> {
+        if let ScheduleEvent::Added(added) = event {
+            let before = self.schedules.remove(id);
+            self.schedules.insert(id.clone(), Track::new(added, before)?);
+            return Ok(());
+        }
+        let track = self.schedules.get_mut(id).with_context(|| format!("{id} was never added"))?;
+        track.happened(event).with_context(|| format!("schedule {id}: {event:?}"))
+    }
+
+    fn of_run(&mut self, id: &RunId, event: &RunEvent, tries: &Tries) -> Result<()> {
+        if let RunEvent::Queued(queued) = event {
+            let key = match &queued.occurrence {
+                // A slot has one run, whether it was due or is run by a backfill.
+                Occurrence::Slot(fired) => fired.nominal.as_micros().to_string(),
+                Occurrence::Backfill(fill) => fill.nominal.as_micros().to_string(),
+                Occurrence::Manual { key } => format!("by hand {key}"),
+            };
+            self.take_key(&queued.schedule, key)?;
+            match queued.source() {
+                Some(Source::Run(run)) => self.take_key(&queued.schedule, run.to_string())?,
+                Some(Source::Event(event)) => {
+                    self.take_key(&queued.schedule, format!("event {event}"))?;
+                }
+                None => {}
+            }
+            let new = self.runs.insert(id.clone(), RunTrack::new(queued)).is_none();
+            ensure!(new, "S2: run {id} was queued twice");
+        }
+        let run = self.runs.get_mut(id).with_context(|| format!("{id} was never queued"))?;
+        let about = || format!("run {id} of {}", run.schedule);
+        let (about, schedule) = (about(), run.schedule.clone());
+        run.happened(id, event, tries).with_context(|| about.clone())?;
+        let track = self.schedules.get_mut(&schedule).with_context(|| about.clone())?;
+        track.run_happened(id, event).with_context(|| format!("schedule {schedule}, {about}"))
+    }
+
+    fn take_key(&mut self, schedule: &ScheduleId, key: String) -> Result<()> {
+        let is_new = self.run_keys.insert((schedule.clone(), key.clone()));
+        ensure!(is_new, "S2: there is a second run of {schedule} for {key}");
+        Ok(())
+    }
+
+    /// What one call led to is one commit, so its entries follow one another.
+    fn check_cause(&mut self, fields: &Fields<'_>) -> Result<()> {
+        if fields.cause.is_empty() {
+            return Ok(());
+        }
+        let before = self.causes.insert(fields.cause.to_owned(), fields.seq);
+        let is_one = before.is_none_or(|before| before + 1 == fields.seq);
+        ensure!(is_one, "`{}` was carried out twice, the first time at {before:?}", fields.cause);
+        Ok(())
+    }
+}
+
+fn progress<'a>(tables: &'a Tables, id: &ScheduleId) -> Option<&'a kernel::progress::Progress> {
+    match tables.rows.get(&(Noun::Progress, id.to_string()))?.state.as_ref()? {
+        State::Progress(progress) => Some(progress),
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! One run, followed through the log: S4 and S6.
+
+use anyhow::{Result, bail, ensure};
+use kernel::run::{Event, Outcome, Queued};
+use kernel::{RunId, ScheduleId};
+
+use super::super::hands::{Said, Tries};
+
+#[derive(Debug)]
+pub(super) struct RunTrack {
+    pub(super) schedule: ScheduleId,
+    pub(super) epoch: u32,
+    pub(super) stand: Stand,
+    /// Whether each of its tries so far might be repeated.
+    pub(super) is_repeatable: bool,
+    pub(super) is_cancelled: bool,
+    /// How often people asked for it again.
+    pub(super) requeued: u32,
+    pub(super) is_settled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    Queued,
+    Running,
+    Ended(Outcome),
+}
+
+impl RunTrack {
+    pub(super) fn new(queued: &Queued) -> RunTrack {
+        RunTrack {
+            schedule: queued.schedule.clone(),
+            epoch: 0,
+            stand: Stand::Queued,
+            is_repeatable: true,
+            is_cancelled: false,
+            requeued: 0,
+            is_settled: false,
+        }
+    }
+
+    pub(super) fn happened(&mut self, id: &RunId, event: &Event, tries: &Tries) -> Result<()> {
+        match event {
+            Event::Queued(_) => {}
+            Event::Started(started) => {
+                ensure!(self.stand == Stand::Queued, "S4: it is started while {:?}", self.stand);
+                ensure!(!self.is_cancelled, "S6: it is started after a cancel was committed");
+                let next = self.epoch + 1;
+                ensure!(
+                    started.epoch == next,
+                    "S4: epoch {} follows {}",
+                    started.epoch,
+                    self.epoch
+                );
+                self.epoch = started.epoch;
+                self.stand = Stand::Running;
+                self.is_repeatable &= started.repeatable;
+            }
+            Event::Retried(retried) => {
+                let is_own = self.stand == Stand::Running && retried.epoch == self.epoch;
+                ensure!(is_own, "S4: {retried:?} is about another try than {}", self.epoch);
+                self.stand = Stand::Queued;
+            }
+            Event::CancelAsked(_) => {
+                ensure!(self.stand == Stand::Running, "S6: a cancel while {:?}", self.stand);
+                self.is_cancelled = true;
+            }
+            Event::Ended(ended) => self.end(id, ended.outcome, tries)?,
+            Event::Requeued(_) => {
+                let Stand::Ended(_) = self.stand else {
+                    bail!("S4: requeued while {:?}", self.stand)
+                };
+                self.stand = Stand::Queued;
+                self.is_cancelled = false;
+                self.is_settled = false;
+                self.requeued += 1;
+            }
+            Event::Settled(settled) => {
+                let is_unknown = self.stand == Stand::Ended(Outcome::Unknown);
+                ensure!(is_unknown, "S4: settled while {:?}", self.stand);
+                self.stand = Stand::Ended(settled.outcome);
+                self.is_settled = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is recorded of a try was said of that one and of no older one.
+    fn end(&mut self, id: &RunId, outcome: Outcome, tries: &Tries) -> Result<()> {
+        let before = self.stand;
+        ensure!(!matches!(before, Stand::Ended(_)), "S4: it ends again, after {before:?}");
+        let said = tries.get(&(id.to_string(), self.epoch)).and_then(|one| one.said);
+        if outcome == Outcome::Done {
+            let is_said = before == Stand::Running && said == Some(Said::Done);
+            ensure!(is_said, "S4: it is done, and of try {} was said {said:?}", self.epoch);
+        }
+        let has_lost = matches!(outcome, Outcome::Done | Outcome::Failed);
+        ensure!(!(self.is_cancelled && has_lost), "S6: a cancel was committed, and it {outcome:?}");
+        self.stand = Stand::Ended(outcome);
+        Ok(())
+    }
+}

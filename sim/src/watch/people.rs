@@ -1,0 +1,114 @@
+//! What people ask of the watch, at random, each with a key of its own; and what they were told.
+
+use api::{Answer, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel, RunRetry};
+use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
+use api::{SchedulePause, ScheduleRemove, ScheduleResume};
+use kernel::{Actor, Role};
+
+use super::plan::{self, instant};
+use super::slow::SECOND_US;
+use crate::dice::Dice;
+
+pub(super) const NAME: &str = "somebody";
+const SCHEDULES_MAX: usize = 8;
+
+/// A call that was made, and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) key: String,
+    /// It was made before, and nobody knows what came of that.
+    pub(super) is_repeated: bool,
+    pub(super) request: Request,
+    pub(super) result: Result<Answer, Error>,
+}
+
+/// What people know when they think of something.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) now_us: i64,
+    pub(super) schedules: Vec<String>,
+    pub(super) live: Vec<String>,
+    pub(super) ended: Vec<String>,
+    pub(super) unknown: Vec<String>,
+}
+
+pub(super) fn actor() -> Actor {
+    Actor { name: NAME.to_owned(), role: Role::Operator }
+}
+
+/// Makes a call and keeps what came of it.
+pub(super) async fn make(handle: impl Handle, call: (String, bool), request: Request) -> Made {
+    let (key, is_repeated) = call;
+    let call =
+        Call { request: request.clone(), key: Some(key.clone()), progress: Default::default() };
+    let result = handle.call(call).await;
+    Made { key, is_repeated, request, result }
+}
+
+impl Made {
+    /// Nobody knows whether it was carried out.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        matches!(&self.result, Err(error) if error.code == Code::DatabaseAway)
+    }
+
+    /// Whether the answer is kept in the commit that carries it out.
+    pub(super) fn is_kept(&self) -> bool {
+        !matches!(self.request, Request::EventTell(_))
+    }
+}
+
+pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
+    let schedule = dice.pick(&known.schedules).cloned();
+    let is_full = SCHEDULES_MAX <= known.schedules.len();
+    match dice.below(24) {
+        0..6 if !is_full => {
+            Some(plan::schedule(dice, known.now_us, &known.schedules).into_request())
+        }
+        0..8 => Some(edit(dice, known, schedule?).into_request()),
+        8..10 => Some(SchedulePause { id: schedule?, note: None }.into_request()),
+        10..13 => Some(ScheduleResume { id: schedule? }.into_request()),
+        13 => Some(ScheduleRemove { id: schedule? }.into_request()),
+        14..16 => Some(ScheduleFire { id: schedule? }.into_request()),
+        16..18 => {
+            let id = dice.pick(&known.live)?.clone();
+            Some(RunCancel { id, note: None }.into_request())
+        }
+        18 => Some(RunRetry { id: dice.pick(&known.ended)?.clone() }.into_request()),
+        19 => {
+            let (id, state) = (dice.pick(&known.unknown)?.clone(), dice.one("done", &["failed"]));
+            Some(RunSettle { id, state: state.to_owned(), note: None }.into_request())
+        }
+        20..22 => {
+            let name = dice.pick(&plan::EVENTS)?.to_string();
+            let id = Some(format!("event {}", dice.below(60)));
+            Some(EventTell { name, id }.into_request())
+        }
+        22 => {
+            let span = |dice: &mut Dice| dice.below(20_000) as i64 * SECOND_US;
+            let to = known.now_us - span(dice) / 4;
+            let from = to - span(dice);
+            let gap = dice.is_one_in(3).then(|| "20s".to_owned());
+            let (from, to) = (instant(from), instant(to));
+            let asked = ScheduleBackfill { id: schedule?, from, to, gap, ..Default::default() };
+            Some(asked.into_request())
+        }
+        _ => Some(ScheduleBackfillEnd { id: schedule? }.into_request()),
+    }
+}
+
+fn edit(dice: &mut Dice, known: &Known, id: String) -> ScheduleEdit {
+    let terms = plan::terms(dice, known.now_us);
+    let edit = ScheduleEdit { id, ..ScheduleEdit::default() };
+    match dice.below(3) {
+        0 => ScheduleEdit { terms, ..edit },
+        1 => {
+            let unset = vec!["max_fires".to_owned(), "start_at".to_owned(), "end_at".to_owned()];
+            ScheduleEdit { unset, ..edit }
+        }
+        _ => {
+            let (when, happening) = plan::trigger(dice, known.now_us, &known.schedules);
+            let when = happening.is_none().then_some(when);
+            ScheduleEdit { when, happening, ..edit }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What people of a life come up with: schedules of every kind, on all sorts of terms.
+
+use api::{Action, AgentAdd, Happening, ScheduleAdd, Terms, When};
+use jiff::Timestamp;
+
+use super::patterns::PATTERNS;
+use super::slow::SECOND_US;
+use crate::dice::Dice;
+
+/// Its work may be done twice.
+pub(super) const ECHO: &str = "ada";
+/// Its work must not be done twice.
+pub(super) const PROGRAM: &str = "smith";
+/// Its work reaches outside, so it is not done twice although that is said to do no harm.
+const OUTSIDE: &str = "otto";
+pub(super) const PROMPT: &str = "go on";
+pub(super) const EVENTS: [&str; 2] = ["mail/in", "build.done"];
+const ZONES: [&str; 6] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Africa/Cairo",
+];
+
+pub(super) fn agents() -> Vec<AgentAdd> {
+    let program = |name: &str| AgentAdd {
+        name: name.to_owned(),
+        backend: "command".to_owned(),
+        argv: vec!["true".to_owned()],
+        time_limit_seconds: Some(1_200),
+        ..AgentAdd::default()
+    };
+    vec![
+        AgentAdd { name: ECHO.to_owned(), backend: "builtin".to_owned(), ..AgentAdd::default() },
+        program(PROGRAM),
+        AgentAdd { tier: Some(2), repeatable: true, ..program(OUTSIDE) },
+    ]
+}
+
+pub(super) fn instant(micros: i64) -> String {
+    Timestamp::from_microsecond(micros).unwrap_or_default().to_string()
+}
+
+/// When a schedule fires, one way or the other.
+pub(super) fn trigger(dice: &mut Dice, now_us: i64, others: &[String]) -> (When, Happening) {
+    let (when, happening) = (When::default(), Happening::default());
+    match dice.below(16) {
+        0..5 => {
+            let every = dice.one("20s", &["1m", "90s", "10m", "1h", "7h"]).to_owned();
+            let shift = dice.below(100_000) as i64 * SECOND_US;
+            let anchor = dice.is_one_in(3).then(|| instant(now_us - shift));
+            (When { every: Some(every), anchor, ..when }, happening)
+        }
+        5..9 => (pattern(dice), happening),
+        9 => {
+            let at = instant(now_us + dice.below(4_000) as i64 * SECOND_US);
+            (When { at: Some(at), ..when }, happening)
+        }
+        10..12 => {
+            (when, Happening { event: dice.pick(&EVENTS).map(ToString::to_string), ..happening })
+        }
+        12..14 => {
+            let ending = Some(dice.one("success", &["failure", "any"]).to_owned());
+            match dice.pick(others) {
+                Some(other) => {
+                    (when, Happening { after: Some(other.clone()), ending, ..happening })
+                }
+                None => (When { every: Some("5m".to_owned()), ..when }, happening),
+            }
+        }
+        _ => {
+            let since = Some(dice.one("start", &["finish"]).to_owned());
+            let again = Some(dice.one("30s", &["2m", "15m"]).to_owned());
+            (when, Happening { again, since, ..happening })
+        }
+    }
+}
+
+fn pattern(dice: &mut Dice) -> When {
+    let tz = dice.pick(&ZONES).map(ToString::to_string);
+    let when = When { tz, ..When::default() };
+    let Some(pattern) = dice.pick(PATTERNS) else { return when };
+    match pattern.daily {
+        Some((times, on)) => {
+            When { daily: Some(times.to_owned()), on: on.map(str::to_owned), ..when }
+        }
+        None => When { cron: pattern.cron.map(str::to_owned), ..when },
+    }
+}
+
+pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
+    let overlap = dice.one(
+        "skip",
+        &["skip", "buffer_one", "buffer_all:3", "allow:2", "cancel_other", "terminate_other"],
+    );
+    let missed = dice.one("latest", &["earliest", "all:4", "skip"]);
+    let mut one_in = |many: u64| dice.is_one_in(many);
+    let (has_window, has_jitter, has_keys) = (one_in(3), one_in(4), one_in(4));
+    let (is_paced, is_counted, starts, ends) = (one_in(8), one_in(5), one_in(8), one_in(8));
+    let seconds = |dice: &mut Dice, end: u64| dice.below(end) as i64 * SECOND_US;
+    Terms {
+        overlap: Some(overlap.to_owned()),
+        missed: Some(missed.to_owned()),
+        window: has_window.then(|| dice.one("30s", &["10m", "3h", "30d"]).to_owned()),
+        jitter: has_jitter.then(|| dice.one("5s", &["45s", "10m"]).to_owned()),
+        attempts: Some(dice.one(1, &[2, 5])),
+        pause_after: Some(dice.one(5, &[0, 1, 3])),
+        resume: Some(dice.one("skip", &["as_missed"]).to_owned()),
+        priority: Some(dice.one(5, &[0, 9])),
+        keys: has_keys.then(|| vec![dice.one("deploy", &["mail:2"]).to_owned()]),
+        per_day: is_paced.then(|| dice.one(3, &[40])),
+        max_fires: is_counted.then(|| dice.one(1, &[4, 12])),
+        start_at: starts.then(|| instant(now_us + seconds(dice, 2_000))),
+        end_at: ends.then(|| instant(now_us + 2_000 * SECOND_US + seconds(dice, 200_000))),
+    }
+}
+
+pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> ScheduleAdd {
+    let (when, happening) = trigger(dice, now_us, others);
+    let agent = dice.one(ECHO, &[ECHO, PROGRAM, OUTSIDE]).to_owned();
+    let action =
+        Action { agent: Some(agent), prompt: Some(PROMPT.to_owned()), ..Action::default() };
+    ScheduleAdd {
+        name: format!("plan {}", dice.below(40)),
+        when,
+        happening,
+        action,
+        tier: None,
+        terms: terms(dice, now_us),
+    }
+}
+
+/// One that fires often, and does not come to its end soon.
+pub(super) fn busy(dice: &mut Dice, now_us: i64) -> ScheduleAdd {
+    let schedule = schedule(dice, now_us, &[]);
+    let every = Some(dice.one("20s", &["1m", "90s", "3m"]).to_owned());
+    let terms = Terms {
+        max_fires: None,
+        start_at: None,
+        end_at: None,
+        per_day: Some(5_000),
+        ..schedule.terms
+    };
+    let (when, happening) = (When { every, ..When::default() }, Happening::default());
+    ScheduleAdd { when, happening, terms, ..schedule }
+}

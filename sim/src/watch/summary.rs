@@ -1,0 +1,57 @@
+//! What happened in some lives: a simulation in which nothing happened proves nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Summary {
+    pub(super) lives: u64,
+    pub(super) entries: u64,
+    pub(super) slots: u64,
+    pub(super) runs: u64,
+    pub(super) tries: u64,
+    pub(super) acknowledged: u64,
+    pub(super) refused: u64,
+    pub(super) in_doubt: u64,
+    pub(super) jumps: u64,
+    pub(super) crashes: u64,
+    pub(super) stops: u64,
+    pub(super) overtaken: u64,
+    /// Processes that a fault of the store has ended.
+    pub(super) ended: u64,
+    pub(super) reads: u64,
+    pub(super) simulated_hours: u64,
+    /// How runs came to be.
+    pub(super) origins: BTreeMap<&'static str, u64>,
+    /// What became of slots, by rows.
+    pub(super) dispositions: BTreeMap<&'static str, u64>,
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, other: &Summary) {
+        self.lives += other.lives;
+        self.entries += other.entries;
+        self.slots += other.slots;
+        self.runs += other.runs;
+        self.tries += other.tries;
+        self.acknowledged += other.acknowledged;
+        self.refused += other.refused;
+        self.in_doubt += other.in_doubt;
+        self.jumps += other.jumps;
+        self.crashes += other.crashes;
+        self.stops += other.stops;
+        self.overtaken += other.overtaken;
+        self.ended += other.ended;
+        self.reads += other.reads;
+        self.simulated_hours += other.simulated_hours;
+        add_all(&mut self.origins, &other.origins);
+        add_all(&mut self.dispositions, &other.dispositions);
+    }
+}
+
+fn add_all(counts: &mut BTreeMap<&'static str, u64>, others: &BTreeMap<&'static str, u64>) {
+    for (name, count) in others {
+        *counts.entry(name).or_default() += count;
+    }
+}
