@@ -18,6 +18,12 @@ pub(crate) fn describe() {
     println!("load     {}", read("/proc/loadavg").trim());
 }
 
+/// Of the last minute, five and fifteen.
+pub(crate) fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
 /// How long the disk takes to keep a page: median and 99th percentile, in milliseconds.
 pub(crate) fn flush_ms(dir: &Path) -> anyhow::Result<(f64, f64)> {
     let mut file = File::create(dir.join("flush"))?;
@@ -43,4 +49,12 @@ pub(crate) fn cpu_seconds() -> f64 {
     let ticks =
         fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / TICKS_PER_SECOND
+}
+
+/// Bytes that this process has written, to whatever file. They depend on what is done and hardly on
+/// what else the machine does.
+pub(crate) fn written_bytes() -> u64 {
+    let counts = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));
+    written.and_then(|count| count.parse().ok()).unwrap_or_default()
 }

@@ -63,18 +63,8 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
-    /// Schedules that fire: how late, how many, what one costs
-    Schedule {
-        #[arg(long, default_value_t = 10_000)]
-        schedules: usize,
-        #[arg(long, default_value_t = 60_000)]
-        every_ms: i64,
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
-        /// Where to write [default: a temporary directory]
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
+    /// Schedules: lateness, fires, runs done, growth, recovery and creation, each beside a peer
+    Schedule(schedule::Options),
     /// Start to ready on a long log, memory at rest, and `--version`
     Start {
         #[arg(long, default_value_t = 1_000_000)]
@@ -98,10 +88,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::LogEnd { seconds, rounds } => log_end::run(seconds, rounds),
         Command::Verify { entries, rounds } => verify::run(entries, rounds),
-        Command::Schedule { schedules, every_ms, seconds, dir } => {
-            let load = schedule::Load { schedules, every_ms, seconds };
-            schedule::run(&dir.unwrap_or_else(std::env::temp_dir), &load)
-        }
+        Command::Schedule(options) => schedule::run(&options),
         Command::Start { entries, rounds } => start::run(entries, rounds),
     }
 }

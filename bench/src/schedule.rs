@@ -1,126 +1,111 @@
-//! Schedules that fire: how late, how many, and what one costs.
+//! Schedules: how late they fire, how many fire, what a fire costs, how fast they come back and are
+//! made. Each phase stands beside what it is measured against, in the same run.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+mod conditions;
+mod cost;
+mod create;
+mod doers;
+mod done;
+mod fires;
+mod growth;
+mod large;
+mod lateness;
+mod peers;
+mod place;
+mod plan;
+mod raw;
+mod recovery;
+mod steps;
 
-use agents::{Doer, Ended, Outcome, Output, Work};
-use api::{Action, AgentAdd, Handle, ScheduleAdd, When, ask};
-use futures::future::{BoxFuture, FutureExt, try_join_all};
-use kernel::Actor;
-use runtime::{Clock, SystemClock};
-use tokio_util::sync::CancellationToken;
+use std::future::Future;
+use std::path::PathBuf;
 
-use crate::machine;
-use crate::store::open;
+use clap::ValueEnum;
 
-/// Schedules that are added at a time.
-const ADDED_AT_ONCE: usize = 256;
+use self::peers::Peers;
 
-pub(crate) struct Load {
-    pub(crate) schedules: usize,
-    pub(crate) every_ms: i64,
-    pub(crate) seconds: u64,
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// What to measure; may be given several times [default: all]
+    #[arg(long, value_enum)]
+    phase: Vec<Phase>,
+    /// Schedules, instead of the number that the phase has by default
+    #[arg(long)]
+    schedules: Option<usize>,
+    /// How long lateness, fires and growth are measured
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Slots that come due in a second of `fires` [default: a fifth more than can be decided]
+    #[arg(long)]
+    rate: Option<f64>,
+    /// How often `done` and `recovery` are measured
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Installs the peers below `target/` and measures them too; needs npm and its registry
+    #[arg(long)]
+    peers: bool,
+    /// Where to write [default: a temporary directory]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// SQL for the raw engine of `fires` before it writes once more, to see what a setting or an
+    /// index is worth; may be given several times
+    #[arg(long)]
+    raw_sql: Vec<String>,
+    /// Where the large store of `growth` and `recovery` is kept for another run
+    #[arg(long)]
+    large: Option<PathBuf>,
 }
 
-pub(crate) fn run(dir: &Path, load: &Load) -> anyhow::Result<()> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// From the instant of a slot to its handler, beside Restate
+    Lateness,
+    /// Slots decided and runs queued in a second, beside the raw engine
+    Fires,
+    /// Runs from due to done in a second, beside job queues
+    Done,
+    /// What a fire costs among a million schedules, beside a thousand
+    Growth,
+    /// From a start after a kill to the first slot, with a million schedules
+    Recovery,
+    /// Schedules added in a second
+    Create,
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let peers = options.peers.then(Peers::install).transpose()?;
+    let peers = peers.as_ref();
+    let phases = match options.phase.as_slice() {
+        [] => Phase::value_variants(),
+        chosen => chosen,
+    };
+    let mut large = large::Large::new(options.large.clone());
+    for phase in phases {
+        match phase {
+            Phase::Lateness => lateness::run(options, peers)?,
+            Phase::Fires => fires::run(options)?,
+            Phase::Done => done::run(options, peers)?,
+            Phase::Growth => growth::run(options, &mut large)?,
+            Phase::Recovery => recovery::run(options, &mut large)?,
+            Phase::Create => create::run(options)?,
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    fn dir(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    fn schedules(&self, default: usize) -> usize {
+        self.schedules.unwrap_or(default)
+    }
+}
+
+/// Carries out a phase as the daemon of a machine with two cores would.
+fn block_on<T>(phase: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    runtime.block_on(measure(dir, load))
-}
-
-async fn measure(dir: &Path, load: &Load) -> anyhow::Result<()> {
-    let place = tempfile::tempdir_in(dir)?;
-    let (p50, p99) = machine::flush_ms(place.path())?;
-    println!(
-        "\nschedule: {} every {} ms, {} s, in {}; flush p50 {p50:.2} ms, p99 {p99:.2} ms",
-        load.schedules,
-        load.every_ms,
-        load.seconds,
-        dir.display()
-    );
-    let watch = open(place.path()).await?;
-    let handle = watch.handle(Actor::local_user(1000));
-    let started = Instant::now();
-    add(&handle, load).await?;
-    let rate = load.schedules as f64 / started.elapsed().as_secs_f64();
-    println!("added    {rate:.0}/s, one at a time by {ADDED_AT_ONCE} callers");
-
-    // What came due while schedules were added is late by that, and does not count.
-    let hands = Arc::new(Hands { from_us: SystemClock.now().as_micros(), ..Hands::default() });
-    let span = Duration::from_secs(load.seconds);
-    let cpu = machine::cpu_seconds();
-    let stop = async {
-        tokio::time::sleep(span).await;
-        "measured".to_owned()
-    };
-    watch.keep(hands.clone(), stop).await?;
-    let cpu = machine::cpu_seconds() - cpu;
-    let mut late = std::mem::take(&mut *hands.late_us.lock().unwrap_or_else(|it| it.into_inner()));
-    late.sort_unstable();
-    anyhow::ensure!(!late.is_empty(), "nothing fired");
-    let at = |part: usize| late.get((late.len() * part / 1000).min(late.len() - 1)).copied();
-    let ms = |part| at(part).unwrap_or_default() as f64 / 1e3;
-    println!(
-        "fired    {} in {} s: {:.0}/s; late p50 {:.1} ms, p99 {:.1} ms, most {:.1} ms; {:.0} µs of processor each",
-        late.len(),
-        load.seconds,
-        late.len() as f64 / span.as_secs_f64(),
-        ms(500),
-        ms(990),
-        ms(1000),
-        cpu * 1e6 / late.len() as f64,
-    );
-    Ok(())
-}
-
-async fn add(handle: &dyn Handle, load: &Load) -> anyhow::Result<()> {
-    let agent = AgentAdd { name: "echo".into(), backend: "builtin".into(), ..AgentAdd::default() };
-    ask(handle, agent).await?;
-    let numbers: Vec<usize> = (0..load.schedules).collect();
-    for part in numbers.chunks(ADDED_AT_ONCE) {
-        try_join_all(part.iter().map(|number| ask(handle, schedule(*number, load)))).await?;
-    }
-    Ok(())
-}
-
-/// Spread evenly over the interval.
-fn schedule(number: usize, load: &Load) -> ScheduleAdd {
-    let at_us = load.every_ms * 1_000 * number as i64 / load.schedules as i64;
-    ScheduleAdd {
-        name: format!("schedule {number}"),
-        when: When {
-            every: Some(format!("{}ms", load.every_ms)),
-            anchor: Some(calendar::format_instant(at_us)),
-            ..When::default()
-        },
-        action: Action {
-            agent: Some("echo".into()),
-            prompt: Some("go on".into()),
-            ..Action::default()
-        },
-        ..ScheduleAdd::default()
-    }
-}
-
-/// Notes how late each run is, and does nothing.
-#[derive(Debug, Default)]
-struct Hands {
-    from_us: i64,
-    late_us: Mutex<Vec<i64>>,
-}
-
-impl Doer for Hands {
-    fn work(&self, work: Work, _: CancellationToken) -> BoxFuture<'_, Ended> {
-        async move {
-            let now = SystemClock.now().as_micros();
-            let slot = work.slot.and_then(|slot| calendar::parse_instant(&slot, None).ok());
-            if let Some(slot) = slot.filter(|slot| self.from_us <= *slot) {
-                let mut late = self.late_us.lock().unwrap_or_else(|it| it.into_inner());
-                late.push(now - slot);
-            }
-            Ended { outcome: Outcome::Done, output: Output::default() }
-        }
-        .boxed()
-    }
+    runtime.block_on(phase)
 }

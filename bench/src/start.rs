@@ -53,7 +53,8 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start(program: &Path, data: &Path) -> anyhow::Result<Child> {
+/// Starts the daemon, and returns when it says that it is ready.
+pub(crate) fn start(program: &Path, data: &Path) -> anyhow::Result<Child> {
     let mut command = Command::new(program);
     command.args(["up", "--data"]).arg(data).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut daemon = command.spawn()?;
@@ -70,7 +71,7 @@ fn resident(pid: u32) -> anyhow::Result<String> {
 }
 
 /// The release build of the program, beside this one.
-fn program() -> anyhow::Result<PathBuf> {
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("midwatch");
     anyhow::ensure!(path.exists(), "build it first: cargo build --release -p midwatch");
     Ok(path)

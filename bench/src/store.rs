@@ -192,7 +192,7 @@ pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
     watch_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data).await
 }
 
-async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Watch> {
+pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Watch> {
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),
