@@ -2,6 +2,7 @@
 
 mod crash;
 mod dice;
+mod fold;
 mod watch;
 
 use std::process::ExitCode;

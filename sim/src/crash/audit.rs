@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use api::ProgressSink;
-use kernel::event::Label;
 use kernel::watch::Event;
-use kernel::{Actor, Body, Tables, Timestamp};
+use kernel::{Actor, Body, Tables};
 use ledger::verify::{Anchors, SignedCheckpoint, Verdict};
-use ledger::{Chain, Fields, Hash, PrivateRef, VerifyingKey, canonical};
-use store::{Derived, Item, PAGE_ENTRIES_MAX, Store};
+use ledger::{Chain, Hash, VerifyingKey};
+use store::{Item, PAGE_ENTRIES_MAX, Store};
 use store_sqlite::Sqlite;
 
 use super::writers::{Ending, Made};
+use crate::fold::{decode, derived};
 
 /// Checkpoints read at once.
 const NOTES_MAX: usize = 64;
@@ -189,35 +189,13 @@ impl Audit {
     }
 
     async fn check_tables(&self, store: &Sqlite) -> Result<()> {
-        let (stored, folded) = (store.derived().await?, self.derived()?);
+        let (stored, folded) = (store.derived().await?, derived(&self.tables, self.chain.size())?);
         if stored == folded {
             return Ok(());
         }
         let differs = |item: &&Item| !folded.items.contains(item);
         let first = stored.items.iter().find(differs);
         bail!("the tables are not what the log says: {first:?}, counters {:?}", stored.counters)
-    }
-
-    /// The tables as a store keeps them.
-    fn derived(&self) -> Result<Derived> {
-        let mut items = Vec::with_capacity(self.tables.rows.len());
-        for ((noun, id), row) in &self.tables.rows {
-            let body = row.state.as_ref().map(canonical).transpose()?;
-            items.push(Item {
-                noun: noun.name().to_owned(),
-                id: id.clone(),
-                version: row.version,
-                body: body.map(Into::into),
-                due_us: row.due().map(Timestamp::as_micros),
-                under: row.under(),
-            });
-        }
-        items.sort();
-        let counters = self.tables.counters.iter().filter(|(_, value)| **value != 0);
-        let mut counters: Vec<_> =
-            counters.map(|(counter, value)| (counter.name().to_owned(), *value)).collect();
-        counters.sort();
-        Ok(Derived { through: self.chain.size(), items, counters })
     }
 
     /// What was acknowledged is there, what was refused is not, and nothing is there that nobody
@@ -245,15 +223,4 @@ impl Audit {
         ensure!(new.is_empty(), "nobody asked for {:?} in this cycle", new.keys());
         Ok(())
     }
-}
-
-fn decode(fields: &Fields<'_>) -> Result<Body> {
-    let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
-    let mut facts = serde_json::Deserializer::from_slice(fields.facts);
-    let mut body =
-        Body::decode(label, &mut facts).with_context(|| format!("entry {}", fields.seq))?;
-    if let PrivateRef::Present { bytes, .. } = fields.private {
-        body.put_words(serde_json::from_slice(bytes)?);
-    }
-    Ok(body)
 }

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use futures::future::{BoxFuture, FutureExt};
-use kernel::event::Label;
 use kernel::run::Run;
-use kernel::{Body, Noun, State};
-use ledger::{Fields, PrivateRef};
+use kernel::{Noun, State};
 use store::{Derived, Error, Memory, PAGE_ENTRIES_MAX, Page, Row, Store};
 
 #[derive(Clone, Debug)]
@@ -41,16 +39,4 @@ impl Peek {
 /// The store in memory answers at once.
 fn now<T>(answer: BoxFuture<'_, Result<T, Error>>) -> Option<T> {
     answer.now_or_never()?.ok()
-}
-
-/// What an entry says happened.
-pub(super) fn decode(fields: &Fields<'_>) -> Result<Body> {
-    let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
-    let mut facts = serde_json::Deserializer::from_slice(fields.facts);
-    let mut body =
-        Body::decode(label, &mut facts).with_context(|| format!("entry {}", fields.seq))?;
-    if let PrivateRef::Present { bytes, .. } = fields.private {
-        body.put_words(serde_json::from_slice(bytes)?);
-    }
-    Ok(body)
 }

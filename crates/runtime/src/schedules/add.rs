@@ -25,6 +25,8 @@ use crate::watch::Watch;
 
 /// Schedules that are added at once.
 const LIST_MAX: usize = 1_000;
+/// How often ids are looked for that others take first.
+const TRIES_MAX: usize = 8;
 
 /// A schedule that is to be added or changed, with what the rules about it look at.
 struct Draft {
@@ -41,9 +43,9 @@ impl Watch {
         key: Option<Key>,
         asked: ScheduleAdd,
     ) -> Result<Answer, Error> {
-        let drafts = self.drafts(vec![define::new(asked)?]).await?;
-        self.add(actor, key, &drafts, |before, after| {
-            let [Draft { id, warnings, .. }] = drafts.as_slice() else {
+        let defined = vec![define::new(asked)?];
+        self.add(actor, key, defined, |drafts, before, after| {
+            let [Draft { id, warnings, .. }] = drafts else {
                 return Err(internal("one schedule became several"));
             };
             Ok(Answer::ScheduleAdd(ScheduleAdded {
@@ -73,8 +75,8 @@ impl Watch {
             let name = asked.name.clone();
             define::new(asked).map_err(|error| of_list(place, &name, error))
         });
-        let drafts = self.drafts(defined.collect::<Result<_, _>>()?).await?;
-        self.add(actor, key, &drafts, |before, after| {
+        let defined = defined.collect::<Result<_, _>>()?;
+        self.add(actor, key, defined, |drafts, before, after| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
             let added = drafts.iter().zip(&names).map(|(draft, name)| {
                 let is_first = added.insert(&draft.id, ()).is_none();
@@ -126,6 +128,25 @@ impl Watch {
     }
 
     async fn add(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        defined: Vec<Defined>,
+        answer: impl Fn(&[Draft], &Rows, &Rows) -> Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        let mut tries = TRIES_MAX;
+        loop {
+            let drafts = self.drafts(defined.clone()).await?;
+            let told = |before: &Rows, after: &Rows| answer(&drafts, before, after);
+            match self.add_drafts(actor, key.clone(), &drafts, told).await {
+                // Somebody else has taken an id meanwhile, so another one is free.
+                Err(taken) if taken.code == Code::Busy && 1 < tries => tries -= 1,
+                other => return other,
+            }
+        }
+    }
+
+    async fn add_drafts(
         &self,
         actor: &Actor,
         key: Option<Key>,

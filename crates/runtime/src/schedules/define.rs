@@ -10,6 +10,7 @@ use kernel::schedule::{self, Action, Definition};
 use crate::{errors, happening, when};
 
 /// A definition, and what is worth saying about it.
+#[derive(Clone)]
 pub(super) struct Defined {
     pub definition: Definition,
     pub warnings: Vec<String>,

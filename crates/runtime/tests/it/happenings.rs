@@ -6,6 +6,7 @@ use api::{
     When, Why,
 };
 use futures::future::join;
+use sha2::{Digest, Sha256};
 
 use crate::steps::*;
 use crate::world::{World, keep};
@@ -396,6 +397,39 @@ async fn a_list_is_added_as_a_whole_or_not_at_all() {
     assert_eq!(world.ask(many(1_001)).await.unwrap_err().code, Code::InvalidInput);
     assert_eq!(world.ask(many(1_000)).await.unwrap().schedules.len(), 1_000);
     check_log(&world).await;
+}
+
+/// Two names whose schedules begin with the same eight digits, of which there are some among a hundred
+/// thousand.
+async fn namesakes(world: &World) -> [String; 2] {
+    add(world, named("sample", "ada", every("1h", "x"))).await;
+    let added = world.events().await.pop().unwrap();
+    let mut definition = added.body["definition"].clone();
+    definition["action"]["prompt"] = "x".into();
+    let mut seen = std::collections::HashMap::new();
+    for number in 0.. {
+        let name = format!("n{number}");
+        definition["name"] = name.clone().into();
+        let hash = Sha256::digest(ledger::canonical(&definition).unwrap());
+        if let Some(other) = seen.insert(hash[..4].to_vec(), name.clone()) {
+            return [other, name];
+        }
+    }
+    unreachable!("there are not that many ids")
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_another_takes_meanwhile_becomes_longer() {
+    let world = world().await;
+    let [one, two] = namesakes(&world).await;
+    let ask = |name: &str| world.ask(named(name, "ada", every("1h", "x")));
+    let (first, second) = join(ask(&one), ask(&two)).await;
+    let (first, second) = (first.unwrap().schedule, second.unwrap().schedule);
+    assert_eq!((&first.name, &second.name), (&one, &two));
+    assert_eq!(first.id[..12], second.id[..12]);
+    assert_ne!(first.id.len(), second.id.len());
+    let again = ask(&two).await.unwrap();
+    assert_eq!((again.created, again.schedule.id), (false, second.id));
 }
 
 #[tokio::test(start_paused = true)]

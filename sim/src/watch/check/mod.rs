@@ -25,7 +25,8 @@ use ledger::{Chain, Fields};
 
 use super::hands::Tries;
 use super::history::History;
-use super::peek::{Peek, decode};
+use super::peek::Peek;
+use crate::fold::decode;
 use run::RunTrack;
 use schedule::Track;
 
