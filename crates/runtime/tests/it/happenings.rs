@@ -419,7 +419,7 @@ async fn namesakes(world: &World) -> [String; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_another_takes_meanwhile_becomes_longer() {
+async fn an_id_that_another_has_becomes_longer() {
     let world = world().await;
     let [one, two] = namesakes(&world).await;
     let ask = |name: &str| world.ask(named(name, "ada", every("1h", "x")));

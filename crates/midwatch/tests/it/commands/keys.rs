@@ -1,9 +1,13 @@
 //! Idempotency: a change asked for twice with one key happens once.
 
+use std::collections::HashMap;
+
 use api::{
-    AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, Answer, Call, Code, Error, Handle,
+    Action, AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, Answer, Call, Code, Error,
+    Handle, LedgerTail, ScheduleAdd, When, ask,
 };
 use client::Socket;
+use sha2::{Digest, Sha256};
 
 use crate::world::World;
 
@@ -97,6 +101,49 @@ fn many_at_once_with_one_key_make_one_change() {
         assert_eq!(answer, &answers[0]);
     }
     assert_eq!(world.kinds(), ["genesis", "watch.started", "agent.registered"]);
+    drop(daemon);
+}
+
+/// Pairs of names whose schedules begin with the same eight digits: one of them gets a longer id, also
+/// when both are added at the same time.
+#[test]
+fn schedules_at_once_never_take_each_others_id() {
+    const PAIRS: usize = 6;
+    let world = World::new();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let daemon = world.up();
+    in_runtime(async {
+        let sockets = [connected(&world).await, connected(&world).await];
+        let add = |name: &str| ScheduleAdd {
+            name: name.to_owned(),
+            when: When { every: Some("1h".into()), ..When::default() },
+            action: Action {
+                agent: Some("ada".into()),
+                prompt: Some("x".into()),
+                ..Action::default()
+            },
+            ..ScheduleAdd::default()
+        };
+        sockets[0].call(Call::new(add("sample"))).await.unwrap();
+        let tail = LedgerTail { limit: Some(1), ..LedgerTail::default() };
+        let events = ask(&sockets[0], tail).await.unwrap().events;
+        let mut definition = events[0].body["definition"].clone();
+        definition["action"]["prompt"] = "x".into();
+        let mut seen = HashMap::new();
+        let pairs = (0..).filter_map(|number| {
+            let name = format!("n{number}");
+            definition["name"] = name.clone().into();
+            let hash = Sha256::digest(ledger::canonical(&definition).unwrap());
+            seen.insert(hash[..4].to_vec(), name.clone()).map(|other| [other, name])
+        });
+        for names in pairs.take(PAIRS) {
+            let calls = sockets.iter().zip(&names).map(|(socket, name)| ask(socket, add(name)));
+            let added = futures::future::join_all(calls).await;
+            let ids: Vec<String> = added.into_iter().map(|it| it.unwrap().schedule.id).collect();
+            assert_eq!(ids[0][..12], ids[1][..12]);
+            assert_ne!(ids[0], ids[1]);
+        }
+    });
     drop(daemon);
 }
 
