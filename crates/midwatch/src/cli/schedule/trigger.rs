@@ -71,7 +71,7 @@ pub(super) struct Fires {
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
 
-    /// So long after its own last run, such as `10m`: runs of it never meet
+    /// So long after its own last run, such as `10m`
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     again: Option<String>,
 
