@@ -36,8 +36,9 @@ impl ScheduleId {
     /// ```
     pub fn of(hash: &[u8; 32], digits: usize) -> ScheduleId {
         let digits = digits.clamp(SCHEDULE_DIGITS, SCHEDULE_DIGITS_MAX);
-        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        ScheduleId(format!("sch_{}", hex.get(..digits).unwrap_or(&hex)))
+        let halves = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let hex = halves.filter_map(|half| char::from_digit(u32::from(half), 16));
+        ScheduleId("sch_".chars().chain(hex.take(digits)).collect())
     }
 }
 

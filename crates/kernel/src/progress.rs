@@ -131,8 +131,9 @@ impl Progress {
     pub fn due(&self) -> Option<Timestamp> {
         match self.status {
             Status::Active => {
-                let slots = self.ahead.due.into_iter().chain(self.room_since);
-                slots.chain(self.backfill_due()).min()
+                // Whatever the clock shows by now: a slot that has room does not wait for a time.
+                let has_room = self.room_since.map(|_| Timestamp::from_micros(0));
+                self.ahead.due.into_iter().chain(has_room).chain(self.backfill_due()).min()
             }
             Status::Paused(_) | Status::Removed => None,
         }

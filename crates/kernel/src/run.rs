@@ -192,6 +192,11 @@ pub(crate) fn made(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
 }
 
 impl Run {
+    /// When it began to wait for its turn, or somewhat earlier. A clock that shows less was set back.
+    pub fn waits_since(&self) -> Timestamp {
+        self.started_at.map_or(self.queued_at, |tried| tried.max(self.queued_at))
+    }
+
     fn new(queued: &Queued) -> Run {
         let (slot, origin) = match &queued.occurrence {
             Occurrence::Slot(fired) => (Some(fired.nominal), fired.origin),

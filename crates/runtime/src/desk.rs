@@ -48,6 +48,8 @@ struct Runs {
     places: HashMap<RunId, Place>,
     /// By the instant from which they may begin.
     later: BTreeSet<(Timestamp, RunId)>,
+    /// When the last of them began to wait.
+    later_since: Option<Timestamp>,
     lanes: HashMap<Arc<Needs>, Lane>,
     /// Which lanes need an agent or a key.
     needed: HashMap<Resource, BTreeSet<Arc<Needs>>>,
@@ -93,6 +95,8 @@ struct Waiting {
     needs: Arc<Needs>,
     /// The smaller, the sooner.
     turn: i64,
+    /// When it began to wait, or somewhat earlier.
+    since: Timestamp,
 }
 
 #[derive(Debug, Default)]
@@ -182,7 +186,7 @@ impl Runs {
                 let turn = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
                 let needs = Needs { agent: run.agent.clone(), keys: run.keys.clone() };
                 let (schedule, needs) = (run.schedule.clone(), Arc::new(needs));
-                Some((from, Waiting { schedule, needs, turn }))
+                Some((from, Waiting { schedule, needs, turn, since: run.waits_since() }))
             }
             State::Running { .. } | State::Ended(_) => None,
         };
@@ -201,6 +205,7 @@ impl Runs {
     }
 
     fn wait(&mut self, id: &RunId, from: Timestamp, waiting: Waiting) {
+        self.later_since = self.later_since.max(Some(waiting.since));
         self.later.insert((from, id.clone()));
         self.places.insert(id.clone(), Place::Later(from, waiting));
     }
@@ -219,6 +224,9 @@ impl Runs {
     }
 
     fn take(&mut self, now: Timestamp) -> Vec<Taken> {
+        if self.later_since.is_some_and(|since| now < since) {
+            self.clock_went_back(now);
+        }
         while let Some((from, id)) = self.later.first().filter(|(from, _)| *from <= now).cloned() {
             self.later.remove(&(from, id.clone()));
             let Some(Place::Later(_, waiting)) = self.places.remove(&id) else { continue };
@@ -239,6 +247,20 @@ impl Runs {
             self.get_ready(&needs);
         }
         taken
+    }
+
+    /// Those that began to wait at a time that is yet to come do not wait for it again.
+    fn clock_went_back(&mut self, now: Timestamp) {
+        let later = std::mem::take(&mut self.later);
+        self.later_since = None;
+        for (mut from, id) in later {
+            if let Some(Place::Later(waits_until, waiting)) = self.places.get_mut(&id)
+                && now < waiting.since
+            {
+                (from, *waits_until, waiting.since) = (now, now, now);
+            }
+            self.later.insert((from, id));
+        }
     }
 
     fn take_from(&mut self, needs: &Arc<Needs>) -> Option<Taken> {
@@ -400,10 +422,29 @@ mod tests {
         desk.open();
         desk.set_hands(&"ada".parse().unwrap(), 9);
         for (id, priority, from_s) in [(1, 5, 120), (2, 6, 181), (3, 6, 179), (4, 9, 500)] {
-            desk.put(&RunId::of(id), &run("ada", priority, from_s));
+            let queued_at = Timestamp::from_micros(0);
+            desk.put(&RunId::of(id), &Run { queued_at, ..run("ada", priority, from_s) });
         }
         assert_eq!(taken(&desk, 200), [3, 1, 2]);
         assert_eq!(desk.next_from(), Some(Timestamp::from_micros(500_000_000)));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_clock_that_was_set_back() {
+        let desk = Desk::default();
+        desk.open();
+        desk.set_hands(&"ada".parse().unwrap(), 9);
+        desk.put(&RunId::of(1), &run("ada", 5, 1_000));
+        let retried = Run {
+            state: State::Queued { from: Timestamp::from_micros(1_060_000_000) },
+            started_at: Some(Timestamp::from_micros(999_000_000)),
+            ..run("ada", 5, 900)
+        };
+        desk.put(&RunId::of(2), &retried);
+        let waits = Run { queued_at: Timestamp::from_micros(0), ..run("ada", 5, 500) };
+        desk.put(&RunId::of(3), &waits);
+        assert_eq!(taken(&desk, 400), [1, 2]);
+        assert_eq!(taken(&desk, 500), [3]);
     }
 
     #[test]
@@ -429,7 +470,7 @@ mod tests {
         assert_eq!(taken(&desk, 1), []);
         desk.open();
         desk.put(&RunId::of(1), &run("ada", 5, 1));
-        desk.put(&RunId::of(1), &run("ada", 5, 2));
+        desk.put(&RunId::of(1), &Run { queued_at: Timestamp::from_micros(0), ..run("ada", 5, 2) });
         assert_eq!(taken(&desk, 1), []);
         assert_eq!(taken(&desk, 2), [1]);
     }

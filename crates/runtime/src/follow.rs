@@ -15,8 +15,8 @@ use crate::timer::Ready;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 
-/// Schedules that may wait for one event.
-const LISTENERS_MAX: usize = 1_000;
+/// Schedules that are looked up at once.
+const PAGE: usize = 1_000;
 const EVENT_ID_BYTES_MAX: usize = 256;
 
 /// A run that has come to its end.
@@ -101,9 +101,19 @@ impl Watch {
 
     async fn listeners(&self, name: &EventName) -> Result<Vec<ScheduleId>, Error> {
         let under = name.listed_under();
-        let found =
-            self.store().newest(Noun::Schedule.name(), Some(&under), "", LISTENERS_MAX).await;
-        found.map_err(errors::store)?.iter().map(|item| item.id.parse().map_err(internal)).collect()
+        let mut listeners: Vec<ScheduleId> = Vec::new();
+        loop {
+            let before = listeners.last().map_or("", ScheduleId::as_str);
+            let noun = Noun::Schedule.name();
+            let found = self.store().newest(noun, Some(&under), before, PAGE).await;
+            let found = found.map_err(errors::store)?;
+            for item in &found {
+                listeners.push(item.id.parse().map_err(internal)?);
+            }
+            if found.len() < PAGE {
+                return Ok(listeners);
+            }
+        }
     }
 
     async fn tell(

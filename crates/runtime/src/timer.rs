@@ -109,7 +109,9 @@ impl Watch {
         // From here on whoever makes a schedule due rings, so that none is overlooked below.
         self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
         let now = self.now();
-        failed.0.retain(|_, until| now < *until);
+        // Nobody is left alone for longer, though the clock was set back.
+        let latest = Timestamp::from_micros(now.as_micros().saturating_add(micros(RETRY_AFTER)));
+        failed.0.retain(|_, until| now < *until && *until <= latest);
         // Those that failed a moment ago must not keep the others from their turn.
         let limit = BATCH + failed.0.len();
         let turn = self.remembered().turn();
@@ -129,8 +131,7 @@ impl Watch {
         for (item, ticked) in due.into_iter().zip(ticks) {
             if let Err(reason) = ticked {
                 error!(schedule = item.id, %reason, "its slots could not be decided");
-                let until = now.as_micros().saturating_add(micros(RETRY_AFTER));
-                failed.0.insert(item.id.clone(), Timestamp::from_micros(until));
+                failed.0.insert(item.id.clone(), latest);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! somebody else was faster, the whole is done again on what they left.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use api::{Answer, Call, Code, Error, Request};
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use store::{Commit, Delta, Outcome};
 
 use crate::errors::{self, internal};
+use crate::remembered::Remembered;
 use crate::rows::{RowKey, Rows};
 use crate::stored;
 use crate::watch::Watch;
@@ -50,6 +52,20 @@ enum Trust {
     Known,
     /// Nothing but the store.
     Stored,
+}
+
+/// A commit that may have been made, whether its answer is lost or nobody waits for it any more: what it
+/// writes is forgotten.
+struct InDoubt<'a> {
+    remembered: &'a Remembered,
+    before: &'a Rows,
+    after: &'a Rows,
+}
+
+impl Drop for InDoubt<'_> {
+    fn drop(&mut self) {
+        self.remembered.forget(self.after.changed(self.before).map(|(key, _)| key));
+    }
 }
 
 /// What came of a change.
@@ -183,12 +199,11 @@ impl Watch {
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
             let commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
-            let committed = self.commit(Commit { answer, ..commit }).await;
-            // It may have been made, and only its answer be lost.
-            let committed = committed.inspect_err(|_| {
-                self.remembered().forget(after.changed(&before).map(|(key, _)| key));
-            });
-            match committed? {
+            let in_doubt =
+                InDoubt { remembered: self.remembered(), before: &before, after: &after };
+            let committed = self.commit(Commit { answer, ..commit }).await?;
+            mem::forget(in_doubt);
+            match committed {
                 Outcome::Committed(_) => {
                     for (key, row) in after.changed(&before) {
                         self.remembered().keep_written(key, row);

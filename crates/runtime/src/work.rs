@@ -123,7 +123,8 @@ impl Watch {
                 Some(_) = at_work.join_next() => {}
                 () = self.reaches(wake) => {}
             }
-            if look_at <= self.now() {
+            // Also when the clock was set back.
+            if look_at <= self.now() || self.after(LOOK_EVERY) < look_at {
                 look_at = self.after(LOOK_EVERY);
                 if let Err(failed) = self.look_for_queued().await {
                     error!(%failed, "queued runs could not be looked for");

@@ -18,6 +18,9 @@ use crate::readers;
 const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
 /// How long to wait for another process that reads or recovers the file.
+/// What the writer may keep in memory of the file: a large group of commits changes thousands of pages,
+/// and those that do not fit are written twice.
+const CACHE_KIB: u32 = 65_536;
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// The writer's connection, on a file that exists and has the newest schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
@@ -90,7 +93,7 @@ fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch(&format!(
         "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
          PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{CACHE_KIB};
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
     ))
 }

@@ -31,15 +31,13 @@ pub(super) struct SimClock {
     /// Wakes in the order in which they wait; a `watch` channel leaves that to chance.
     was_set: Notify,
     random: Mutex<Dice>,
-    /// The latest that it ever showed before it was set.
-    latest_us: AtomicI64,
 }
 
 impl SimClock {
     pub(super) fn new(seed: u64, now_us: i64) -> SimClock {
         let random = Mutex::new(Dice::of(seed, 2));
-        let (set_us, latest_us) = (AtomicI64::new(now_us), AtomicI64::new(now_us));
-        SimClock { seed, begun: Instant::now(), set_us, was_set: Notify::new(), random, latest_us }
+        let set_us = AtomicI64::new(now_us);
+        SimClock { seed, begun: Instant::now(), set_us, was_set: Notify::new(), random }
     }
 
     pub(super) fn now_us(&self) -> i64 {
@@ -48,17 +46,11 @@ impl SimClock {
 
     /// Sets it forwards or back.
     pub(super) fn jump(&self, by_us: i64) {
-        self.latest_us.fetch_max(self.now_us(), Ordering::SeqCst);
         // The calendar of the product begins in 1970 and ends with 2199.
         let least = 20 * 365 * 86_400_000_000 - self.passed_us();
         let set_us = self.set_us.load(Ordering::SeqCst).saturating_add(by_us);
         self.set_us.store(set_us.clamp(least, 10 * least.abs()), Ordering::SeqCst);
         self.was_set.notify_waiters();
-    }
-
-    /// Sets it so that it has never shown a later time.
-    pub(super) fn catch_up(&self) {
-        self.jump(self.latest_us.load(Ordering::SeqCst).saturating_sub(self.now_us()).max(0));
     }
 
     /// Real time since the life began, whatever the clock shows.

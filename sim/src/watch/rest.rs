@@ -25,9 +25,6 @@ impl Life {
         self.store.set_mood(Mood::default());
         self.hands.be_good();
         self.lay_ghost().await;
-        // Known to be wrong: what was queued, or made room, by a clock that was ahead waits until the
-        // clock is there again. So it is brought there.
-        self.clock.catch_up();
         if self.process.as_mut().is_none_or(|process| process.has_ended()) {
             self.start().await?;
         }

@@ -117,7 +117,8 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
     match run.state {
-        State::Queued { from } if from <= now => {}
+        // Nobody waits for a time again that a clock has shown already.
+        State::Queued { from } if from <= now || now < run.waits_since() => {}
         State::Queued { .. } | State::Running { .. } | State::Ended(_) => return Vec::new(),
     }
     let Some(definition) = ground.definition else {

@@ -160,9 +160,9 @@ impl Watch {
             rows.extend([(Noun::Run, run.to_string()), (Noun::Agent, agent.to_string())]);
             reads.push((Noun::Schedule, schedule.to_string()));
         }
-        reads.retain(|row| !rows.contains(row));
         reads.sort();
         reads.dedup();
+        reads.retain(|row| !rows.contains(row));
         let change = Change { rows, reads, actor, key };
         let decide = |rows: &Rows, now| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
@@ -203,23 +203,24 @@ impl Watch {
         }
         let short: Vec<RowKey> = ids.iter().map(|hash| row_of(hash, SCHEDULE_DIGITS)).collect();
         let found = self.load(&short).await?;
-        let mut taken: HashMap<ScheduleId, Definition> = HashMap::new();
-        let mut drafts = Vec::with_capacity(defined.len());
+        let mut places: HashMap<ScheduleId, usize> = HashMap::new();
+        let mut drafts: Vec<Draft> = Vec::with_capacity(defined.len());
         for (defined, hash) in defined.into_iter().zip(&ids) {
-            let id = self.free_id(hash, &defined.definition, &found, &taken).await?;
-            taken.insert(id.clone(), defined.definition.clone());
+            let taken = |id: &ScheduleId| Some(&drafts.get(*places.get(id)?)?.definition);
+            let id = self.free_id(hash, &defined.definition, &found, taken).await?;
+            places.insert(id.clone(), drafts.len());
             drafts.push(self.draft(id, defined).await?);
         }
         Ok(drafts)
     }
 
     /// More digits of the hash for as long as another content has them.
-    async fn free_id(
+    async fn free_id<'a>(
         &self,
         hash: &[u8; 32],
         definition: &Definition,
         found: &Rows,
-        taken: &HashMap<ScheduleId, Definition>,
+        taken: impl Fn(&ScheduleId) -> Option<&'a Definition>,
     ) -> Result<ScheduleId, Error> {
         let mut digits = SCHEDULE_DIGITS;
         loop {
@@ -229,7 +230,7 @@ impl Watch {
                 _ => Some(self.load(&[row_of(hash, digits)]).await?),
             };
             let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
-            match stored.or_else(|| taken.get(&id)) {
+            match stored.or_else(|| taken(&id)) {
                 Some(other) if other != definition && digits < 64 => digits += 4,
                 _ => return Ok(id),
             }
