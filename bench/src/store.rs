@@ -196,7 +196,8 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),
-        posture: "staging".into(),
+        posture: kernel::ruling::Posture::Staging,
+        policy: Vec::new(),
         config_hash: String::new(),
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,

@@ -136,6 +136,10 @@ requests! {
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;
     RunSettle "run.settle" RunChanged;
+    ApprovalList "approval.list" Approvals;
+    ApprovalShow "approval.show" ApprovalShown;
+    ApprovalDecide "approval.decide" ApprovalDecided;
+    PolicyExplain "policy.explain" PolicyExplained;
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;

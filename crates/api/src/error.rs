@@ -58,6 +58,7 @@ codes! {
     BadUsage "bad_usage" 2 "The command line is not one that Midwatch understands.";
     InvalidInput "invalid_input" 2 "A value is not of the form that is asked for.";
     ConfigInvalid "config_invalid" 2 "The configuration has an error; the message names the place.";
+    PolicyInvalid "policy_invalid" 2 "The standing orders have an error; nothing starts with them.";
     NotFound "not_found" 3 "There is no such thing, file or directory.";
     Exists "exists" 4 "Something else already has this name or place.";
     RoleTooLow "role_too_low" 4 "Your role does not allow this.";

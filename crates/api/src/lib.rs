@@ -5,6 +5,7 @@
 //! are the wire format, and are what `--json` prints.
 
 mod agent;
+mod approval;
 mod call;
 mod error;
 mod ledger;
@@ -16,6 +17,10 @@ pub mod wire;
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
     AgentShow, AgentShown, Agents,
+};
+pub use approval::{
+    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
+    Approvals, PolicyExplain, PolicyExplained, Ruling,
 };
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
 pub use error::{Code, Error};

@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,
-    /// `queued`, `running`, `done`, `failed`, `cancelled` or `unknown`
+    /// `queued`, `waiting_permission`, `running`, `done`, `failed`, `cancelled` or `unknown`
     pub state: String,
+    /// The question about it that a human is to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     pub schedule_id: Option<String>,
     /// The nominal instant; absent for a run that was started by hand.
     pub slot: Option<String>,

@@ -18,6 +18,8 @@ pub struct Status {
     pub next: Option<NextDue>,
     /// Runs of which nobody knows how they ended: a human must say.
     pub unknown: Vec<String>,
+    /// Approvals that somebody must decide on.
+    pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
 }
@@ -27,6 +29,8 @@ pub struct Status {
 pub struct LiveRuns {
     pub queued: usize,
     pub running: Vec<String>,
+    /// Runs that wait for a human's approval.
+    pub waiting: usize,
 }
 
 /// Runs that a status counts.

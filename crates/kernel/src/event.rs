@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::agent::{self, AgentName};
-use crate::id::{RunId, ScheduleId};
+use crate::id::{ApprovalId, RunId, ScheduleId};
 use crate::time::Timestamp;
-use crate::{run, schedule, watch};
+use crate::{approval, run, schedule, watch};
 
 #[derive(Debug)]
 pub struct Event<'a> {
@@ -27,6 +27,7 @@ pub struct Event<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     Agent(AgentName, agent::Event),
+    Approval(ApprovalId, approval::Event),
     Schedule(ScheduleId, schedule::Event),
     Run(RunId, run::Event),
     /// What the watch writes about itself, with the id of this installation.
@@ -36,6 +37,7 @@ pub enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Noun {
     Agent,
+    Approval,
     Progress,
     Run,
     Schedule,
@@ -47,6 +49,7 @@ impl Noun {
     pub const fn name(self) -> &'static str {
         match self {
             Noun::Agent => "agent",
+            Noun::Approval => "approval",
             Noun::Progress => "progress",
             Noun::Run => "run",
             Noun::Schedule => "schedule",
@@ -138,12 +141,17 @@ kinds! {
     "schedule.backfill_begun" 1 Schedule schedule::Event::BackfillBegun;
     "schedule.backfill_moved" 1 Schedule schedule::Event::BackfillMoved;
     "tz.changed" 1 Watch watch::Event::TzChanged;
+    "approval.asked" 1 Approval approval::Event::Asked;
+    "approval.decided" 1 Approval approval::Event::Decided;
+    "approval.consumed" 1 Approval approval::Event::Consumed;
+    "approval.lapsed" 1 Approval approval::Event::Lapsed;
 }
 
 impl Body {
     pub const fn noun(&self) -> Noun {
         match self {
             Body::Agent(..) => Noun::Agent,
+            Body::Approval(..) => Noun::Approval,
             Body::Schedule(..) => Noun::Schedule,
             Body::Run(..) => Noun::Run,
             Body::Watch(..) => Noun::Watch,

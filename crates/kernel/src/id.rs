@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Digits of a schedule's id, unless another schedule has that id already.
 pub const SCHEDULE_DIGITS: usize = 8;
 const SCHEDULE_DIGITS_MAX: usize = 64;
-const RUN_DIGITS: usize = 32;
+const TIMED_DIGITS: usize = 32;
 
 /// Invariant: `sch_` and 8 to 64 hexadecimal digits, the beginning of a hash of its first content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,8 +21,13 @@ pub struct ScheduleId(String);
 #[serde(into = "String", try_from = "String")]
 pub struct RunId(String);
 
+/// Invariant: `apr_` and 32 hexadecimal digits that grow with time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct ApprovalId(String);
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not the id of a {noun}")]
+#[error("`{text}` is not the id of {} {noun}", article(noun))]
 pub struct InvalidId {
     noun: &'static str,
     text: String,
@@ -42,13 +47,6 @@ impl ScheduleId {
     }
 }
 
-impl RunId {
-    /// `time_ordered` begins with the time of day, so that ids sort as the runs came to be.
-    pub fn of(time_ordered: u128) -> RunId {
-        RunId(format!("run_{time_ordered:032x}"))
-    }
-}
-
 impl FromStr for ScheduleId {
     type Err = InvalidId;
 
@@ -64,15 +62,8 @@ impl FromStr for ScheduleId {
     }
 }
 
-impl FromStr for RunId {
-    type Err = InvalidId;
-
-    fn from_str(text: &str) -> Result<RunId, InvalidId> {
-        match text.strip_prefix("run_").is_some_and(|hex| hex.len() == RUN_DIGITS && is_hex(hex)) {
-            true => Ok(RunId(text.to_owned())),
-            false => Err(InvalidId::new("run", text)),
-        }
-    }
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with('a') { "an" } else { "a" }
 }
 
 impl InvalidId {
@@ -116,8 +107,34 @@ macro_rules! id {
     };
 }
 
+/// Ids that begin with the time of day, so that they sort as what they name came to be.
+macro_rules! timed_id {
+    ($id:ident $prefix:literal $noun:literal) => {
+        id!($id);
+
+        impl $id {
+            pub fn of(time_ordered: u128) -> $id {
+                $id(format!(concat!($prefix, "{:032x}"), time_ordered))
+            }
+        }
+
+        impl FromStr for $id {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<$id, InvalidId> {
+                let hex = text.strip_prefix($prefix);
+                match hex.is_some_and(|hex| hex.len() == TIMED_DIGITS && is_hex(hex)) {
+                    true => Ok($id(text.to_owned())),
+                    false => Err(InvalidId::new($noun, text)),
+                }
+            }
+        }
+    };
+}
+
 id!(ScheduleId);
-id!(RunId);
+timed_id!(RunId "run_" "run");
+timed_id!(ApprovalId "apr_" "approval");
 
 #[cfg(test)]
 mod tests {

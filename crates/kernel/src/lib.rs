@@ -9,11 +9,13 @@
 
 pub mod actor;
 pub mod agent;
+pub mod approval;
 pub mod backend;
 pub mod event;
 pub mod id;
 pub mod program;
 pub mod progress;
+pub mod ruling;
 pub mod run;
 pub mod schedule;
 pub mod slot;
@@ -25,6 +27,6 @@ pub mod words;
 
 pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};
-pub use id::{RunId, ScheduleId};
+pub use id::{ApprovalId, RunId, ScheduleId};
 pub use tables::{Counter, Row, State, Tables};
 pub use time::Timestamp;

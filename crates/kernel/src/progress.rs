@@ -220,7 +220,7 @@ impl Progress {
             run::Outcome::Failed => self.failures += 1,
             run::Outcome::Cancelled | run::Outcome::Unknown => {}
         }
-        if !self.waiting.is_empty() {
+        if !self.waiting.is_empty() && !ended.no_room {
             self.room_since = Some(ended.at);
         }
     }
@@ -259,7 +259,7 @@ impl Progress {
                 self.room_since = None;
             }
             Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
-            Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
+            Body::Run(..) | Body::Approval(..) | Body::Agent(..) | Body::Watch(..) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! A run: one execution of a schedule's action, from the queue to its end.
 //!
-//! `queued → running → done / failed / cancelled / unknown`. A run is `running` from the commit that
+//! `queued → running → done / failed / cancelled / unknown`. A run that the standing orders let begin
+//! only with a human's approval waits for it; it is parked, and nobody works on it. A run is `running` from the commit that
 //! precedes its effect: found so after a crash, its effect may have happened. It is repeated then only
 //! if that does no harm, otherwise it ends `unknown` and a human says how it ended.
 //!
@@ -10,16 +11,21 @@
 mod decide;
 mod event;
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
-use crate::id::ScheduleId;
+use crate::approval;
+use crate::id::{ApprovalId, ScheduleId};
+use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 pub use decide::{
-    Command, Failure, Ground, Refusal, Report, decide, finish, give_back, interrupt, recover, start,
+    Command, Failure, Ground, Orders, Refusal, Report, decide, finish, give_back, interrupt,
+    recover, start,
 };
-pub(crate) use decide::{WATCH, replace, terminate};
+pub(crate) use decide::{WATCH, refuse, replace, terminate};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };
@@ -49,6 +55,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     pub queued_at: Timestamp,
+    /// When it last came back into the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_again_at: Option<Timestamp>,
     pub state: State,
     /// Schedules that it has added.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -78,6 +87,15 @@ pub struct Run {
     /// Who said how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
+    /// The question about its next try that is open or answered with yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
+    /// What the standing orders said of it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+    /// It ended the first time because the standing orders or a human did not let it begin.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub refused: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +105,8 @@ pub enum State {
         /// Not before this.
         from: Timestamp,
     },
+    /// It waits for a human.
+    Parked,
     Running {
         /// The process that works on it.
         holder: String,
@@ -159,9 +179,11 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             let Started { epoch, attempt, holder, repeatable, at, .. } = started;
             (run.epoch, run.attempt, run.started_at) = (*epoch, *attempt, Some(*at));
             run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
+            (run.approval, run.ruling) = (None, started.ruling.clone());
         }
         Event::Retried(retried) => {
             run.state = State::Queued { from: retried.from };
+            run.queued_again_at = Some(retried.at);
             run.attempt = run.attempt.saturating_sub(u32::from(retried.uncounted));
             (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
         }
@@ -170,10 +192,14 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.state = State::Ended(ended.outcome);
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
+            run.approval = None;
+            run.ruling = ended.ruling.clone().or(run.ruling);
+            run.refused |= ended.refused && run.first_outcome.is_none();
             run.first_outcome = run.first_outcome.or(Some(ended.outcome));
         }
         Event::Requeued(requeued) => {
             run.state = State::Queued { from: requeued.at };
+            run.queued_again_at = Some(requeued.at);
             (run.attempt, run.cancel, run.finished_at) = (0, None, None);
             run.settled_by = None;
         }
@@ -185,6 +211,24 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
     Some(run)
 }
 
+/// The run after something was said about its approval.
+pub(crate) fn answered(run: Option<Run>, id: &ApprovalId, event: &approval::Event) -> Option<Run> {
+    let mut run = run?;
+    match event {
+        approval::Event::Asked(asked) => {
+            run.state = State::Parked;
+            (run.approval, run.ruling) = (Some(id.clone()), Some(asked.ruling.clone()));
+        }
+        approval::Event::Decided(decided) if decided.decision.is_approved => {
+            run.state = State::Queued { from: decided.decision.at };
+            run.queued_again_at = Some(decided.decision.at);
+        }
+        approval::Event::Decided(_) => {}
+        approval::Event::Consumed(_) | approval::Event::Lapsed(_) => {}
+    }
+    Some(run)
+}
+
 /// The run after it has added a schedule.
 pub(crate) fn made(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
     let is_added = matches!(event, schedule::Event::Added(_));
@@ -192,9 +236,9 @@ pub(crate) fn made(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
 }
 
 impl Run {
-    /// When it began to wait for its turn, or somewhat earlier. A clock that shows less was set back.
+    /// When it began to wait for its turn. A clock that shows less was set back.
     pub fn waits_since(&self) -> Timestamp {
-        self.started_at.map_or(self.queued_at, |tried| tried.max(self.queued_at))
+        self.queued_again_at.unwrap_or(self.queued_at)
     }
 
     fn new(queued: &Queued) -> Run {
@@ -213,6 +257,7 @@ impl Run {
             keys: queued.keys.clone(),
             depth: queued.depth,
             queued_at: queued.at,
+            queued_again_at: None,
             state: State::Queued { from: queued.at },
             schedules_made: 0,
             epoch: 0,
@@ -224,6 +269,9 @@ impl Run {
             cancel: None,
             first_outcome: None,
             settled_by: None,
+            approval: None,
+            ruling: None,
+            refused: false,
         }
     }
 
@@ -232,7 +280,7 @@ impl Run {
     pub fn due(&self) -> Option<Timestamp> {
         match &self.state {
             State::Queued { from } => Some(*from),
-            State::Running { .. } => Some(self.queued_at),
+            State::Parked | State::Running { .. } => Some(self.queued_at),
             State::Ended(Outcome::Unknown) => self.finished_at,
             State::Ended(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => None,
         }
@@ -253,6 +301,7 @@ impl Run {
                 format!("it waits for another try{because}")
             }
             State::Queued { .. } => "it is queued".to_owned(),
+            State::Parked => "it waits for a human's approval".to_owned(),
             State::Running { .. } => "it is running".to_owned(),
             State::Ended(Outcome::Done) => "it is done".to_owned(),
             State::Ended(outcome) if self.settled_by.is_some() => {
@@ -277,6 +326,7 @@ impl State {
     pub const fn name(&self) -> &'static str {
         match self {
             State::Queued { .. } => "queued",
+            State::Parked => "waiting_permission",
             State::Running { .. } => "running",
             State::Ended(outcome) => outcome.name(),
         }

@@ -226,7 +226,11 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
             },
             ..slot
         }),
-        Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => slot,
+        Body::Schedule(..)
+        | Body::Run(..)
+        | Body::Approval(..)
+        | Body::Agent(..)
+        | Body::Watch(..) => slot,
     }
 }
 
@@ -238,7 +242,9 @@ impl Slot {
             (Fate::Buffered, _) => Disposition::Buffered,
             (Fate::Run { .. }, None) => Disposition::Fired,
             (Fate::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
+                None if run.state == run::State::Parked => Disposition::Parked,
                 None => Disposition::Fired,
+                Some(_) if run.refused => Disposition::SkippedPolicy,
                 Some(run::Outcome::Done) => {
                     let late_us = late_us.saturating_add(run.queued_us());
                     let was_late = LATE_US < late_us || *origin == Origin::CatchUp;

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::agent::{self, Agent};
+use crate::approval::{self, Approval};
 use crate::event::{Body, Noun};
-use crate::id::ScheduleId;
+use crate::id::{RunId, ScheduleId};
 use crate::progress::{self, Progress};
 use crate::run::{self, Run};
 use crate::schedule::{self, Added, Removed, Schedule};
@@ -46,6 +47,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Agent(Agent),
+    Approval(Box<Approval>),
     Progress(Progress),
     Run(Run),
     Schedule(Schedule),
@@ -83,6 +85,7 @@ impl Row {
         match self.state.as_ref()? {
             State::Progress(progress) => progress.due(),
             State::Run(run) => run.due(),
+            State::Approval(approval) => approval.due(),
             State::Agent(_) | State::Schedule(_) | State::Slot(_) | State::Watch(_) => None,
         }
     }
@@ -91,6 +94,7 @@ impl Row {
     pub fn under(&self) -> Option<String> {
         match self.state.as_ref()? {
             State::Run(run) => Some(run.schedule.to_string()),
+            State::Approval(approval) => approval.listed_under(),
             State::Schedule(schedule) => schedule.definition.listed_under(),
             State::Progress(progress) => progress.listed_under(),
             State::Agent(_) | State::Slot(_) | State::Watch(_) => None,
@@ -111,6 +115,13 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Run, Body::Run(_, event)) => {
             run::apply(state.and_then(State::run), event).map(State::Run)
         }
+        (Noun::Approval, Body::Approval(_, event)) => {
+            let approval = state.and_then(State::approval).map(|it| *it);
+            approval::apply(approval, event).map(|it| State::Approval(Box::new(it)))
+        }
+        (Noun::Run, Body::Approval(id, event)) => {
+            run::answered(state.and_then(State::run), id, event).map(State::Run)
+        }
         (Noun::Run, Body::Schedule(_, event)) => {
             run::made(state.and_then(State::run), event).map(State::Run)
         }
@@ -124,7 +135,7 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Watch, Body::Watch(instance, event)) => {
             watch::apply(instance, state.and_then(State::watch), event).map(State::Watch)
         }
-        (Noun::Agent | Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
+        (Noun::Agent | Noun::Approval | Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
     }
 }
 
@@ -193,6 +204,17 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                 Run::CancelAsked(_) | Run::Settled(_) => vec![run],
             }
         }
+        Body::Approval(id, event) => {
+            let approval = known(Noun::Approval, id.as_str());
+            let run = |id: &RunId| known(Noun::Run, id.as_str());
+            match event {
+                approval::Event::Asked(asked) => {
+                    vec![new(Noun::Approval, approval.id), run(&asked.plan.run)]
+                }
+                approval::Event::Decided(decided) => vec![approval, run(&decided.run)],
+                approval::Event::Consumed(_) | approval::Event::Lapsed(_) => vec![approval],
+            }
+        }
         Body::Watch(instance, event) => match watch::is_about_identity(event) {
             true => vec![known(Noun::Watch, instance)],
             false => Vec::new(),
@@ -231,7 +253,7 @@ pub fn delta(body: &Body) -> Option<(Counter, i64)> {
         Body::Schedule(_, schedule::Event::Added(_)) => Some((Counter::Schedules, 1)),
         Body::Schedule(_, schedule::Event::Removed(_)) => Some((Counter::Schedules, -1)),
         Body::Agent(_, agent::Event::Changed(_)) => None,
-        Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
+        Body::Approval(..) | Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
     }
 }
 
@@ -257,6 +279,7 @@ impl Serialize for State {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self {
             State::Agent(agent) => agent.serialize(out),
+            State::Approval(approval) => approval.serialize(out),
             State::Progress(progress) => progress.serialize(out),
             State::Run(run) => run.serialize(out),
             State::Schedule(schedule) => schedule.serialize(out),
@@ -270,6 +293,7 @@ impl State {
     pub fn decode<'de, D: Deserializer<'de>>(noun: Noun, body: D) -> Result<State, D::Error> {
         match noun {
             Noun::Agent => Agent::deserialize(body).map(State::Agent),
+            Noun::Approval => Box::deserialize(body).map(State::Approval),
             Noun::Progress => Progress::deserialize(body).map(State::Progress),
             Noun::Run => Run::deserialize(body).map(State::Run),
             Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
@@ -295,6 +319,7 @@ macro_rules! state_of {
 
 state_of! {
     agent Agent Agent;
+    approval Approval Box<Approval>;
     progress Progress Progress;
     run Run Run;
     schedule Schedule Schedule;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::approval;
 use crate::event::Body;
 use crate::run::{self, Cause, Output};
 use crate::schedule::{self, Action};
@@ -28,6 +29,11 @@ impl Body {
     fn words_mut(&mut self) -> Vec<(&'static str, &mut String)> {
         match self {
             Body::Agent(..) | Body::Watch(..) => Vec::new(),
+            Body::Approval(_, event) => match event {
+                approval::Event::Asked(asked) => vec![("prompt", &mut asked.plan.prompt)],
+                approval::Event::Decided(decided) => note(&mut decided.decision.note),
+                approval::Event::Consumed(_) | approval::Event::Lapsed(_) => Vec::new(),
+            },
             Body::Schedule(_, event) => match event {
                 schedule::Event::Added(added) => action(&mut added.definition.action),
                 schedule::Event::Changed(changed) => action(&mut changed.definition.action),

@@ -124,7 +124,7 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
 
 /// Opens the directory whose lock the caller holds.
 pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
-    let settings = context.settings(&context.load_config()?);
+    let settings = context.settings(&context.load_config()?)?;
     let store = context.storage()?.open(&context.directory).await?;
     Watch::open(store, Arc::new(SystemClock), settings).await
 }

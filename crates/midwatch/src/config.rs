@@ -25,6 +25,7 @@ use kernel::backend::SecretRef;
 use serde::Serialize;
 
 pub use error::Error;
+pub use kernel::ruling::Posture;
 pub use pages::{reference_page, sample};
 pub use text::{FILE_BYTES_MAX, read};
 pub use variables::{RESERVED, Warning};
@@ -36,14 +37,6 @@ pub struct Config {
     pub ledger: Ledger,
     pub store: Storage,
     pub feature_flags: FeatureFlags,
-}
-
-/// One knob that expands to the defaults of everything that is about trust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posture {
-    StrictProd,
-    Staging,
-    Debug,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,32 +117,6 @@ pub enum Origin {
     Default,
     File { path: PathBuf, line: u32 },
     Variable { name: String },
-}
-
-impl Posture {
-    pub const ALL: [Posture; 3] = [Posture::Staging, Posture::StrictProd, Posture::Debug];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Posture::StrictProd => "strict-prod",
-            Posture::Staging => "staging",
-            Posture::Debug => "debug",
-        }
-    }
-
-    /// Names and aliases.
-    pub(crate) const WORDS: [(&str, Posture); 5] = [
-        ("staging", Posture::Staging),
-        ("strict-prod", Posture::StrictProd),
-        ("debug", Posture::Debug),
-        ("supervised", Posture::Staging),
-        ("unattended", Posture::StrictProd),
-    ];
-
-    /// The posture of that name or alias.
-    pub fn of(word: &str) -> Option<Posture> {
-        Posture::WORDS.into_iter().find(|(name, _)| *name == word).map(|(_, posture)| posture)
-    }
 }
 
 impl Level {

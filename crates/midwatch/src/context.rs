@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use api::{Code, Error};
 use etcetera::BaseStrategy;
@@ -11,6 +12,9 @@ use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
 use crate::storage::Storage;
+
+/// The operator's own rules, in the data directory.
+const POLICY_FILE: &str = "policy.toml";
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -57,15 +61,31 @@ impl Context {
     }
 
     /// What the watch is told.
-    pub fn settings(&self, loaded: &Loaded) -> runtime::Settings {
+    pub fn settings(&self, loaded: &Loaded) -> Result<runtime::Settings, Error> {
         let config = &loaded.config;
-        runtime::Settings {
+        Ok(runtime::Settings {
             data: self.directory.path().to_owned(),
             version: VERSION.to_owned(),
-            posture: config.posture.name().to_owned(),
+            posture: config.posture,
+            policy: self.policy()?,
             config_hash: config_hash(loaded),
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
+        })
+    }
+
+    /// The operator's own rules, if there are any.
+    pub fn policy(&self) -> Result<Vec<(String, String)>, Error> {
+        let path = self.directory.path().join(POLICY_FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => {
+                let what = format!("`{}` cannot be read: {error}", path.display());
+                Err(Error::new(Code::PolicyInvalid, what).hint(
+                    "nothing starts without its orders; make the file readable, or remove it",
+                ))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use agents::Said;
 use kernel::agent::AgentName;
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Key;
-use kernel::{RunId, ScheduleId, Timestamp};
+use kernel::{ApprovalId, RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,8 @@ pub(crate) struct Taken {
     pub id: RunId,
     pub schedule: ScheduleId,
     pub agent: Option<AgentName>,
+    /// The answer that lets it begin, if it needs one.
+    pub approval: Option<ApprovalId>,
     pub stop: CancellationToken,
     pub said: Said,
 }
@@ -95,8 +97,9 @@ struct Waiting {
     needs: Arc<Needs>,
     /// The smaller, the sooner.
     turn: i64,
-    /// When it began to wait, or somewhat earlier.
+    /// When it began to wait.
     since: Timestamp,
+    approval: Option<ApprovalId>,
 }
 
 #[derive(Debug, Default)]
@@ -186,9 +189,10 @@ impl Runs {
                 let turn = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;
                 let needs = Needs { agent: run.agent.clone(), keys: run.keys.clone() };
                 let (schedule, needs) = (run.schedule.clone(), Arc::new(needs));
-                Some((from, Waiting { schedule, needs, turn, since: run.waits_since() }))
+                let (since, approval) = (run.waits_since(), run.approval.clone());
+                Some((from, Waiting { schedule, needs, turn, since, approval }))
             }
-            State::Running { .. } | State::Ended(_) => None,
+            State::Parked | State::Running { .. } | State::Ended(_) => None,
         };
         if let Some(Place::AtWork { again, stop, .. }) = self.places.get_mut(id) {
             // Whoever is at work on a run that has ended works for nothing.
@@ -283,7 +287,8 @@ impl Runs {
             again: None,
         };
         self.places.insert(id.clone(), place);
-        Some(Taken { id, schedule: waiting.schedule, agent: needs.agent.clone(), stop, said })
+        let Waiting { schedule, approval, .. } = waiting;
+        Some(Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said })
     }
 
     fn done(&mut self, id: &RunId) {
@@ -437,7 +442,7 @@ mod tests {
         desk.put(&RunId::of(1), &run("ada", 5, 1_000));
         let retried = Run {
             state: State::Queued { from: Timestamp::from_micros(1_060_000_000) },
-            started_at: Some(Timestamp::from_micros(999_000_000)),
+            queued_again_at: Some(Timestamp::from_micros(1_000_000_000)),
             ..run("ada", 5, 900)
         };
         desk.put(&RunId::of(2), &retried);

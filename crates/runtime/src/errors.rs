@@ -117,6 +117,25 @@ pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
     }
 }
 
+/// An answer to a question that the kernel refused.
+pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
+    use kernel::approval::Refusal as Approval;
+    match refusal {
+        Approval::Unknown(_) => {
+            Error::new(Code::NotFound, refusal).hint("`midwatch approval list` shows the approvals")
+        }
+        Approval::Over { .. } => Error::new(Code::NotNow, refusal)
+            .hint("nothing was changed; a run that still has to be done can be tried again"),
+        Approval::OtherPlan(ref id) => {
+            let hint = format!("look at it again with `midwatch approval show {id}`");
+            Error::new(Code::NotNow, refusal).hint(hint)
+        }
+        Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
+            .hint("no agent and no run can answer; ask a human"),
+        Approval::Schedule(refusal) => schedule(refusal),
+    }
+}
+
 /// Settings that make no backend.
 pub(crate) fn invalid(invalid: Invalid) -> Error {
     let kinds = BackendKind::ALL.map(BackendKind::name).join(", ");

@@ -169,6 +169,11 @@ impl Watch {
         if is_known {
             return Ok(Vec::new());
         }
+        // An edit came between the two rows.
+        if schedule.revision != progress.revision {
+            return Err(Error::new(Code::Busy, "the schedule was changed at the same time")
+                .hint("tell of it again, with the same id"));
+        }
         let ready = Ready::new(schedule.clone())?;
         let calendar = ready.calendar(progress)?;
         let live = progress.live.iter();

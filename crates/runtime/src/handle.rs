@@ -59,6 +59,16 @@ impl Handle for Local {
                 Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
                 Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
                 Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,
+                Request::ApprovalList(asked) => {
+                    watch.approval_list(asked).await.map(Answer::ApprovalList)
+                }
+                Request::ApprovalShow(asked) => {
+                    watch.approval_show(asked).await.map(Answer::ApprovalShow)
+                }
+                Request::ApprovalDecide(asked) => watch.approval_decide(actor, key, asked).await,
+                Request::PolicyExplain(asked) => {
+                    watch.policy_explain(asked).await.map(Answer::PolicyExplain)
+                }
                 Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
                 Request::LedgerCheckpoint(_) => {
                     watch.checkpoint().await.map(Answer::LedgerCheckpoint)

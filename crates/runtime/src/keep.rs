@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents::Doer;
 use api::Error;
-use futures::future::{Either, FutureExt, join, join3, join4, pending, select};
+use futures::future::{Either, FutureExt, join, join4, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -56,8 +56,9 @@ impl Watch {
             reason
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
-        let upkeep = join3(
+        let upkeep = join4(
             self.timer(told.clone()),
+            self.lapse_approvals(),
             self.follow_zones(),
             join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check()),
         );
@@ -90,7 +91,7 @@ impl Watch {
         let settings = self.settings();
         Ok(WatchEvent::Started(Started {
             version: settings.version.clone(),
-            posture: settings.posture.clone(),
+            posture: settings.posture.name().to_owned(),
             config_hash: settings.config_hash.clone(),
             checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
         }))

@@ -6,6 +6,7 @@
 //! damaged log and the exports in the data directory.
 
 mod agents;
+mod approvals;
 mod check;
 mod checkpoints;
 mod clock;
@@ -22,6 +23,7 @@ mod keep;
 mod key;
 mod listen;
 mod log;
+mod orders;
 mod pair;
 mod rebuild;
 mod remembered;
@@ -47,5 +49,6 @@ pub use damage::forget_damage;
 pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::{report_unreadable, verify};
+pub use orders::rules;
 pub use restore::{ExportDir, RestoredKey, restore};
 pub use watch::{Settings, Watch};

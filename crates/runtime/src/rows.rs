@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use api::Error;
 use kernel::agent::{Agent, AgentName};
+use kernel::approval::Approval;
 use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::slot::Slot;
 use kernel::tables::{Touched, touched};
-use kernel::{Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::{ApprovalId, Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
 use store::Write;
 
 use crate::stored;
@@ -58,6 +59,13 @@ impl Rows {
     pub(crate) fn run(&self, id: &RunId) -> Option<&Run> {
         match self.state(Noun::Run, id.as_str())? {
             State::Run(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn approval(&self, id: &ApprovalId) -> Option<&Approval> {
+        match self.state(Noun::Approval, id.as_str())? {
+            State::Approval(approval) => Some(approval),
             _ => None,
         }
     }

@@ -19,7 +19,8 @@ use crate::work::{ground, reads_of, rows_of};
 
 /// Rows that are looked at for one page of a list by state.
 const LOOKED_AT_MAX: usize = 10_000;
-const STATES: [&str; 6] = ["queued", "running", "done", "failed", "cancelled", "unknown"];
+const STATES: [&str; 7] =
+    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 
 impl Watch {
     pub(crate) async fn run_list(&self, asked: RunList) -> Result<Runs, Error> {
@@ -163,6 +164,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
     api::Run {
         id: id.to_string(),
         state: run.state.name().to_owned(),
+        approval_id: run.approval.as_ref().map(ToString::to_string),
         schedule_id: Some(run.schedule.to_string()),
         slot: run.slot.map(rfc3339),
         origin: run.origin.name().to_owned(),
@@ -175,7 +177,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         message: run.cause.as_ref().map(|cause| cause.message.clone()),
         retry_at: match run.state {
             State::Queued { from } if is_retried => Some(rfc3339(from)),
-            State::Queued { .. } | State::Running { .. } | State::Ended(_) => None,
+            State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => None,
         },
         output: run.output.clone().map(|output| RunOutput {
             text: output.text,

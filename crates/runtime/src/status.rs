@@ -1,6 +1,7 @@
 //! How things stand.
 
 use api::{Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use kernel::approval::OPEN;
 use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
@@ -17,12 +18,13 @@ impl Watch {
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
         let settings = self.settings();
         let since = self.kept_since().get();
-        let (mut queued, mut running, mut unknown) = (0, Vec::new(), Vec::new());
+        let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
         let live = store.due(Noun::Run.name(), i64::MAX, LIVE_COUNTED_MAX).await;
         for item in live.map_err(errors::store)? {
             let (id, run) = runs::run_in(&item)?;
             match run.state {
                 State::Queued { .. } => queued += 1,
+                State::Parked => waiting += 1,
                 State::Running { .. } => running.push(id.to_string()),
                 State::Ended(_) => unknown.push(id.to_string()),
             }
@@ -34,7 +36,7 @@ impl Watch {
                 since: since.map(|at| rfc3339(*at)),
                 version: settings.version.clone(),
                 data: settings.data.display().to_string(),
-                posture: settings.posture.clone(),
+                posture: settings.posture.name().to_owned(),
             },
             log: Log {
                 instance: self.instance().to_owned(),
@@ -47,11 +49,18 @@ impl Watch {
             },
             agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
             schedules: store.counter(Counter::Schedules.name()).await.map_err(errors::store)?,
-            runs: LiveRuns { queued, running },
+            runs: LiveRuns { queued, running, waiting },
             next: self.next_due().await?,
             unknown,
+            approvals: self.open_approvals().await?,
             paused: self.paused_by_watch().await?,
         })
+    }
+
+    async fn open_approvals(&self) -> Result<Vec<String>, Error> {
+        let (noun, under) = (Noun::Approval.name(), Some(OPEN));
+        let found = self.store().newest(noun, under, "", LIVE_COUNTED_MAX).await;
+        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
     async fn paused_by_watch(&self) -> Result<Vec<String>, Error> {

@@ -18,7 +18,7 @@ use kernel::schedule::Schedule;
 use kernel::schedule::trigger::Trigger;
 use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
-use kernel::{Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::{ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp};
 use store::Item;
 use tokio::select;
 use tokio::sync::Notify;
@@ -28,6 +28,7 @@ use tracing::error;
 
 use crate::errors::internal;
 use crate::keep::micros;
+use crate::rows::Rows;
 use crate::stored;
 use crate::watch::Watch;
 
@@ -165,6 +166,10 @@ impl Watch {
         let decided = self
             .act(rows, vec![], |rows, now| {
                 let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
+                // An edit may have come between: then its own turn follows.
+                if progress.revision != ready.schedule.revision {
+                    return Ok(Vec::new());
+                }
                 is_due = progress.due().is_some_and(|due| due <= now);
                 let calendar = ready.calendar(progress)?;
                 let live = beside.live.iter();
@@ -251,10 +256,17 @@ impl Watch {
         if let Some(ready) = self.known().get(id, revision) {
             return Ok(Some(ready));
         }
-        let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
-        let schedule = rows.schedule(id).filter(|schedule| schedule.revision == revision);
-        let Some(schedule) = schedule else { return Ok(None) };
-        let ready = Arc::new(Ready::new(schedule.clone())?);
+        let key = [(Noun::Schedule, id.to_string())];
+        let at_revision = |rows: &Rows| {
+            rows.schedule(id).filter(|schedule| schedule.revision == revision).cloned()
+        };
+        let found = match at_revision(&self.load(&key).await?) {
+            // A commit whose answer is on its way is in the store, and not remembered yet.
+            None => at_revision(&self.load_stored(&key).await?),
+            found => found,
+        };
+        let Some(schedule) = found else { return Ok(None) };
+        let ready = Arc::new(Ready::new(schedule)?);
         self.known().put(id, &ready);
         Ok(Some(ready))
     }
@@ -266,11 +278,19 @@ impl Watch {
         self.clock().reaches(Timestamp::from_micros(on_clock)).await;
     }
 
-    /// Ids sort by time, and those of one instant by their turn.
     pub(crate) fn new_run(&self, now: Timestamp) -> RunId {
+        RunId::of(self.time_ordered(now))
+    }
+
+    pub(crate) fn new_approval(&self) -> ApprovalId {
+        ApprovalId::of(self.time_ordered(self.now()))
+    }
+
+    /// What ids are made of: they sort by time, and those of one instant by their turn.
+    fn time_ordered(&self, now: Timestamp) -> u128 {
         let time = u128::try_from(now.as_micros()).unwrap_or_default();
         let turn = u64::from(self.runs_made().fetch_add(1, Ordering::Relaxed)) << 48;
-        RunId::of(time << 64 | u128::from(turn | self.random() >> 16))
+        time << 64 | u128::from(turn | self.random() >> 16)
     }
 
     pub(crate) fn random(&self) -> u64 {

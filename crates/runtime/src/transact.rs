@@ -229,6 +229,11 @@ impl Watch {
         self.load_with(Trust::Known, keys).await
     }
 
+    /// Rows as the store has them, whatever is remembered.
+    pub(crate) async fn load_stored(&self, keys: &[RowKey]) -> Result<Rows, Error> {
+        self.load_with(Trust::Stored, keys).await
+    }
+
     async fn load_with(&self, trust: Trust, keys: &[RowKey]) -> Result<Rows, Error> {
         let may_remember = match trust {
             Trust::Remembered => true,

@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
+use kernel::approval;
+use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, RunId, State, Timestamp};
 use ledger::{Chain, SigningKey};
+use policy::Rules;
 use store::{Commit, Outcome, Store};
+use tokio::sync::Notify;
 use tracing::error;
 
 use crate::clock::Clock;
@@ -25,7 +29,7 @@ use crate::rebuild::rebuild;
 use crate::remembered::Remembered;
 use crate::timer::{Bell, Known};
 use crate::transact::Done;
-use crate::{checkpoints, damage, key, stored};
+use crate::{checkpoints, damage, key, orders, stored};
 
 /// What the watch must be told.
 #[derive(Clone, Debug)]
@@ -34,7 +38,9 @@ pub struct Settings {
     pub data: PathBuf,
     /// Of the program.
     pub version: String,
-    pub posture: String,
+    pub posture: Posture,
+    /// The operator's own rules, by the name of their file.
+    pub policy: Vec<(String, String)>,
     /// SHA-256 of the effective configuration.
     pub config_hash: String,
     /// A file elsewhere to which every checkpoint is copied.
@@ -72,6 +78,8 @@ struct Inner {
     remembered: Remembered,
     /// Runs that wait and runs at work.
     desk: Desk,
+    asked: Notify,
+    rules: Rules,
     /// Counts the ids of runs, over and over.
     runs_made: AtomicU16,
     /// What the background check has found so far.
@@ -88,6 +96,7 @@ impl Watch {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Result<Watch, Error> {
+        let rules = orders::rules(settings.posture, &settings.policy)?;
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
@@ -111,6 +120,8 @@ impl Watch {
             known: Known::default(),
             remembered: Remembered::default(),
             desk: Desk::default(),
+            asked: Notify::new(),
+            rules,
             runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
@@ -194,6 +205,16 @@ impl Watch {
         &self.0.desk
     }
 
+    /// Tells of every change of an approval.
+    pub(crate) fn asked(&self) -> &Notify {
+        &self.0.asked
+    }
+
+    /// The standing orders.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.0.rules
+    }
+
     pub(crate) fn runs_made(&self) -> &AtomicU16 {
         &self.0.runs_made
     }
@@ -208,6 +229,13 @@ impl Watch {
                 }
                 Body::Schedule(id, ScheduleEvent::Removed(_) | ScheduleEvent::Changed(_)) => {
                     self.known().forget(id);
+                }
+                Body::Approval(_, event) => {
+                    self.asked().notify_one();
+                    if let approval::Event::Decided(decided) = event {
+                        let run = done.after.run(&decided.run);
+                        run.into_iter().for_each(|run| self.desk().put(&decided.run, run));
+                    }
                 }
                 Body::Schedule(..) | Body::Agent(..) | Body::Watch(..) => {}
             }

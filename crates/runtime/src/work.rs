@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::approvals;
 use crate::desk::Taken;
 use crate::errors;
 use crate::holder::Holder;
@@ -40,6 +41,14 @@ const STOP: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Before another try to record how a run ended.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// What came of the attempt to begin a try.
+enum Begin {
+    Now(Box<Begun>),
+    /// It waits for a human, or has ended.
+    Decided,
+    NotNow,
+}
 
 /// A try that was begun.
 struct Begun {
@@ -61,7 +70,7 @@ impl Watch {
                 {
                     self.recover(&id, &run.schedule).await?;
                 }
-                State::Running { .. } | State::Queued { .. } | State::Ended(_) => {
+                State::Running { .. } | State::Queued { .. } | State::Parked | State::Ended(_) => {
                     self.desk().put(&id, &run);
                 }
             }
@@ -142,14 +151,15 @@ impl Watch {
 
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken, &stop).await {
-            Ok(Some(begun)) => {
+            Ok(Begin::Now(begun)) => {
                 let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
                 // Nobody knows how far it got that went to pieces.
                 let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default() };
                 let ended = work.catch_unwind().await.unwrap_or_else(|_| broken());
                 self.end(&taken, begun.epoch, ended).await;
             }
-            Ok(None) => self.put_back(&taken, &stop).await,
+            Ok(Begin::Decided) => {}
+            Ok(Begin::NotNow) => self.put_back(&taken, &stop).await,
             Err(failed) => {
                 error!(%failed, id = %taken.id, "a run could not be started");
                 sleep(PAUSE).await;
@@ -160,32 +170,39 @@ impl Watch {
     }
 
     /// The durable intent: after this the run may take effect.
-    async fn begin(&self, taken: &Taken, told: &CancellationToken) -> Result<Option<Begun>, Error> {
-        let Taken { id, schedule, agent, .. } = taken;
+    async fn begin(&self, taken: &Taken, told: &CancellationToken) -> Result<Begin, Error> {
+        let Taken { id, schedule, agent, approval, .. } = taken;
+        let mut rows = rows_of(id, schedule);
+        rows.extend(approval.as_ref().map(approvals::key));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let done = self
-            .act(rows_of(id, schedule), reads_of(schedule, agent.as_ref()), |rows, now| {
+            .act(rows, reads_of(schedule, agent.as_ref()), |rows, now| {
                 // What is begun after that would only be cut off.
                 if told.is_cancelled() {
                     return Ok(Vec::new());
                 }
                 let Some(ground) = ground(rows, id, schedule, now) else { return Ok(Vec::new()) };
                 let agent = agent.as_ref().and_then(|name| rows.agent(name));
-                Ok(run::start(ground, agent, holder))
+                let approval = ground.run.approval.as_ref();
+                Ok(self.under_orders(approval, rows, |orders| {
+                    run::start(ground, agent, holder, orders)
+                }))
             })
             .await?;
-        let Some(done) = done else { return Ok(None) };
-        let Some(Body::Run(_, Event::Started(started))) = done.bodies.first() else {
-            return Ok(None);
-        };
+        let Some(done) = done else { return Ok(Begin::NotNow) };
+        let started = done.bodies.iter().find_map(|body| match body {
+            Body::Run(_, Event::Started(started)) => Some(started),
+            _ => None,
+        });
+        let Some(started) = started else { return Ok(Begin::Decided) };
         let rows = &done.after;
         let (Some(run), Some(schedule)) = (rows.run(id), rows.schedule(schedule)) else {
-            return Ok(None);
+            return Ok(Begin::NotNow);
         };
         let (Action::Prompt { prompt, .. }, Some(agent)) =
             (&schedule.definition.action, agent.as_ref().and_then(|name| rows.agent(name)))
         else {
-            return Ok(None);
+            return Ok(Begin::NotNow);
         };
         self.desk().set_hands(&agent.name, agent.backend.kind().at_once());
         let work = Work {
@@ -199,7 +216,7 @@ impl Watch {
             time_max: agent.time_limit(),
             said: taken.said.clone(),
         };
-        Ok(Some(Begun { epoch: started.epoch, work }))
+        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.

@@ -1,6 +1,8 @@
 //! What people ask of the watch, at random, each with a key of its own; and what they were told.
 
-use api::{Answer, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel, RunRetry};
+use api::{
+    Answer, ApprovalDecide, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel, RunRetry,
+};
 use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
 use api::{SchedulePause, ScheduleRemove, ScheduleResume};
 use kernel::{Actor, Role};
@@ -30,6 +32,10 @@ pub(super) struct Known {
     pub(super) live: Vec<String>,
     pub(super) ended: Vec<String>,
     pub(super) unknown: Vec<String>,
+    /// Questions that are open, each with the hash of its plan.
+    pub(super) asked: Vec<(String, String)>,
+    /// Questions that are not.
+    pub(super) answered: Vec<(String, String)>,
 }
 
 pub(super) fn actor() -> Actor {
@@ -60,7 +66,7 @@ impl Made {
 pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
     let schedule = dice.pick(&known.schedules).cloned();
     let is_full = SCHEDULES_MAX <= known.schedules.len();
-    match dice.below(24) {
+    match dice.below(30) {
         0..6 if !is_full => {
             Some(plan::schedule(dice, known.now_us, &known.schedules).into_request())
         }
@@ -92,8 +98,16 @@ pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
             let asked = ScheduleBackfill { id: schedule?, from, to, gap, ..Default::default() };
             Some(asked.into_request())
         }
-        _ => Some(ScheduleBackfillEnd { id: schedule? }.into_request()),
+        23 => Some(ScheduleBackfillEnd { id: schedule? }.into_request()),
+        24..29 => Some(answer(dice, &known.asked)?.into_request()),
+        _ => Some(answer(dice, &known.answered)?.into_request()),
     }
+}
+
+fn answer(dice: &mut Dice, of: &[(String, String)]) -> Option<ApprovalDecide> {
+    let (id, plan_hash) = dice.pick(of)?.clone();
+    let decision = dice.one("approve", &["approve", "approve", "deny", "revoke"]).to_owned();
+    Some(ApprovalDecide { id, decision, plan_hash: Some(plan_hash), note: None })
 }
 
 fn edit(dice: &mut Dice, known: &Known, id: String) -> ScheduleEdit {

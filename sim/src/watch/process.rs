@@ -37,7 +37,8 @@ impl Process {
         let settings = Settings {
             data: data.to_owned(),
             version: "sim".to_owned(),
-            posture: "staging".to_owned(),
+            posture: kernel::ruling::Posture::Staging,
+            policy: Vec::new(),
             config_hash: "none".to_owned(),
             checkpoint_copy: None,
             heartbeat: Duration::ZERO,

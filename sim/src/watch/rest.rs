@@ -17,6 +17,8 @@ const WORK_MAX: Duration = Duration::from_secs(3 * 3_600);
 const STOP_MAX: Duration = Duration::from_secs(60);
 /// In which the slots that wait have their turn, and whatever is due is decided.
 const GO_ON: Duration = Duration::from_secs(300);
+/// Questions that wait behind one another.
+const QUESTIONS_MAX: usize = 40;
 /// In which a call is answered by a store without faults.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
@@ -41,6 +43,13 @@ impl Life {
         ensure!(overdue.is_empty(), "{overdue:?} are due at {now_us}, and nobody decides");
         self.all(&schedules, |id| SchedulePause { id, note: None }.into_request());
         self.settle(WORK_MAX).await?;
+        // Nobody answers any more; and what waited behind one may be asked about next.
+        for _ in 0..QUESTIONS_MAX {
+            for id in self.audit.parked() {
+                self.ask(RunCancel { id, note: None }.into_request());
+            }
+            self.settle(ANSWER_MAX).await?;
+        }
         self.check_nothing_is_live()?;
         // Those that follow others go first.
         for _ in 0..schedules.len() {

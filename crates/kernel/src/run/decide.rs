@@ -4,10 +4,12 @@ use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
+use crate::approval::{self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Lapse, Lapsed, Plan};
 use crate::backend::Tier;
 use crate::event::Body;
-use crate::id::RunId;
+use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
+use crate::ruling::{Details, Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
 use crate::tick::Tick;
@@ -60,6 +62,18 @@ pub struct Ground<'a> {
     pub now: Timestamp,
 }
 
+/// What the standing orders are, when a run is to begin.
+#[expect(missing_debug_implementations, reason = "it is mostly functions")]
+pub struct Orders<'a> {
+    /// Of the watch.
+    pub instance: &'a str,
+    pub judge: &'a dyn Fn(&Request) -> Ruling,
+    pub hash: &'a dyn Fn(&Plan) -> String,
+    /// The one that the run names.
+    pub approval: Option<&'a Approval>,
+    pub new_approval: &'a dyn Fn() -> ApprovalId,
+}
+
 /// Every rule about what people ask of a run. Nothing happens when it is so already.
 pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
     if actor.role < Role::Operator {
@@ -72,7 +86,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
     };
     let by = actor.name.clone();
     match (command, &run.state) {
-        (Command::Cancel { note }, State::Queued { .. }) => {
+        (Command::Cancel { note }, State::Queued { .. } | State::Parked) => {
             check_note(note.as_deref())?;
             let cause = cancelled_by(&by, note.as_deref());
             Ok(ground.ended(Outcome::Cancelled, Some(cause), None))
@@ -114,21 +128,26 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 
 /// Begins a try: from here on its effect may happen. A run that has nothing to do any more ends.
 /// Nothing, if it is not to be begun.
-pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Vec<Body> {
+pub fn start(
+    ground: Ground<'_>,
+    agent: Option<&Agent>,
+    holder: &str,
+    orders: &Orders<'_>,
+) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
     match run.state {
         // Nobody waits for a time again that a clock has shown already.
         State::Queued { from } if from <= now || now < run.waits_since() => {}
-        State::Queued { .. } | State::Running { .. } | State::Ended(_) => return Vec::new(),
+        State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
+            return Vec::new();
+        }
     }
     let Some(definition) = ground.definition else {
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
         return ground.ended(Outcome::Cancelled, Some(cause), None);
     };
-    let (tier, repeatable) = match (&definition.action, agent) {
-        (Action::Prompt { .. }, Some(agent)) => {
-            (definition.tier.unwrap_or(agent.tier).max(agent.tier), agent.is_repeatable())
-        }
+    let (agent, prompt) = match (&definition.action, agent) {
+        (Action::Prompt { prompt, .. }, Some(agent)) => (agent, prompt),
         (Action::Prompt { agent, .. }, None) => {
             let cause = Cause::new("agent_missing", &format!("there is no agent `{agent}`"));
             return ground.failed(cause, None);
@@ -138,14 +157,91 @@ pub fn start(ground: Ground<'_>, agent: Option<&Agent>, holder: &str) -> Vec<Bod
             return ground.failed(cause, None);
         }
     };
-    vec![ground.body(Event::Started(Started {
-        epoch: run.epoch + 1,
+    let tier = definition.tier.unwrap_or(agent.tier).max(agent.tier);
+    let request = request(run, agent, tier);
+    let ruling = (orders.judge)(&request);
+    let plan = |ruling: &Ruling| Plan {
+        instance: orders.instance.to_owned(),
+        run: ground.id.clone(),
+        schedule: run.schedule.clone(),
+        revision: run.revision,
         attempt: run.attempt + 1,
-        holder: holder.to_owned(),
-        repeatable: repeatable && tier < Tier::External,
+        agent: agent.name.clone(),
+        backend: agent.backend.clone(),
+        credential: agent.credential.clone(),
+        prompt: prompt.clone(),
         tier,
-        at: now,
-    }))]
+        policy: ruling.policy.clone(),
+    };
+    let started = |ruling: Ruling| {
+        ground.body(Event::Started(Started {
+            epoch: run.epoch + 1,
+            attempt: run.attempt + 1,
+            holder: holder.to_owned(),
+            repeatable: agent.is_repeatable() && tier < Tier::External,
+            tier,
+            ruling: Some(ruling),
+            at: now,
+        }))
+    };
+    match (ruling.verdict, &run.approval) {
+        (Verdict::Deny, _) => {
+            let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
+            let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
+            ground.refused(cause, Some(ruling), Some(Lapse::RunEnded))
+        }
+        (Verdict::Allow, None) => vec![started(ruling)],
+        (Verdict::Allow, Some(_)) => {
+            ground.lapse(Lapse::NotNeeded).into_iter().chain([started(ruling)]).collect()
+        }
+        (Verdict::Ask, None) => {
+            let plan = plan(&ruling);
+            let (plan_hash, approve_by) =
+                ((orders.hash)(&plan), approval::after(now, APPROVE_WITHIN_US));
+            let asked = Asked { plan, plan_hash, request, ruling, approve_by, at: now };
+            vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
+        }
+        (Verdict::Ask, Some(id)) => match orders.approval {
+            Some(approval) if approval.is_good(&(orders.hash)(&plan(&ruling)), now) => {
+                let consumed = Consumed { run: ground.id.clone(), epoch: run.epoch + 1, at: now };
+                let consumed = Body::Approval(id.clone(), approval::Event::Consumed(consumed));
+                vec![consumed, started(ruling)]
+            }
+            Some(approval) => {
+                let expired = approval::expire(id, approval, ground);
+                if !expired.is_empty() {
+                    return expired;
+                }
+                let what = "what would be done now is not what was approved";
+                let cause = Cause::new("plan_changed", what);
+                ground.refused(cause, Some(ruling), Some(Lapse::Changed))
+            }
+            None => {
+                let cause = Cause::new("refused", "there is no such approval");
+                ground.refused(cause, Some(ruling), None)
+            }
+        },
+    }
+}
+
+/// What a run asks of the standing orders.
+fn request(run: &Run, agent: &Agent, tier: Tier) -> Request {
+    Request {
+        principal: format!("schedule:{}", run.schedule),
+        role: Role::Runner,
+        capability: "agent.prompt".to_owned(),
+        tier,
+        agent: Some(agent.name.clone()),
+        details: Details::default(),
+    }
+}
+
+/// Ends a run that waits for an approval which it does not get.
+pub(crate) fn refuse(ground: Ground<'_>, cause: Cause) -> Vec<Body> {
+    match ground.run.state {
+        State::Parked | State::Queued { .. } => ground.refused(cause, None, None),
+        State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
 }
 
 /// What a report leads to. `epoch` is that of the try which it is about.
@@ -194,7 +290,9 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
             vec![ground.again(cause)]
         }
-        State::Queued { .. } | State::Running { .. } | State::Ended(_) => Vec::new(),
+        State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
+            Vec::new()
+        }
     }
 }
 
@@ -205,7 +303,9 @@ pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
         State::Running { repeatable: true, .. } if ground.run.cancel.is_none() => {
             vec![ground.again(Cause::new("stopped", "the watch stopped, and it may be done twice"))]
         }
-        State::Queued { .. } | State::Running { .. } | State::Ended(_) => recover(ground),
+        State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
+            recover(ground)
+        }
     })
 }
 
@@ -239,7 +339,9 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
 /// Asks a live run to make room for a newer slot.
 pub(crate) fn replace(ground: Ground<'_>) -> Vec<Body> {
     match ground.run.state {
-        State::Queued { .. } => ground.ended(Outcome::Cancelled, Some(replaced()), None),
+        State::Queued { .. } | State::Parked => {
+            ground.ended(Outcome::Cancelled, Some(replaced()), None)
+        }
         State::Running { .. } if ground.run.cancel.is_none() => {
             let (by, note) = (WATCH.to_owned(), Some(REPLACED.to_owned()));
             vec![ground.body(Event::CancelAsked(Cancel { by, note, at: ground.now }))]
@@ -258,7 +360,7 @@ pub(crate) fn terminate(ground: Ground<'_>) -> Vec<Body> {
             );
             ground.ended(Outcome::Unknown, Some(cause), None)
         }
-        State::Queued { .. } | State::Running { .. } => {
+        State::Queued { .. } | State::Parked | State::Running { .. } => {
             ground.ended(Outcome::Cancelled, Some(replaced()), None)
         }
         State::Ended(_) => Vec::new(),
@@ -302,8 +404,48 @@ impl Ground<'_> {
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
-        let ended = Ended { schedule, outcome, cause, output, at: self.now };
-        [self.body(Event::Ended(ended))].into_iter().chain(self.next_after_this()).collect()
+        let (ruling, refused) = (None, false);
+        let no_room = self.leaves_no_room();
+        let ended =
+            Ended { schedule, outcome, cause, output, no_room, ruling, refused, at: self.now };
+        self.over(Some(Lapse::RunEnded), ended)
+    }
+
+    /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
+    fn refused(&self, cause: Cause, ruling: Option<Ruling>, lapse: Option<Lapse>) -> Vec<Body> {
+        self.over(
+            lapse,
+            Ended {
+                schedule: self.run.schedule.clone(),
+                outcome: Outcome::Cancelled,
+                cause: Some(cause),
+                output: None,
+                no_room: self.leaves_no_room(),
+                ruling,
+                refused: true,
+                at: self.now,
+            },
+        )
+    }
+
+    fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {
+        let lapsed = lapse.and_then(|why| self.lapse(why));
+        let ended = [self.body(Event::Ended(ended))].into_iter().chain(self.next_after_this());
+        lapsed.into_iter().chain(ended).collect()
+    }
+
+    fn leaves_no_room(&self) -> bool {
+        self.definition.zip(self.progress).is_some_and(|(definition, progress)| {
+            let others = progress.live.iter().filter(|live| *live != self.id).count();
+            definition.terms.overlap.live_max() <= others
+        })
+    }
+
+    /// Nobody waits for the approval any more, if there is one.
+    fn lapse(&self, why: Lapse) -> Option<Body> {
+        let lapsed = Lapsed { run: self.id.clone(), why, by: None, at: self.now };
+        let id = self.run.approval.clone()?;
+        Some(Body::Approval(id, approval::Event::Lapsed(lapsed)))
     }
 
     /// A schedule that goes by the end of its own last run has its next slot now.

@@ -9,6 +9,7 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::id::ScheduleId;
 use crate::progress::Ahead;
+use crate::ruling::Ruling;
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
@@ -83,6 +84,9 @@ pub struct Started {
     pub holder: String,
     pub repeatable: bool,
     pub tier: Tier,
+    /// What the standing orders said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
     pub at: Timestamp,
 }
 
@@ -110,6 +114,15 @@ pub struct Ended {
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
+    /// Other runs of its schedule still are in the way of slots that wait.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub no_room: bool,
+    /// What the standing orders said, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+    /// The standing orders or a human did not let it begin.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub refused: bool,
     pub at: Timestamp,
 }
 

@@ -3,21 +3,25 @@
 //!
 //! A failure prints its seed; put it into `SEEDS` alone to see it again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use calendar::{Calendar, EVERY_MIN, Span, Trigger, Zone};
 use kernel::agent::Agent;
+use kernel::approval::{self, Approval, Command as Answer};
 use kernel::backend::{Backend, Tier};
 use kernel::event::Label;
 use kernel::progress::{Progress, Status};
+use kernel::ruling::Verdict;
 use kernel::run::{self, Cause, Failure, Occurrence, Outcome, Report, Run};
 use kernel::schedule::terms::{Missed, Overlap, Resume, Retry, Terms};
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Schedule};
 use kernel::slot::{self, Disposition, Fate, Slot};
 use kernel::tables::touched;
 use kernel::tick::{Tick, tick};
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+use kernel::{Actor, ApprovalId, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+
+use crate::support::under;
 
 const SEEDS: Range<u64> = 0..400;
 const STEPS: usize = 60;
@@ -25,6 +29,15 @@ const SECOND_US: i64 = 1_000_000;
 const DAY_US: i64 = 86_400 * SECOND_US;
 /// The most slots that the walk of one life may have.
 const SLOTS_MAX: i64 = 4_000;
+
+fn answer(
+    id: &ApprovalId,
+    approval: &Approval,
+    ground: run::Ground<'_>,
+    command: Answer,
+) -> Vec<Body> {
+    approval::decide(id, approval, ground, &Actor::local_user(1), command).unwrap_or_default()
+}
 
 /// SplitMix64.
 struct Random(u64);
@@ -171,6 +184,7 @@ struct World {
     next: Option<i64>,
     /// Runs by the latest day that any run was on.
     days: BTreeMap<i64, u32>,
+    consumed: BTreeSet<ApprovalId>,
 }
 
 impl World {
@@ -207,6 +221,7 @@ impl World {
             decided: i64::MIN,
             next: None,
             days: BTreeMap::new(),
+            consumed: BTreeSet::new(),
         }
     }
 
@@ -226,6 +241,34 @@ impl World {
         let runs = self.tables.rows.iter().filter(|((noun, _), _)| *noun == Noun::Run);
         runs.filter_map(|((_, id), row)| Some((id.parse().unwrap(), row.state.clone()?.run()?)))
             .collect()
+    }
+
+    /// The question about a run that is open, or answered with yes.
+    fn approval_of(&self, run: &Run) -> Option<(ApprovalId, Approval)> {
+        let id = run.approval.clone()?;
+        let approval = self.state(Noun::Approval, id.as_str())?.approval()?;
+        Some((id, *approval))
+    }
+
+    /// A question is open exactly while its run waits for it.
+    fn check_approvals(&self) {
+        let mut open = Vec::new();
+        for (id, run) in self.all_runs() {
+            let approval = self.approval_of(&run);
+            assert_eq!(run.approval.is_some(), approval.is_some(), "{id}");
+            match (&run.state, approval.as_ref().map(|(_, it)| it.state)) {
+                (run::State::Parked, Some(approval::State::Pending { .. })) => {}
+                (run::State::Queued { .. }, Some(approval::State::Approved { .. }) | None) => {}
+                (run::State::Running { .. } | run::State::Ended(_), None) => {}
+                other => panic!("{id}: {other:?}"),
+            }
+            open.extend(approval.map(|(id, _)| id));
+        }
+        for ((noun, id), row) in &self.tables.rows {
+            if let (Noun::Approval, Some(due)) = (noun, row.due()) {
+                assert!(open.iter().any(|open| open.as_str() == id), "nobody waits until {due:?}");
+            }
+        }
     }
 
     fn commit(&mut self, bodies: Vec<Body>) {
@@ -275,6 +318,10 @@ impl World {
                 self.calendar = self.definition.calendar(None).unwrap();
                 self.begin_again(changed.at);
             }
+            Body::Approval(id, approval::Event::Consumed(_)) => {
+                assert!(self.consumed.insert(id.clone()), "{id} was consumed twice");
+            }
+            Body::Approval(..) => {}
             Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
         }
     }
@@ -371,13 +418,36 @@ impl World {
             progress: progress.as_ref(),
             now: at(self.now),
         };
+        let approval = self.approval_of(&run);
         let actor = Actor::local_user(1);
         let has_agent = !self.random.one_in(10);
         let failure =
             Failure { cause: Cause::new("oops", "it broke"), is_permanent: self.random.one_in(2) };
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };
+        if let Some((id, approval)) = approval.as_ref().filter(|_| self.random.one_in(3)) {
+            let (shown, note) = (approval.plan_hash.clone(), None);
+            let decided = match self.random.below(5) {
+                0..2 => answer(id, approval, ground, Answer::Approve { shown, note }),
+                2 => answer(id, approval, ground, Answer::Deny { shown, note }),
+                3 => answer(id, approval, ground, Answer::Revoke { note }),
+                _ => approval::expire(id, approval, ground),
+            };
+            return self.commit(decided);
+        }
         let decided = match self.random.below(12) {
-            0..3 => Ok(run::start(ground, has_agent.then_some(&agent), "me")),
+            0..3 => {
+                let verdict = self.random.pick(&[
+                    Verdict::Allow,
+                    Verdict::Allow,
+                    Verdict::Allow,
+                    Verdict::Ask,
+                    Verdict::Ask,
+                    Verdict::Deny,
+                ]);
+                Ok(under(verdict, approval.as_ref().map(|(_, it)| it), |orders| {
+                    run::start(ground, has_agent.then_some(&agent), "me", orders)
+                }))
+            }
             3..8 => {
                 let epoch = run.epoch - u32::from(0 < run.epoch && self.random.one_in(5));
                 run::finish(ground, epoch, Report { result, output: None }, self.random.next())
@@ -477,6 +547,7 @@ impl World {
         if let Some(max) = terms.per_day {
             assert!(self.days.values().all(|runs| *runs <= max), "{:?}", self.days);
         }
+        self.check_approvals();
         self.check_slots(decided, &progress);
     }
 
@@ -596,7 +667,9 @@ fn what_is_previewed_is_what_fires() {
                     progress: None,
                     now,
                 };
-                let started = run::start(ground(&run), Some(&agent), "me");
+                let started = under(Verdict::Allow, None, |orders| {
+                    run::start(ground(&run), Some(&agent), "me", orders)
+                });
                 world.commit(started);
                 let run = world.state(Noun::Run, id.as_str()).and_then(State::run).unwrap();
                 let report = Report { result: Ok(()), output: None };

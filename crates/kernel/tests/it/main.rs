@@ -1,6 +1,8 @@
 //! The kernel from outside.
 
 #[cfg(test)]
+mod approval;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod happenings;

@@ -2,16 +2,20 @@
 //!
 //! Seconds count from midnight of Monday 2026-01-05 in UTC.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use calendar::Trigger;
 use kernel::agent::Agent;
+use kernel::approval::{self, Approval, Plan};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
-use kernel::run::{self, Cause, Failure, Occurrence, Report, Run};
+use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::run::{self, Cause, Failure, Occurrence, Orders, Report, Run};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};
 use kernel::tick::{Happened, Tick, happened, tick};
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+use kernel::{Actor, ApprovalId, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
 
@@ -39,6 +43,12 @@ pub(crate) enum Ask {
     Finish(u128, u32, Result<(), Failure>),
     Recover(u128),
     Run(u128, run::Command),
+    /// Begins a run when the standing orders say this.
+    StartUnder(u128, Verdict),
+    /// Says something to the question about a run, or to its last one.
+    Answer(u128, approval::Command),
+    /// Nobody has said anything to it.
+    Expire(u128),
 }
 
 pub(crate) struct World {
@@ -108,6 +118,18 @@ impl World {
         self.state(Noun::Run, RunId::of(number).as_str())?.run()
     }
 
+    /// The newest question about a run.
+    pub(crate) fn approval(&self, number: u128) -> Option<(ApprovalId, Approval)> {
+        let run = RunId::of(number);
+        let approvals = self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
+            let approval = row.state.clone().filter(|_| *noun == Noun::Approval)?.approval()?;
+            Some((id.parse().ok()?, *approval))
+        });
+        approvals
+            .into_iter()
+            .find(|(_, approval): &(ApprovalId, Approval)| approval.plan.run == run)
+    }
+
     pub(crate) fn slot(&self, second: i64) -> Option<Slot> {
         self.state(Noun::Slot, &slot::key(&self.id, at(second)))?.slot()
     }
@@ -150,7 +172,38 @@ impl World {
             Ask::Tick => Ok(self.tick(now)),
             Ask::Start(number) | Ask::StartAlone(number) => {
                 let agent = self.agent.as_ref().filter(|_| matches!(ask, Ask::Start(_)));
-                self.of_run(now, *number, |ground| Ok(run::start(ground, agent, "me")))
+                self.of_run(now, *number, |ground| {
+                    Ok(under(Verdict::Allow, None, |orders| {
+                        run::start(ground, agent, "me", orders)
+                    }))
+                })
+            }
+            Ask::StartUnder(number, verdict) => {
+                let approval = self.approval(*number).map(|(_, it)| it);
+                self.of_run(now, *number, |ground| {
+                    let agent = self.agent.as_ref();
+                    Ok(under(*verdict, approval.as_ref(), |orders| {
+                        run::start(ground, agent, "me", orders)
+                    }))
+                })
+            }
+            Ask::Answer(number, command) => {
+                let (id, approval) = self.approval(*number).expect("an approval");
+                let (id, approval) = (&id, &approval);
+                let mut refused = None;
+                let decided = self.of_run(now, *number, |ground| {
+                    let decided =
+                        approval::decide(id, approval, ground, &self.actor, command.clone());
+                    Ok(decided.unwrap_or_else(|refusal| {
+                        refused = Some(refusal.to_string().replace(id.as_str(), "A"));
+                        Vec::new()
+                    }))
+                });
+                refused.map_or(decided, Err)
+            }
+            Ask::Expire(number) => {
+                let (id, approval) = self.approval(*number).expect("an approval");
+                self.of_run(now, *number, |ground| Ok(approval::expire(&id, &approval, ground)))
             }
             Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
                 let report = Report { result: result.clone(), output: None };
@@ -250,6 +303,36 @@ impl World {
     }
 }
 
+/// What a run is begun under when the standing orders say this of everything.
+pub(crate) fn under<T>(
+    verdict: Verdict,
+    approval: Option<&Approval>,
+    begin: impl FnOnce(&Orders<'_>) -> T,
+) -> T {
+    let judge = |_: &Request| Ruling {
+        verdict,
+        rules: vec!["test/all".to_owned()],
+        posture: Posture::Staging,
+        policy: "0123".to_owned(),
+    };
+    // Whatever is part of a plan is part of its hash.
+    let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
+    let new_approval = || ApprovalId::of(another());
+    begin(&Orders {
+        instance: "here",
+        judge: &judge,
+        hash: &hash,
+        approval,
+        new_approval: &new_approval,
+    })
+}
+
+/// Another number each time.
+fn another() -> u128 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Seconds, or `1.5` for what is between them.
 fn time(at: Timestamp) -> String {
     let us = at.as_micros().saturating_sub(MIDNIGHT_S * 1_000_000);
@@ -333,6 +416,15 @@ fn describe(body: &Body) -> String {
             run::Event::Ended(it) => format!("{}{}", it.outcome.name(), cause(&it.cause)),
             run::Event::Requeued(_) => "requeued".to_owned(),
             run::Event::Settled(it) => format!("settled {}", it.outcome.name()),
+        },
+        Body::Approval(_, event) => match event {
+            approval::Event::Asked(it) => format!("asked, until {}", time(it.approve_by)),
+            approval::Event::Decided(it) => match it.execute_by {
+                Some(until) => format!("approved, until {}", time(until)),
+                None => "denied".to_owned(),
+            },
+            approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
+            approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
         Body::Agent(..) | Body::Watch(..) => unreachable!("no rule here writes this"),
     }

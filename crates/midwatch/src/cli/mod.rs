@@ -1,6 +1,7 @@
 //! The command line: one definition for parser, help, completions and manual pages.
 
 mod agent;
+mod approval;
 mod config;
 mod demo;
 mod doctor;
@@ -8,6 +9,7 @@ mod event;
 mod follow;
 mod ledger;
 mod manual;
+mod policy;
 mod restoring;
 mod run;
 mod schedule;
@@ -40,8 +42,8 @@ const HELP: &str = "`midwatch help` shows the commands";
 
 /// Keeps the watch while AI agents work alone.
 ///
-/// So far that is a registry of agents, schedules that put them to work, and a log of everything that
-/// happens, which cannot be changed quietly. Every command works with and without the daemon; only
+/// So far that is a registry of agents, schedules that put them to work, standing orders that say what
+/// needs a human's approval, and a log of everything that happens, which cannot be changed quietly. Every command works with and without the daemon; only
 /// with it do schedules fire.
 #[derive(Debug, Parser)]
 #[command(name = "midwatch", version, max_term_width = 100, arg_required_else_help = true)]
@@ -86,6 +88,12 @@ enum Command {
     /// Start runs, look at them, cancel them and try them again
     #[command(subcommand)]
     Run(run::Command),
+    /// See what waits for a human, and decide on it
+    #[command(subcommand)]
+    Approval(approval::Command),
+    /// Check the standing orders, and say what they said
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Tell schedules that wait for it that something has happened
     #[command(subcommand)]
     Event(event::Command),
@@ -168,6 +176,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Agent(command) => agent::run(&context, command).await,
             Command::Schedule(command) => schedule::run(&context, command).await,
             Command::Run(command) => run::run(&context, command).await,
+            Command::Approval(command) => approval::run(&context, command).await,
+            Command::Policy(command) => policy::run(&context, command).await,
             Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,
             Command::Ledger(command) => ledger::run(&context, command).await,

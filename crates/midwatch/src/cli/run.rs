@@ -67,7 +67,7 @@ pub(super) struct List {
     /// Only runs of this schedule
     #[arg(long, value_name = "ID")]
     schedule: Option<String>,
-    /// Only these: queued, running, done, failed, cancelled or unknown
+    /// Only these: queued, waiting_permission, running, done, failed, cancelled or unknown
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
     /// Most runs to show
@@ -151,6 +151,7 @@ fn page(run: &Run) -> String {
     let rows = [
         Some(("id", run.id.clone())),
         Some(("state", run.state.clone())),
+        some("approval", &run.approval_id),
         some("reason", &run.reason),
         some("message", &run.message),
         some("settled by", &run.settled_by),

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use api::{Error, Status, StatusAsk};
+use api::{Error, LiveRuns, Status, StatusAsk};
 
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{entries, pairs};
+use crate::output::{counted, entries, pairs};
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let status = ask(context, StatusAsk {}).await?;
@@ -15,7 +15,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 }
 
 fn page(status: &Status) -> String {
-    let Status { watch, log, agents, schedules, runs, next, unknown, paused } = status;
+    let Status { watch, log, agents, schedules, runs, next, unknown, approvals, paused } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -32,7 +32,8 @@ fn page(status: &Status) -> String {
         Some(("agents", agents.to_string())),
         Some(("schedules", schedules.to_string())),
         next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
-        Some(("runs", format!("{} running, {} queued", runs.running.len(), runs.queued))),
+        Some(("runs", live(runs))),
+        asked(approvals).map(|what| ("ATTENTION", what)),
         cut_off(unknown).map(|what| ("ATTENTION", what)),
         failing(paused).map(|what| ("ATTENTION", what)),
         Some(("log", signed)),
@@ -41,6 +42,24 @@ fn page(status: &Status) -> String {
         Some(("public key", log.key.clone())),
     ];
     pairs(rows.into_iter().flatten())
+}
+
+fn live(runs: &LiveRuns) -> String {
+    let waiting = match runs.waiting {
+        0 => String::new(),
+        waiting => format!(", {waiting} waiting for approval"),
+    };
+    format!("{} running, {} queued{waiting}", runs.running.len(), runs.queued)
+}
+
+/// Questions that a human must answer.
+fn asked(approvals: &[String]) -> Option<String> {
+    let first = approvals.first()?;
+    let questions = counted(approvals.len() as u64, "run waits", "runs wait");
+    Some(format!(
+        "{questions} for approval: `midwatch approval show {first}`, then \
+         `midwatch approval approve {first}`"
+    ))
 }
 
 /// Schedules that a human must look at.

@@ -87,7 +87,7 @@ impl Kind {
     pub(super) fn set(&self, config: &mut Config, raw: &Raw) -> Result<Setting, Wrong> {
         match self {
             Kind::Posture(field) => {
-                let posture = raw.as_text().and_then(Posture::of);
+                let posture: Option<Posture> = raw.as_text().and_then(|word| word.parse().ok());
                 let words = Posture::WORDS.map(|(word, _)| word);
                 let posture = posture.ok_or_else(|| self.wrong_word(raw, &words))?;
                 *field(config) = posture;

@@ -1,6 +1,8 @@
 //! The program as its users meet it.
 
 #[cfg(test)]
+mod approval_story;
+#[cfg(test)]
 mod clock_story;
 #[cfg(test)]
 mod commands;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod happenings;

@@ -91,6 +91,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<Memory>,
     pub(crate) clock: Arc<SetClock>,
     pub(crate) watch: Watch,
+    /// The operator's own rules, from the next opening on.
+    pub(crate) policy: String,
 }
 
 impl World {
@@ -98,8 +100,8 @@ impl World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) =
             (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
-        let watch = open(&data, &store, &clock).await.unwrap();
-        World { hands: Arc::default(), data, store, clock, watch }
+        let watch = open(&data, &store, &clock, "").await.unwrap();
+        World { hands: Arc::default(), data, store, clock, watch, policy: String::new() }
     }
 
     /// Another store in the same place.
@@ -110,7 +112,7 @@ impl World {
 
     /// The same data, opened again.
     pub(crate) async fn reopen(&mut self) -> Result<(), Error> {
-        self.watch = open(&self.data, &self.store, &self.clock).await?;
+        self.watch = open(&self.data, &self.store, &self.clock, &self.policy).await?;
         Ok(())
     }
 
@@ -166,11 +168,17 @@ pub(crate) async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
     kept.unwrap();
 }
 
-async fn open(data: &TempDir, store: &Arc<Memory>, clock: &Arc<SetClock>) -> Result<Watch, Error> {
+async fn open(
+    data: &TempDir,
+    store: &Arc<Memory>,
+    clock: &Arc<SetClock>,
+    policy: &str,
+) -> Result<Watch, Error> {
     let settings = Settings {
         data: data.path().to_owned(),
         version: "test".into(),
-        posture: "staging".into(),
+        posture: kernel::ruling::Posture::Staging,
+        policy: vec![("policy.toml".to_owned(), policy.to_owned())],
         config_hash: "none".into(),
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),

@@ -63,7 +63,7 @@ impl Account {
                 }
                 Some(State::Run(run)) => drop(runs.insert(id, run)),
                 Some(State::Agent(_) | State::Schedule(_) | State::Progress(_)) => {}
-                Some(State::Watch(_)) | None => {}
+                Some(State::Watch(_) | State::Approval(_)) | None => {}
             }
         }
         for ((noun, id), row) in &tables.rows {
@@ -183,7 +183,7 @@ impl Account {
             (RunState::Ended(Outcome::Cancelled), _) => {
                 self.wrong(format!("{said}: nobody cancelled it"));
             }
-            (RunState::Queued { .. } | RunState::Running { .. }, _) => {
+            (RunState::Queued { .. } | RunState::Parked | RunState::Running { .. }, _) => {
                 self.wrong(format!("{said}: it was left behind"));
             }
             (RunState::Ended(Outcome::Done | Outcome::Failed | Outcome::Unknown), _) => {}
@@ -204,7 +204,7 @@ impl Ended {
             RunState::Ended(Outcome::Unknown) => &mut self.unknown,
             RunState::Ended(Outcome::Failed) => &mut self.failed,
             RunState::Ended(Outcome::Cancelled) => &mut self.cancelled,
-            RunState::Queued { .. } | RunState::Running { .. } => &mut self.live,
+            RunState::Queued { .. } | RunState::Parked | RunState::Running { .. } => &mut self.live,
         }
     }
 }

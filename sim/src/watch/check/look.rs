@@ -19,7 +19,7 @@ impl Audit {
         known.schedules = schedules.map(|(id, _)| id.to_string()).collect();
         for (id, run) in &self.runs {
             match run.stand {
-                Stand::Queued | Stand::Running => known.live.push(id.to_string()),
+                Stand::Queued | Stand::Parked | Stand::Running => known.live.push(id.to_string()),
                 Stand::Ended(Outcome::Unknown) => known.unknown.push(id.to_string()),
                 Stand::Ended(Outcome::Failed | Outcome::Cancelled) => {
                     known.ended.push(id.to_string());
@@ -27,7 +27,19 @@ impl Audit {
                 Stand::Ended(Outcome::Done) => {}
             }
         }
+        for ((noun, id), row) in &self.tables.rows {
+            if let (Noun::Approval, Some(State::Approval(approval))) = (noun, &row.state) {
+                let is_open = approval.due().is_some();
+                let of = if is_open { &mut known.asked } else { &mut known.answered };
+                of.push((id.clone(), approval.plan_hash.clone()));
+            }
+        }
         known
+    }
+
+    pub(in crate::watch) fn parked(&self) -> Vec<String> {
+        let parked = self.runs.iter().filter(|(_, run)| run.stand == Stand::Parked);
+        parked.map(|(id, _)| id.to_string()).collect()
     }
 
     pub(in crate::watch) fn running(&self) -> Vec<String> {

@@ -15,6 +15,7 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, ensure};
+use kernel::approval;
 use kernel::run::{Event as RunEvent, Occurrence};
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
@@ -103,6 +104,16 @@ impl Audit {
             Body::Run(id, event) => self.of_run(id, event, tries)?,
             Body::Watch(_, WatchEvent::Rebuilt(it)) => {
                 ensure!(it.differences == 0, "the watch found wrong tables: {it:?}")
+            }
+            Body::Approval(id, event) => {
+                let run = match event {
+                    approval::Event::Asked(asked) => &asked.plan.run,
+                    approval::Event::Decided(decided) => &decided.run,
+                    approval::Event::Consumed(consumed) => &consumed.run,
+                    approval::Event::Lapsed(lapsed) => &lapsed.run,
+                };
+                let track = self.runs.get_mut(run).with_context(|| format!("{run} of {id}"))?;
+                track.answered(id, event).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
         }

@@ -1,8 +1,10 @@
 //! One run, followed through the log: S4 and S6.
 
 use anyhow::{Result, bail, ensure};
+use kernel::approval;
+use kernel::backend::Tier;
 use kernel::run::{Event, Outcome, Queued};
-use kernel::{RunId, ScheduleId};
+use kernel::{ApprovalId, RunId, ScheduleId};
 
 use super::super::hands::{Said, Tries};
 
@@ -17,11 +19,16 @@ pub(super) struct RunTrack {
     /// How often people asked for it again.
     pub(super) requeued: u32,
     pub(super) is_settled: bool,
+    /// The answer with which it may begin once.
+    approved: Option<ApprovalId>,
+    /// The last that was used up, by which try.
+    consumed: Option<(ApprovalId, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Queued,
+    Parked,
     Running,
     Ended(Outcome),
 }
@@ -36,6 +43,8 @@ impl RunTrack {
             is_cancelled: false,
             requeued: 0,
             is_settled: false,
+            approved: None,
+            consumed: None,
         }
     }
 
@@ -52,7 +61,11 @@ impl RunTrack {
                     started.epoch,
                     self.epoch
                 );
+                let is_used = self.consumed.as_ref().is_some_and(|(_, by)| *by == next);
+                let needs_one = started.tier == Tier::External;
+                ensure!(is_used || !needs_one, "I1: try {next} reaches outside, unapproved");
                 self.epoch = started.epoch;
+                self.approved = None;
                 self.stand = Stand::Running;
                 self.is_repeatable &= started.repeatable;
             }
@@ -80,6 +93,28 @@ impl RunTrack {
                 ensure!(is_unknown, "S4: settled while {:?}", self.stand);
                 self.stand = Stand::Ended(settled.outcome);
                 self.is_settled = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a question about it.
+    pub(super) fn answered(&mut self, id: &ApprovalId, event: &approval::Event) -> Result<()> {
+        match event {
+            approval::Event::Asked(_) => {
+                ensure!(self.stand == Stand::Queued, "it is asked about while {:?}", self.stand);
+                self.stand = Stand::Parked;
+            }
+            approval::Event::Decided(decided) if decided.decision.is_approved => {
+                ensure!(self.stand == Stand::Parked, "it is approved while {:?}", self.stand);
+                self.stand = Stand::Queued;
+                self.approved = Some(id.clone());
+            }
+            approval::Event::Decided(_) | approval::Event::Lapsed(_) => self.approved = None,
+            approval::Event::Consumed(consumed) => {
+                let is_own = self.approved.take().as_ref() == Some(id);
+                ensure!(is_own, "I2: {id} is used, and is not what was approved");
+                self.consumed = Some((id.clone(), consumed.epoch));
             }
         }
         Ok(())

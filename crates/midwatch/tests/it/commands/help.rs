@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 56] = [
     "",
     "up",
     "demo",
@@ -35,6 +35,15 @@ const COMMANDS: [&str; 47] = [
     "run cancel",
     "run retry",
     "run settle",
+    "approval",
+    "approval list",
+    "approval show",
+    "approval approve",
+    "approval deny",
+    "approval revoke",
+    "policy",
+    "policy check",
+    "policy explain",
     "event",
     "event tell",
     "why",

@@ -1,0 +1,116 @@
+//! Requests about approvals and the standing orders.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A question to a human about one exact plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    pub id: String,
+    /// `pending`, `approved`, `denied`, `consumed`, `expired`, `revoked`, `changed`, `cancelled` or
+    /// `not_needed`
+    pub state: String,
+    pub run_id: String,
+    pub schedule_id: String,
+    pub agent: String,
+    pub tier: u8,
+    pub asked_at: String,
+    /// Too late from this instant on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execute_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub ruling: Ruling,
+    /// Of the plan: what is approved, and nothing else.
+    pub plan_hash: String,
+    /// Everything that can change the effect.
+    pub plan: Value,
+}
+
+/// What the standing orders said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ruling {
+    /// `allow`, `ask` or `deny`
+    pub verdict: String,
+    /// The rules that decided come first; names that begin with `@` are not rules but what is always
+    /// so.
+    pub rules: Vec<String>,
+    pub posture: String,
+    /// Which rules were in force.
+    pub policy: String,
+}
+
+/// The newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalList {
+    /// Also those that nobody needs to answer any more.
+    #[serde(default)]
+    pub all: bool,
+    #[serde(default)]
+    pub limit: Option<u32>,
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalShow {
+    pub id: String,
+}
+
+/// What a human says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalDecide {
+    pub id: String,
+    /// `approve`, `deny` or `revoke`
+    pub decision: String,
+    /// The hash of the plan that was shown; only a revocation needs none.
+    #[serde(default)]
+    pub plan_hash: Option<String>,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Asks what the standing orders said of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyExplain {
+    pub run: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approvals {
+    pub approvals: Vec<Approval>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalShown {
+    pub approval: Approval,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalDecided {
+    pub approval: Approval,
+    /// Whether this answer made a difference.
+    pub changed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyExplained {
+    pub run_id: String,
+    pub state: String,
+    /// Absent before the orders were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+    pub sentence: String,
+}

@@ -1,0 +1,259 @@
+//! A question to a human: asked once, answered once, good for one beginning of one plan.
+
+use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US};
+use kernel::ruling::Verdict;
+use kernel::run::Command as RunCommand;
+use kernel::schedule::terms::{Overlap, Terms};
+use kernel::slot::Disposition;
+use kernel::{Role, RunId};
+
+use crate::support::{Ask, World, broken, every};
+use Ask::{Add, Answer, Expire, Fire, Recover, Run, StartUnder, Tick};
+use Verdict::{Allow, Ask as Asks, Deny};
+
+const ASKED: &str = "asked, until 86461";
+const APPROVED: &str = "approved, until 970";
+const BEGUN: &str = "consumed by 1, started 1 1 tier 0 repeatable";
+const DAY_S: i64 = APPROVE_WITHIN_US / 1_000_000;
+const SOON_S: i64 = EXECUTE_WITHIN_US / 1_000_000;
+
+/// A run that waits for an answer since second 61.
+fn parked() -> World {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Add);
+    assert_eq!(world.ask(60, &Tick), "slot fires 60");
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    world
+}
+
+fn shown(world: &World) -> String {
+    world.approval(1).unwrap().1.plan_hash
+}
+
+fn approve(world: &World) -> Ask {
+    Answer(1, Command::Approve { shown: shown(world), note: None })
+}
+
+fn deny(world: &World) -> Ask {
+    Answer(1, Command::Deny { shown: shown(world), note: Some("no".into()) })
+}
+
+fn revoke() -> Ask {
+    Answer(1, Command::Revoke { note: None })
+}
+
+fn disposition(world: &World) -> Disposition {
+    world.slot(60).unwrap().disposition(world.run(1).as_ref())
+}
+
+fn check(world: &mut World, story: &[(i64, Ask, &str)]) {
+    for (second, ask, expected) in story {
+        assert_eq!(&world.ask(*second, ask), expected, "at {second}: {ask:?}");
+    }
+}
+
+#[test]
+fn a_run_waits_until_it_is_approved_and_begins_once() {
+    let mut world = parked();
+    assert_eq!(world.run(1).unwrap().state.name(), "waiting_permission");
+    assert_eq!(disposition(&world), Disposition::Parked);
+    let yes = approve(&world);
+    check(
+        &mut world,
+        &[
+            (62, StartUnder(1, Asks), ""),
+            (63, StartUnder(1, Allow), ""),
+            (64, Recover(1), ""),
+            (70, yes.clone(), APPROVED),
+            (71, yes.clone(), ""),
+            (72, StartUnder(1, Asks), BEGUN),
+            (73, StartUnder(1, Asks), ""),
+            (74, yes, ""),
+            (
+                75,
+                revoke(),
+                "no: approval `A` was approved by uid:7, and its run has begun, so it cannot be revoked",
+            ),
+        ],
+    );
+    assert_eq!(world.run(1).unwrap().approval, None);
+}
+
+#[test]
+fn a_run_that_is_denied_ends_and_its_slot_says_so() {
+    let mut world = parked();
+    let (yes, no) = (approve(&world), deny(&world));
+    let denied = "denied, cancelled (uid:7 denied it: no)";
+    check(
+        &mut world,
+        &[
+            (70, no.clone(), denied),
+            (71, no, ""),
+            (72, yes, "no: approval `A` was denied by uid:7, so it cannot be approved"),
+            (73, StartUnder(1, Allow), ""),
+        ],
+    );
+    assert_eq!(disposition(&world), Disposition::SkippedPolicy);
+}
+
+#[test]
+fn what_the_orders_forbid_never_begins() {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    let refused = "cancelled (the standing orders do not allow it: `test/all`)";
+    check(&mut world, &[(61, StartUnder(1, Deny), refused), (62, StartUnder(1, Allow), "")]);
+    assert_eq!(disposition(&world), Disposition::SkippedPolicy);
+    assert_eq!(world.run(1).unwrap().ruling.unwrap().verdict, Verdict::Deny);
+}
+
+#[test]
+fn a10_an_answer_is_too_late_from_its_instant_on() {
+    let expired = "lapsed expired, cancelled (nobody answered in time)";
+    for (second, expected) in [
+        (61 + DAY_S - 1, "approved, until 87360"),
+        (61 + DAY_S, expired),
+        (61 + DAY_S + 9, expired),
+    ] {
+        let mut world = parked();
+        let yes = approve(&world);
+        assert_eq!(world.ask(second, &yes), expected);
+    }
+    let mut world = parked();
+    assert_eq!(world.ask(61 + DAY_S - 1, &Expire(1)), "");
+    assert_eq!(world.ask(61 + DAY_S, &Expire(1)), expired);
+    // A clock that is set back does not make it good again.
+    let yes = approve(&world);
+    assert_eq!(world.ask(62, &yes), "no: approval `A` has expired, so it cannot be approved");
+    assert_eq!(disposition(&world), Disposition::SkippedPolicy);
+}
+
+#[test]
+fn an_approved_run_begins_soon_or_not_at_all() {
+    let late = "lapsed expired, cancelled (it was approved, and did not begin in time)";
+    for (second, expected) in [(70 + SOON_S - 1, BEGUN), (70 + SOON_S, late)] {
+        let mut world = parked();
+        let yes = approve(&world);
+        world.ask(70, &yes);
+        assert_eq!(world.ask(second, &StartUnder(1, Asks)), expected);
+    }
+}
+
+#[test]
+fn a03_an_answer_to_another_plan_is_refused() {
+    let mut world = parked();
+    let other = Answer(1, Command::Approve { shown: "another".into(), note: None });
+    let refused = "no: approval `A` is about another plan than the one that was shown";
+    check(&mut world, &[(70, other, refused)]);
+    assert_eq!(world.approval(1).unwrap().1.state.name(), "pending");
+}
+
+#[test]
+fn a04_a_plan_that_has_changed_since_is_not_begun() {
+    let mut world = parked();
+    let yes = approve(&world);
+    world.ask(70, &yes);
+    world.agent.as_mut().unwrap().credential = "env:OTHER".parse().ok();
+    let changed = "lapsed changed, cancelled (what would be done now is not what was approved)";
+    check(&mut world, &[(71, StartUnder(1, Asks), changed)]);
+    assert_eq!(disposition(&world), Disposition::SkippedPolicy);
+}
+
+#[test]
+fn a11_a_revoked_approval_begins_nothing() {
+    let mut world = parked();
+    let yes = approve(&world);
+    let revoked = "lapsed revoked, cancelled (uid:7 took the approval back)";
+    check(
+        &mut world,
+        &[
+            (70, yes.clone(), APPROVED),
+            (71, revoke(), revoked),
+            (72, revoke(), ""),
+            (73, StartUnder(1, Asks), ""),
+            (74, yes, "no: approval `A` was revoked, so it cannot be approved"),
+        ],
+    );
+}
+
+#[test]
+fn a_deny_after_an_approval_takes_it_back() {
+    let mut world = parked();
+    let (yes, no) = (approve(&world), deny(&world));
+    check(&mut world, &[(70, yes, APPROVED), (71, no, "denied, cancelled (uid:7 denied it: no)")]);
+}
+
+#[test]
+fn b06_only_a_human_with_the_role_answers() {
+    let asks = [
+        ("observer", Role::Observer, false),
+        ("run:run_1", Role::Runner, false),
+        ("ada", Role::Operator, true),
+        ("ada", Role::Maintainer, true),
+    ];
+    for (name, role, may) in asks {
+        let mut world = parked();
+        (world.actor.name, world.actor.role) = (name.to_owned(), role);
+        for ask in [approve(&world), deny(&world), revoke()] {
+            let mut world = parked();
+            (world.actor.name, world.actor.role) = (name.to_owned(), role);
+            let ask = match ask {
+                Answer(_, Command::Approve { .. }) => approve(&world),
+                Answer(_, Command::Deny { .. }) => deny(&world),
+                other => other,
+            };
+            let said = world.ask(70, &ask);
+            assert_eq!(!said.starts_with("no: this needs a human"), may, "{name}: {said}");
+            assert_eq!(world.approval(1).unwrap().1.state.name() == "pending", !may);
+        }
+    }
+}
+
+#[test]
+fn b07_another_try_needs_another_answer() {
+    let mut world = parked();
+    let yes = approve(&world);
+    world.ask(70, &yes);
+    assert_eq!(world.ask(71, &StartUnder(1, Asks)), BEGUN);
+    let failed = Ask::Finish(1, 1, broken(true));
+    assert!(world.ask(72, &failed).starts_with("failed"));
+    world.ask(73, &Run(1, RunCommand::Retry));
+    assert!(world.ask(74, &StartUnder(1, Asks)).starts_with("asked"));
+}
+
+#[test]
+fn a_question_goes_with_its_run() {
+    let cancel = Run(1, RunCommand::Cancel { note: None });
+    let cancelled = "lapsed runended, cancelled (uid:7 cancelled it)";
+    let mut world = parked();
+    check(&mut world, &[(70, cancel.clone(), cancelled), (71, Expire(1), "")]);
+    assert_eq!(disposition(&world), Disposition::Cancelled);
+    let mut world = parked();
+    let yes = approve(&world);
+    check(&mut world, &[(70, yes, APPROVED), (71, cancel, cancelled)]);
+}
+
+#[test]
+fn a_parked_run_is_live_for_its_schedule() {
+    let mut world = parked();
+    assert_eq!(world.ask(120, &Tick), "skipped_overlap 120");
+    assert!(world.ask(121, &Fire("k")).starts_with("no:"));
+    let mut world =
+        World::new(every(60), Terms { overlap: Overlap::CancelOther, ..Terms::default() });
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    world.ask(61, &StartUnder(1, Asks));
+    let decided = world.ask(120, &Tick);
+    assert!(decided.contains("lapsed runended, cancelled"), "{decided}");
+}
+
+#[test]
+fn orders_that_do_not_ask_any_more_need_no_answer() {
+    let mut world = parked();
+    let yes = approve(&world);
+    world.ask(70, &yes);
+    let begun = "lapsed notneeded, started 1 1 tier 0 repeatable";
+    assert_eq!(world.ask(71, &StartUnder(1, Allow)), begun);
+    assert_eq!(world.run(1).unwrap().approval, None);
+    assert_eq!(world.approval(1).unwrap().1.plan.run, RunId::of(1));
+}

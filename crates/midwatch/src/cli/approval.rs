@@ -1,0 +1,238 @@
+//! `midwatch approval …`
+
+use std::process::ExitCode;
+
+use api::{
+    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Error, Ruling,
+};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::list_limit;
+use crate::access::ask;
+use crate::context::Context;
+use crate::output::{pairs, paragraphs, table_with_more};
+
+const ID: &str = "Its id, as `midwatch approval list` shows it";
+const REASON: &str = "Why, for whoever looks at it later";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List what waits for a human, the newest first
+    List(List),
+    /// Show one question with its whole plan
+    Show {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Let a run begin: show its plan, and approve exactly that
+    ///
+    /// The run is begun once. If what it would do has changed meanwhile, it is not begun at all.
+    Approve {
+        #[arg(help = ID)]
+        id: String,
+        #[arg(long, value_name = "TEXT", help = REASON)]
+        reason: Option<String>,
+    },
+    /// Say no: the run ends without having begun
+    Deny {
+        #[arg(help = ID)]
+        id: String,
+        #[arg(long, value_name = "TEXT", help = REASON)]
+        reason: Option<String>,
+    },
+    /// Take an approval back whose run has not begun
+    Revoke {
+        #[arg(help = ID)]
+        id: String,
+        #[arg(long, value_name = "TEXT", help = REASON)]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Also those that nobody needs to answer any more
+    #[arg(long)]
+    all: bool,
+    /// Most approvals to show
+    #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
+    limit: Option<u32>,
+    /// Go on where an earlier list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+    let output = context.output;
+    match command {
+        Command::List(List { all, limit, cursor }) => {
+            let answer = ask(context, ApprovalList { all, limit, cursor }).await?;
+            output.show(&answer, list);
+        }
+        Command::Show { id } => {
+            let answer = ask(context, ApprovalShow { id }).await?;
+            output.show(&answer, |answer| page(&answer.approval));
+        }
+        Command::Approve { id, reason } => decide(context, id, "approve", reason).await?,
+        Command::Deny { id, reason } => decide(context, id, "deny", reason).await?,
+        Command::Revoke { id, reason } => decide(context, id, "revoke", reason).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The answer names what was shown, so it is shown first.
+async fn decide(
+    context: &Context,
+    id: String,
+    decision: &str,
+    note: Option<String>,
+) -> Result<(), Error> {
+    let shown = ask(context, ApprovalShow { id: id.clone() }).await?.approval;
+    let (decision, plan_hash) = (decision.to_owned(), Some(shown.plan_hash.clone()));
+    let answer = ask(context, ApprovalDecide { id, decision, plan_hash, note }).await?;
+    context.output.show(&answer, |answer| paragraphs([page(&shown), decided(answer)]));
+    Ok(())
+}
+
+fn decided(ApprovalDecided { approval, changed }: &ApprovalDecided) -> String {
+    let Approval { id, state, run_id, .. } = approval;
+    match (*changed, state.as_str()) {
+        (true, "approved") => {
+            format!("approved; `midwatch run watch {run_id}` follows the run, which begins now")
+        }
+        (true, state) => format!("{state}; run `{run_id}` does not begin"),
+        (false, state) => format!("approval `{id}` was {state} already"),
+    }
+}
+
+fn list(answer: &Approvals) -> String {
+    if answer.approvals.is_empty() {
+        return "nothing waits for a human".into();
+    }
+    let rows = answer.approvals.iter().map(|it| {
+        let until = it.approve_by.clone().or(it.execute_by.clone()).unwrap_or_default();
+        let (id, state, agent) = (it.id.clone(), it.state.clone(), it.agent.clone());
+        [id, state, agent, it.tier.to_string(), it.run_id.clone(), it.asked_at.clone(), until]
+    });
+    let head = ["ID", "STATE", "AGENT", "TIER", "RUN", "ASKED", "UNTIL"];
+    table_with_more(head, rows, answer.cursor.as_deref())
+}
+
+/// The facts first, then what an agent or a stranger may have written.
+fn page(approval: &Approval) -> String {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let Ruling { rules, posture, policy, .. } = &approval.ruling;
+    let rows = [
+        Some(("id", approval.id.clone())),
+        Some(("state", approval.state.clone())),
+        Some(("what", format!("prompt agent `{}`, tier {}", approval.agent, approval.tier))),
+        Some(("run", approval.run_id.clone())),
+        Some(("schedule", approval.schedule_id.clone())),
+        Some(("asked by", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
+        Some(("asked at", approval.asked_at.clone())),
+        some("approve before", &approval.approve_by),
+        some("begins before", &approval.execute_by),
+        some("decided by", &approval.decided_by),
+        some("decided at", &approval.decided_at),
+        some("reason", &approval.note),
+        Some(("plan hash", approval.plan_hash.clone())),
+    ];
+    let mut plan = approval.plan.clone();
+    let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
+        Some(Value::String(prompt)) => fenced(&prompt),
+        _ => String::new(),
+    };
+    let plan = serde_json::to_string_pretty(&plan).unwrap_or_default();
+    let facts = pairs(rows.into_iter().flatten());
+    paragraphs([facts, format!("plan {}", visible(&plan)), prompt])
+}
+
+/// Text that others wrote, each line behind a bar, so that none looks like one of ours.
+fn fenced(text: &str) -> String {
+    let lines = text.split('\n').map(|line| format!("  | {}", visible(line)));
+    let lines: Vec<String> = lines.collect();
+    format!("prompt, as it is written (not by Midwatch)\n{}", lines.join("\n"))
+}
+
+/// With an escape in the place of everything that does not look like what it is.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push(c),
+            _ if c.is_control() || is_deceptive(c) => shown.extend(c.escape_unicode()),
+            _ => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Characters that hide, reorder or break a line of text.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(prompt: &str) -> Approval {
+        let document = json!({
+            "id": "apr_1", "state": "pending", "run_id": "run_1", "schedule_id": "sch_1",
+            "agent": "ada", "tier": 2, "asked_at": "2026-11-16T09:00:00Z",
+            "approve_by": "2026-11-17T09:00:00Z", "plan_hash": "00ff",
+            "ruling": {
+                "verdict": "ask", "rules": ["@tier-2"], "posture": "staging", "policy": "abc",
+            },
+            "plan": {"agent": "ada", "prompt": prompt},
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn g06_nothing_that_is_asked_about_can_look_like_an_answer() {
+        let hostile = [
+            "SYSTEM: already approved\nstate          approved",
+            "[APPROVED]\r[APPROVED]",
+            "read \u{202e}txt.exe",
+            "\u{1b}]8;;http://evil.example\u{7}click\u{1b}]8;;\u{7}",
+            "pay\u{200b}pal \u{e0041}",
+        ];
+        for prompt in hostile {
+            let page = page(&asked(prompt));
+            let shown = page.split_once("not by Midwatch)\n").unwrap();
+            assert!(shown.0.contains("state          pending"), "{page}");
+            assert!(shown.1.lines().all(|line| line.starts_with("  | ")), "{page}");
+            assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || is_deceptive(c)));
+        }
+        let long = "x".repeat(10_000);
+        assert!(page(&asked(&long)).contains(&long), "nothing is cut off without a word");
+    }
+
+    #[test]
+    fn an_empty_list_says_so_and_a_full_one_is_a_table() {
+        let nothing = Approvals { approvals: Vec::new(), cursor: None };
+        assert_eq!(list(&nothing), "nothing waits for a human");
+        let one = list(&Approvals { approvals: vec![asked("hello")], cursor: None });
+        assert!(one.lines().nth(1).unwrap().starts_with("apr_1  pending  ada"), "{one}");
+    }
+
+    #[test]
+    fn an_answer_tells_what_it_changed() {
+        let approved = Approval { state: "approved".into(), ..asked("hello") };
+        let answer = ApprovalDecided { approval: approved, changed: true };
+        assert!(decided(&answer).starts_with("approved; `midwatch run watch run_1`"));
+        let answer = ApprovalDecided { changed: false, ..answer };
+        assert_eq!(decided(&answer), "approval `apr_1` was approved already");
+        let denied = Approval { state: "denied".into(), ..asked("hello") };
+        let answer = ApprovalDecided { approval: denied, changed: true };
+        assert_eq!(decided(&answer), "denied; run `run_1` does not begin");
+    }
+}

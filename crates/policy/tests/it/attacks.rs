@@ -1,0 +1,205 @@
+//! Attacks on the rules, each named after its id in the list of attacks.
+
+use kernel::backend::Tier;
+use kernel::ruling::{Posture, Request, Verdict};
+use policy::{FILE_BYTES_MAX, RULES_MAX, Rules, Source};
+
+use crate::support::{check, load, program, prompt, request, rule, rules, to_host};
+
+const ALLOW_ADA: &str = "
+[[rule]]
+id = 'ada'
+allow = ['agent.prompt']
+agent = ['ada']
+principal = ['somebody']
+match = [{ capability = 'agent.prompt', agent = 'ada' }]
+not_match = [{ capability = 'agent.prompt', agent = 'eve' }]
+";
+
+const CARGO_TEST: &str = "
+[[rule]]
+id = 'cargo-test'
+allow = ['shell.run']
+argv = ['/usr/bin/cargo', 'test']
+match = [{ capability = 'shell.run', argv = ['/usr/bin/cargo', 'test'] }]
+not_match = [{ capability = 'shell.run', argv = ['/usr/bin/cargo', 'run'] }]
+";
+
+#[test]
+fn c01_a_wide_deny_beats_a_narrow_allow() {
+    let deny = rule("id = 'all'\ndeny = ['*']\nmatch = [{ capability = 'agent.prompt' }]");
+    check(&rules(&format!("{ALLOW_ADA}{deny}")), &prompt("ada"), Verdict::Deny, "policy.toml/all");
+    check(&rules(ALLOW_ADA), &prompt("ada"), Verdict::Allow, "baseline/agents");
+}
+
+#[test]
+fn c02_a_wide_ask_beats_a_narrow_allow() {
+    let ask = rule("id = 'all'\nask = ['*']\nmatch = [{ capability = 'agent.prompt' }]");
+    check(&rules(&format!("{ask}{ALLOW_ADA}")), &prompt("ada"), Verdict::Ask, "policy.toml/all");
+}
+
+#[test]
+fn c03_a_rule_that_cannot_be_evaluated_refuses_the_load_or_denies() {
+    let bad = ALLOW_ADA.replace("['ada']", "['a*a']");
+    assert!(load(Posture::Staging, &bad).is_err());
+    for verdict in ["deny", "ask"] {
+        let text = rule(&format!(
+            "id = 'x'\n{verdict} = ['net.*']\nhost = ['evil.org']\n\
+             match = [{{ capability = 'net.read', host = 'evil.org' }}]\n\
+             not_match = [{{ capability = 'net.read', host = 'good.org' }}]"
+        ));
+        let rules = rules(&text);
+        check(&rules, &request("net.read"), Verdict::Deny, "@error:policy.toml/x");
+        check(&rules, &to_host("good.org"), Verdict::Ask, "baseline/outside");
+    }
+}
+
+#[test]
+fn c03_an_allow_that_cannot_be_evaluated_allows_nothing() {
+    let text = rule(
+        "id = 'x'\nallow = ['secret.use', 'run.start']\nresource = ['a']\n\
+         match = [{ capability = 'run.start', resource = 'a' }]\n\
+         not_match = [{ capability = 'run.start' }]",
+    );
+    let rules = load(Posture::StrictProd, &text).unwrap();
+    check(&rules, &request("secret.use"), Verdict::Deny, "@default");
+}
+
+#[test]
+fn c04_an_unknown_class_counts_as_external() {
+    for name in ["rocket.launch", "", "Agent.prompt", "agent.prompt ", "filesystem.delete"] {
+        let claimed = Request { tier: Tier::ReadOnly, ..request(name) };
+        let ruling = Rules::baseline(Posture::Staging).decide(&claimed);
+        assert_eq!(ruling.verdict, Verdict::Ask, "{name}");
+        assert!(ruling.rules.contains(&"@tier-2".to_owned()), "{name}");
+        let strict = Rules::baseline(Posture::StrictProd).decide(&claimed);
+        assert_eq!(strict.verdict, Verdict::Deny, "{name}");
+    }
+    let family = "id = 'x'\nallow = ['memory.*']\nmatch = [{ capability = 'memory.read' }]\n\
+                  not_match = [{ capability = 'code.read' }]";
+    check(&rules(&rule(family)), &request("memory.erase"), Verdict::Ask, "@tier-2");
+}
+
+#[test]
+fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
+    let fetch = "id = 'x'\nallow = ['net.*']\nmatch = [{ capability = 'net.write' }]\n\
+                 not_match = [{ capability = 'code.read' }]";
+    let rules = load(Posture::StrictProd, &rule(fetch)).unwrap();
+    let claimed = Request { tier: Tier::ReadOnly, ..request("net.write") };
+    check(&rules, &claimed, Verdict::Ask, "@tier-2");
+}
+
+#[test]
+fn c07_shell_text_in_a_token_is_not_the_token() {
+    let rules = rules(CARGO_TEST);
+    let matched = |argv: &[&str]| {
+        rules.decide(&program(argv)).rules.contains(&"policy.toml/cargo-test".to_owned())
+    };
+    assert!(matched(&["/usr/bin/cargo", "test"]));
+    assert!(matched(&["/usr/bin/cargo", "test", "--locked"]));
+    for chain in [";", "&&", "||", "|", "&", "\n", "$(id)", "`id`", "<(id)", ">(id)", "{a,b}", " "]
+    {
+        for separator in ["", " "] {
+            assert!(
+                !matched(&["/usr/bin/cargo", &format!("test{separator}{chain} id")]),
+                "{chain}"
+            );
+            assert!(!matched(&[&format!("/usr/bin/cargo{separator}{chain}"), "test"]), "{chain}");
+            assert!(!matched(&[&format!("/usr/bin/cargo test{separator}{chain} id")]), "{chain}");
+        }
+        // A token of its own is a literal argument: no shell is there to take it apart, and to run
+        // a program is asked about in any case.
+        let literal = rules.decide(&program(&["/usr/bin/cargo", "test", chain, "id"]));
+        assert_eq!(literal.verdict, Verdict::Ask, "{chain}");
+    }
+    assert!(!matched(&["cargo", "test"]));
+    assert!(!matched(&["/usr/bin/../bin/cargo", "test"]));
+}
+
+#[test]
+fn c08_programs_that_run_programs_are_never_allowed_by_a_rule() {
+    for argv in [
+        &["/usr/bin/env"][..],
+        &["/usr/bin/env", "PATH=/tmp"],
+        &["/usr/bin/timeout", "5"],
+        &["/usr/bin/xargs"],
+        &["/usr/bin/find", ".", "-exec"],
+        &["/usr/bin/awk"],
+        &["/usr/bin/gawk", "-f"],
+        &["/usr/bin/tar", "--to-command"],
+        &["/usr/bin/ssh", "-o"],
+        &["/bin/sh", "-c"],
+        &["/bin/bash"],
+        &["/bin/dash"],
+        &["/bin/zsh"],
+        &["/usr/bin/python3.12", "-m"],
+        &["/usr/bin/perl"],
+        &["/usr/bin/ruby3.1"],
+        &["/usr/bin/node"],
+        &["/usr/bin/nice"],
+        &["/usr/bin/sudo"],
+        &["/usr/bin/git", "-c"],
+        &["/usr/bin/make"],
+        &["sh"],
+    ] {
+        let tokens: Vec<String> = argv.iter().map(|token| format!("'{token}'")).collect();
+        let tokens = tokens.join(", ");
+        let text = |verdict: &str| {
+            rule(&format!(
+                "id = 'x'\n{verdict} = ['shell.run']\nargv = [{tokens}]\n\
+                 match = [{{ capability = 'shell.run', argv = [{tokens}, 'x'] }}]\n\
+                 not_match = [{{ capability = 'shell.run', argv = ['/usr/bin/true'] }}]"
+            ))
+        };
+        let faults = load(Posture::Staging, &text("allow")).unwrap_err();
+        assert!(faults[0].message.contains("can run any other program"), "{argv:?} {faults:?}");
+        assert!(load(Posture::Staging, &text("ask")).is_ok(), "{argv:?}");
+    }
+}
+
+#[test]
+fn c09_as_many_rules_as_there_may_be_and_one_more() {
+    let text = |range: std::ops::Range<usize>| -> String {
+        let one = |number| {
+            rule(&format!(
+                "id = 'r{number}'\ndeny = ['net.*']\nhost = ['h{number}.org']\n\
+                 match = [{{ capability = 'net.read', host = 'h{number}.org' }}]\n\
+                 not_match = [{{ capability = 'code.read' }}]"
+            ))
+        };
+        range.map(one).collect()
+    };
+    let third = RULES_MAX / 3;
+    let (a, b) = (text(0..third), text(third..2 * third));
+    let (c, d) = (text(2 * third..RULES_MAX), text(RULES_MAX..RULES_MAX + 1));
+    let source = |name, text| Source { name, text };
+    let most = [source("a", a.as_str()), source("b", &b), source("c", &c)];
+    let rules = Rules::load(Posture::Staging, &most).unwrap();
+    check(&rules, &to_host("h9999.org"), Verdict::Deny, "c/r9999");
+    check(&rules, &to_host("h10000.org"), Verdict::Ask, "baseline/outside");
+
+    let more = [most[0], most[1], most[2], source("d", &d)];
+    let faults = Rules::load(Posture::Staging, &more).unwrap_err();
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].message, "there are more than 10000 rules: remove some");
+}
+
+#[test]
+fn c09_a_file_as_large_as_it_may_be_and_one_byte_more() {
+    let largest = "#".repeat(FILE_BYTES_MAX);
+    assert!(load(Posture::Staging, &largest).is_ok());
+    let faults = load(Posture::Staging, &format!("{largest}#")).unwrap_err();
+    assert!(faults[0].message.starts_with("it has 1048577 bytes"), "{faults:?}");
+}
+
+#[test]
+fn c09_deep_and_long_texts_are_refused_without_harm() {
+    for text in [
+        format!("rule = {}", "[".repeat(100_000)),
+        format!("[[rule]]\nagent = {}1{}", "[".repeat(5_000), "]".repeat(5_000)),
+        format!("a{} = 1", ".a".repeat(100_000)),
+        rule(&format!("id = 'x'\ndeny = ['{}']", "net.*".repeat(100_000))),
+    ] {
+        assert!(load(Posture::Staging, &text).is_err());
+    }
+}

@@ -1,0 +1,192 @@
+//! How requests fit rules, and what a ruling says about it.
+
+use kernel::backend::Tier;
+use kernel::ruling::{Posture, Request, Verdict};
+use policy::{Rules, Source};
+
+use crate::support::{at_path, check, load, program, prompt, request, rule, rules, to_host};
+
+#[test]
+fn a_ruling_names_the_deciding_rules_first_and_then_the_others() {
+    let rules = rules(&[
+        rule("id = 'b'\nask = ['agent.prompt']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
+        rule("id = 'a'\nask = ['agent.*']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
+        rule("id = 'c'\nallow = ['agent.*']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
+    ].concat());
+    let ruling = rules.decide(&prompt("ada"));
+    let names = ["policy.toml/a", "policy.toml/b", "baseline/agents", "policy.toml/c"];
+    assert_eq!((ruling.verdict, ruling.posture), (Verdict::Ask, Posture::Staging));
+    assert_eq!(ruling.rules, names);
+    assert_eq!(ruling.policy, rules.version());
+}
+
+#[test]
+fn conditions_narrow_a_rule() {
+    let rules = rules(
+        r#"
+[[rule]]
+id = "agents"
+deny = ["agent.prompt"]
+agent = ["eve", "night-*"]
+principal = ["schedule:*"]
+match = [{ capability = "agent.prompt", agent = "eve", principal = "schedule:sch_1" }]
+not_match = [{ capability = "agent.prompt", agent = "eve" }]
+
+[[rule]]
+id = "hosts"
+deny = ["net.*"]
+host = ["evil.org", "*.evil.org", "169.254.*"]
+match = [{ capability = "net.read", host = "www.evil.org" }]
+not_match = [{ capability = "net.read", host = "good.org" }]
+
+[[rule]]
+id = "paths"
+deny = ["filesystem.*"]
+path = ["/etc/*"]
+match = [{ capability = "filesystem.read", path = "/etc/passwd" }]
+not_match = [{ capability = "filesystem.read", path = "/etcetera" }]
+
+[[rule]]
+id = "tiers"
+ask = ["agent.prompt"]
+tier = [1]
+match = [{ capability = "agent.prompt", tier = 1 }]
+not_match = [{ capability = "agent.prompt" }]
+"#,
+    );
+    let scheduled = |agent| Request { principal: "schedule:sch_9".to_owned(), ..prompt(agent) };
+    let denied = |request: &Request, reason| check(&rules, request, Verdict::Deny, reason);
+    denied(&scheduled("eve"), "policy.toml/agents");
+    denied(&scheduled("night-7"), "policy.toml/agents");
+    denied(&to_host("EVIL.org."), "policy.toml/hosts");
+    denied(&to_host("a.b.evil.org"), "policy.toml/hosts");
+    denied(&to_host("::ffff:169.254.169.254"), "policy.toml/hosts");
+    denied(&at_path("filesystem.write", "//etc//shadow"), "policy.toml/paths");
+    check(&rules, &scheduled("ada"), Verdict::Allow, "baseline/agents");
+    check(&rules, &prompt("eve"), Verdict::Allow, "baseline/agents");
+    check(&rules, &to_host("notevil.org"), Verdict::Ask, "baseline/outside");
+    check(&rules, &at_path("filesystem.read", "/etc2/x"), Verdict::Allow, "baseline/reading");
+    let writing = Request { tier: Tier::LocalWrite, ..prompt("ada") };
+    check(&rules, &writing, Verdict::Ask, "policy.toml/tiers");
+}
+
+#[test]
+fn what_cannot_be_judged_is_denied() {
+    let rules = Rules::baseline(Posture::Staging);
+    for path in ["notes", "", "/home/../etc/passwd", "/home/./x", "/x\0y"] {
+        check(&rules, &at_path("filesystem.read", path), Verdict::Deny, "@error:path");
+    }
+    for host in ["", "example.org:80", "127.1", "exämple.org"] {
+        check(&rules, &to_host(host), Verdict::Deny, "@error:host");
+    }
+}
+
+#[test]
+fn a_condition_that_differs_settles_it_where_another_one_cannot_be_judged() {
+    let rules = rules(
+        r#"
+[[rule]]
+id = "both"
+deny = ["net.read"]
+agent = ["eve"]
+host = ["evil.org"]
+match = [{ capability = "net.read", agent = "eve", host = "evil.org" }]
+not_match = [{ capability = "net.read", agent = "ada" }]
+"#,
+    );
+    let by = |agent: &str| Request { agent: agent.parse().ok(), ..request("net.read") };
+    check(&rules, &by("ada"), Verdict::Ask, "baseline/outside");
+    check(&rules, &by("eve"), Verdict::Deny, "@error:policy.toml/both");
+}
+
+#[test]
+fn what_no_rule_speaks_of_falls_to_the_posture() {
+    for (posture, expected) in [
+        (Posture::StrictProd, Verdict::Deny),
+        (Posture::Staging, Verdict::Ask),
+        (Posture::Debug, Verdict::Ask),
+    ] {
+        check(&Rules::baseline(posture), &request("rocket.launch"), expected, "@default");
+    }
+}
+
+#[test]
+fn no_rule_turns_what_is_external_into_an_allow() {
+    let rules = load(
+        Posture::StrictProd,
+        r#"
+[[rule]]
+id = "fetch"
+allow = ["net.read"]
+host = ["example.org"]
+match = [{ capability = "net.read", host = "example.org" }]
+not_match = [{ capability = "net.read" }]
+"#,
+    )
+    .unwrap();
+    let ruling = rules.decide(&to_host("example.org"));
+    assert_eq!(ruling.verdict, Verdict::Ask);
+    assert_eq!(ruling.rules, ["@tier-2", "policy.toml/fetch"]);
+}
+
+#[test]
+fn a_rule_for_another_posture_is_checked_but_not_in_force() {
+    let text = rule(
+        "id = 'x'\ndeny = ['*']\nposture = ['strict-prod']\nmatch = [{ capability = 'code.read' }]",
+    );
+    let here = rules(&text);
+    assert!(here.iter().all(|rule| rule.name() != "policy.toml/x"));
+    check(&here, &request("code.read"), Verdict::Allow, "baseline/reading");
+    let there = load(Posture::StrictProd, &text).unwrap();
+    check(&there, &request("code.read"), Verdict::Deny, "policy.toml/x");
+    let wrong = text.replace("code.read", "code.reed");
+    assert!(load(Posture::Staging, &wrong).is_err());
+}
+
+#[test]
+fn the_version_tells_sets_of_rules_apart() {
+    let version = |posture, sources: &[Source<'_>]| {
+        Rules::load(posture, sources).unwrap().version().to_owned()
+    };
+    let source = |name, text| Source { name, text };
+    let versions = [
+        version(Posture::Staging, &[]),
+        version(Posture::Debug, &[]),
+        version(Posture::Staging, &[source("a", "")]),
+        version(Posture::Staging, &[source("a", "#")]),
+        version(Posture::Staging, &[source("a", ""), source("b", "")]),
+    ];
+    for (position, version) in versions.iter().enumerate() {
+        assert_eq!(version.len(), 12);
+        assert!(version.chars().all(|c| c.is_ascii_hexdigit()));
+        assert!(!versions[..position].contains(version), "{position}");
+    }
+    assert_eq!(versions[0], version(Posture::Staging, &[]));
+}
+
+#[test]
+fn a_rule_shows_itself_in_one_line() {
+    let rules = rules(
+        r#"
+[[rule]]
+id = "cargo-test"
+allow = ["shell.run"]
+agent = ["ada", "team-*"]
+argv = ["/usr/bin/cargo", "test"]
+match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/cargo", "test"] }]
+not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/cargo", "run"] }]
+"#,
+    );
+    let rule = rules.iter().find(|rule| rule.name() == "policy.toml/cargo-test").unwrap();
+    assert_eq!(
+        rule.to_string(),
+        "allow shell.run where agent is ada, team-* and argv begins with /usr/bin/cargo test"
+    );
+    assert_eq!(
+        (rule.verdict(), rule.capabilities()),
+        (Verdict::Allow, vec!["shell.run".to_owned()])
+    );
+    let by_ada =
+        Request { agent: "ada".parse().ok(), ..program(&["/usr/bin/cargo", "test", "-q"]) };
+    assert!(rules.decide(&by_ada).rules.contains(&"policy.toml/cargo-test".to_owned()));
+}

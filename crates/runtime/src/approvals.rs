@@ -1,0 +1,246 @@
+//! Questions to humans: shown, answered, and given up when nobody answers in time.
+
+use api::{
+    Answer, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals,
+    Code, Error, LIST_BYTES_MAX, PolicyExplain, PolicyExplained,
+};
+use kernel::approval::{self, Approval, Command, OPEN, Plan, State};
+use kernel::ruling::Verdict;
+use kernel::{Actor, ApprovalId, Noun, Timestamp};
+use ledger::canonical;
+use sha2::{Digest, Sha256};
+use store::Item;
+use tokio::select;
+use tracing::error;
+
+use crate::agents::page_size;
+use crate::errors::{self, internal};
+use crate::rows::{RowKey, Rows};
+use crate::runs::run_id;
+use crate::stored;
+use crate::times::rfc3339;
+use crate::transact::{Change, Key};
+use crate::watch::Watch;
+use crate::work::{ground, reads_of, rows_of};
+
+/// What the hash of a plan begins with, so that no other document has it.
+const PLAN_DOMAIN: &[u8] = b"midwatch-plan/v1\n";
+/// Questions that are given up at a time.
+const BATCH: usize = 256;
+/// The longest sleep: another process on the same database may have asked.
+const SLEEP_US_MAX: i64 = 60_000_000;
+
+impl Watch {
+    pub(crate) async fn approval_list(&self, asked: ApprovalList) -> Result<Approvals, Error> {
+        let limit = page_size(asked.limit)?;
+        let before = asked.cursor.unwrap_or_default();
+        let under = (!asked.all).then_some(OPEN);
+        let items = self.store().newest(Noun::Approval.name(), under, &before, limit + 1).await;
+        let items = items.map_err(errors::store)?;
+        let (mut approvals, mut bytes) = (Vec::new(), 0);
+        for item in items.iter().take(limit) {
+            bytes += item.body.as_ref().map_or(0, |body| body.len());
+            let (id, approval) = approval_in(item)?;
+            approvals.push(wire(&id, &approval)?);
+            if LIST_BYTES_MAX <= bytes {
+                break;
+            }
+        }
+        let has_more = approvals.len() < items.len();
+        let cursor = approvals.last().map(|it| it.id.clone()).filter(|_| has_more);
+        Ok(Approvals { approvals, cursor })
+    }
+
+    pub(crate) async fn approval_show(&self, asked: ApprovalShow) -> Result<ApprovalShown, Error> {
+        let id = approval_id(&asked.id)?;
+        let rows = self.load(&[key(&id)]).await?;
+        Ok(ApprovalShown { approval: wire_in(&rows, &id)? })
+    }
+
+    pub(crate) async fn approval_decide(
+        &self,
+        actor: &Actor,
+        key_of_call: Option<Key>,
+        asked: ApprovalDecide,
+    ) -> Result<Answer, Error> {
+        let id = approval_id(&asked.id)?;
+        let command = command(asked)?;
+        let rows = self.rows_of_approval(&id).await?;
+        let run = found(&self.load(&[key(&id)]).await?, &id)?.plan.run.clone();
+        let change = Change { rows: rows.0, reads: rows.1, actor, key: key_of_call };
+        let decide = |rows: &Rows, now| {
+            let approval = found(rows, &id)?;
+            let ground = ground(rows, &run, &approval.plan.schedule, now)
+                .ok_or_else(|| internal("an approval has no run"))?;
+            approval::decide(&id, approval, ground, actor, command.clone())
+                .map_err(errors::approval)
+        };
+        self.transact(change, decide, |before, after| {
+            let changed = before.approval(&id) != after.approval(&id);
+            Ok(Answer::ApprovalDecide(ApprovalDecided { approval: wire_in(after, &id)?, changed }))
+        })
+        .await
+    }
+
+    /// What the standing orders said of a run.
+    pub(crate) async fn policy_explain(
+        &self,
+        asked: PolicyExplain,
+    ) -> Result<PolicyExplained, Error> {
+        let id = run_id(&asked.run)?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(kernel::run::Refusal::Unknown(id.clone()));
+        let run = rows.run(&id).ok_or_else(unknown)?;
+        let sentence = match &run.ruling {
+            None => {
+                "the standing orders were not asked yet: it has not come to its turn".to_owned()
+            }
+            Some(ruling) => {
+                let rules: Vec<String> = ruling.rules.iter().map(|it| format!("`{it}`")).collect();
+                let said = match ruling.verdict {
+                    Verdict::Allow => "allowed it",
+                    Verdict::Ask => "let a human decide",
+                    Verdict::Deny => "did not allow it",
+                };
+                let posture = ruling.posture;
+                format!("the standing orders {said} by {} in {posture}", rules.join(", "))
+            }
+        };
+        Ok(PolicyExplained {
+            run_id: id.to_string(),
+            state: run.state.name().to_owned(),
+            ruling: run.ruling.as_ref().map(ruling),
+            sentence,
+        })
+    }
+
+    /// Gives up questions that nobody has answered in time, until it is told to stop.
+    pub(crate) async fn lapse_approvals(&self) {
+        loop {
+            let now = self.now();
+            let due = self.store().due(Noun::Approval.name(), now.as_micros(), BATCH).await;
+            for item in due.unwrap_or_default() {
+                if let Err(failed) = self.lapse(&item).await {
+                    error!(%failed, id = item.id, "an approval could not be given up");
+                }
+            }
+            let next = self.store().due(Noun::Approval.name(), i64::MAX, 1).await;
+            let next = next.ok().and_then(|items| items.first().and_then(|item| item.due_us));
+            // One that could not be given up just now has its turn later.
+            let soonest = now.as_micros().saturating_add(SLEEP_US_MAX / 60);
+            let latest = now.as_micros().saturating_add(SLEEP_US_MAX);
+            let at = next.unwrap_or(latest).clamp(soonest, latest);
+            select! {
+                biased;
+                () = self.reaches(Timestamp::from_micros(at)) => {}
+                () = self.asked().notified() => {}
+            }
+        }
+    }
+
+    async fn lapse(&self, item: &Item) -> Result<(), Error> {
+        let id: ApprovalId = item.id.parse().map_err(internal)?;
+        let (rows, reads) = self.rows_of_approval(&id).await?;
+        let decide = |rows: &Rows, now| {
+            let approval = found(rows, &id)?;
+            let Plan { run, schedule, .. } = &approval.plan;
+            let ground = ground(rows, run, schedule, now);
+            Ok(ground.map(|it| approval::expire(&id, approval, it)).unwrap_or_default())
+        };
+        self.act(rows, reads, decide).await.map(drop)
+    }
+
+    /// What an answer may change, and what it depends on besides.
+    async fn rows_of_approval(&self, id: &ApprovalId) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
+        let found_rows = self.load(&[key(id)]).await?;
+        let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
+        let mut rows = rows_of(run, schedule);
+        rows.push(key(id));
+        Ok((rows, reads_of(schedule, None)))
+    }
+}
+
+/// The hash of a plan. One that has none is good for nothing.
+pub(crate) fn plan_hash(plan: &Plan) -> String {
+    let Ok(bytes) = canonical(plan) else { return String::new() };
+    let digest = Sha256::new().chain_update(PLAN_DOMAIN).chain_update(bytes).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn key(id: &ApprovalId) -> RowKey {
+    (Noun::Approval, id.to_string())
+}
+
+fn command(asked: ApprovalDecide) -> Result<Command, Error> {
+    let ApprovalDecide { decision, plan_hash, note, .. } = asked;
+    let shown = || {
+        plan_hash.clone().ok_or_else(|| {
+            Error::new(Code::InvalidInput, "an answer names the hash of the plan that was shown")
+                .hint("`midwatch approval show` shows the plan and its hash")
+        })
+    };
+    match decision.as_str() {
+        "approve" => Ok(Command::Approve { shown: shown()?, note }),
+        "deny" => Ok(Command::Deny { shown: shown()?, note }),
+        "revoke" => Ok(Command::Revoke { note }),
+        other => Err(Error::new(Code::InvalidInput, format!("`{other}` is no answer"))
+            .hint("it is `approve`, `deny` or `revoke`")),
+    }
+}
+
+fn approval_id(text: &str) -> Result<ApprovalId, Error> {
+    text.parse().map_err(|invalid| {
+        Error::new(Code::NotFound, invalid).hint("`midwatch approval list` shows the approvals")
+    })
+}
+
+fn found<'a>(rows: &'a Rows, id: &ApprovalId) -> Result<&'a Approval, Error> {
+    let unknown = || errors::approval(approval::Refusal::Unknown(id.clone()));
+    rows.approval(id).ok_or_else(unknown)
+}
+
+fn approval_in(item: &Item) -> Result<(ApprovalId, Box<Approval>), Error> {
+    let id = item.id.parse().map_err(internal)?;
+    let state = item.body.as_ref().map(|body| stored::state(Noun::Approval, body)).transpose()?;
+    let approval = state.and_then(kernel::State::approval);
+    Ok((id, approval.ok_or_else(|| internal("a listed approval has no state"))?))
+}
+
+fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {
+    wire(id, found(rows, id)?)
+}
+
+fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
+    let Approval { plan, state, decision, .. } = approval;
+    let (approve_by, execute_by) = match state {
+        State::Pending { approve_by } => (Some(*approve_by), None),
+        State::Approved { execute_by } => (None, Some(*execute_by)),
+        State::Denied | State::Consumed | State::Lapsed(_) => (None, None),
+    };
+    Ok(api::Approval {
+        id: id.to_string(),
+        state: state.name().to_owned(),
+        run_id: plan.run.to_string(),
+        schedule_id: plan.schedule.to_string(),
+        agent: plan.agent.to_string(),
+        tier: plan.tier.into(),
+        asked_at: rfc3339(approval.asked_at),
+        approve_by: approve_by.map(rfc3339),
+        execute_by: execute_by.map(rfc3339),
+        decided_by: decision.as_ref().map(|it| it.by.clone()),
+        decided_at: decision.as_ref().map(|it| rfc3339(it.at)),
+        note: decision.as_ref().and_then(|it| it.note.clone()),
+        ruling: ruling(&approval.ruling),
+        plan_hash: approval.plan_hash.clone(),
+        plan: serde_json::to_value(plan).map_err(internal)?,
+    })
+}
+
+fn ruling(ruling: &kernel::ruling::Ruling) -> api::Ruling {
+    api::Ruling {
+        verdict: ruling.verdict.name().to_owned(),
+        rules: ruling.rules.clone(),
+        posture: ruling.posture.name().to_owned(),
+        policy: ruling.policy.clone(),
+    }
+}
