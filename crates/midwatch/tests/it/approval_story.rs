@@ -58,7 +58,7 @@ fn story(world: &World) {
     );
     assert_eq!(world.json(&approve)["changed"], false);
     wait_for(|| (world.json(&["run", "show", &run])["run"]["state"] == "done").then_some(()));
-    assert_eq!(effects_in(&effects), [run.clone()]);
+    assert_eq!(effects_in(&effects), std::slice::from_ref(&run));
     assert_eq!(world.json(&["approval", "show", &approval])["approval"]["state"], "consumed");
     let explained = world.json(&["policy", "explain", "--run", &run]);
     assert_eq!(explained["ruling"]["verdict"], "ask", "{explained}");
