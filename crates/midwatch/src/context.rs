@@ -77,15 +77,20 @@ impl Context {
     /// The operator's own rules, if there are any.
     pub fn policy(&self) -> Result<Vec<(String, String)>, Error> {
         let path = self.directory.path().join(POLICY_FILE);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => {
-                let what = format!("`{}` cannot be read: {error}", path.display());
-                Err(Error::new(Code::PolicyInvalid, what).hint(
-                    "nothing starts without its orders; make the file readable, or remove it",
-                ))
-            }
+        // A link to nowhere is not the same as no rules.
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Ok(_) | Err(_) => {}
+        }
+        let unreadable = |reason: String| {
+            let what = format!("`{}` cannot be read: {reason}", path.display());
+            Error::new(Code::PolicyInvalid, what)
+                .hint("nothing starts without its orders; make the file readable, or remove it")
+        };
+        match config::read(&path) {
+            Ok(Some(text)) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
+            Ok(None) => Err(unreadable("it leads nowhere".to_owned())),
+            Err(error) => Err(unreadable(error.to_string())),
         }
     }
 }

@@ -35,6 +35,13 @@ impl Output {
         let _ = writeln!(anstream::stdout(), "{text}");
     }
 
+    /// A text for people, before the answer.
+    pub fn text(&self, text: &str) {
+        if self.format == Format::Human {
+            let _ = writeln!(anstream::stdout(), "{}", harmless(text.trim_end()));
+        }
+    }
+
     /// Shows one item of a feed, on a line of its own.
     pub fn show_line<T: Serialize>(
         &self,

@@ -16,7 +16,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Itself,
-    /// `/home/ada/*`: what is below the directory, at any depth, and not the directory itself.
+    /// `/srv/ada/*`: what is below the directory, at any depth, and not the directory itself.
     Below,
 }
 
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn paths_are_compared_by_whole_components() {
-        check("/home/ada", &["/home/ada", "//home//ada/"], &["/home", "/home/ada2", "/home/ada/x"]);
-        check("/home/ada/*", &["/home/ada/x", "/home/ada//x/y"], &["/home/ada", "/home/ada2/x"]);
+        check("/srv/ada", &["/srv/ada", "//srv//ada/"], &["/home", "/srv/ada2", "/srv/ada/x"]);
+        check("/srv/ada/*", &["/srv/ada/x", "/srv/ada//x/y"], &["/srv/ada", "/srv/ada2/x"]);
         check("/*", &["/x", "/x/y"], &["/"]);
         check("/", &["/"], &["/x"]);
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_star_is_a_whole_component_at_the_end() {
-        for text in ["", "*", "/home/ad*", "/*/ada", "/home/**", "/home/*/", "home/*", "/home/../*"]
+        for text in ["", "*", "/srv/ad*", "/*/ada", "/srv/**", "/srv/*/", "home/*", "/srv/../*"]
         {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }

@@ -65,12 +65,11 @@ impl Watch {
     ) -> Result<Answer, Error> {
         let id = approval_id(&asked.id)?;
         let command = command(asked)?;
-        let rows = self.rows_of_approval(&id).await?;
-        let run = found(&self.load(&[key(&id)]).await?, &id)?.plan.run.clone();
-        let change = Change { rows: rows.0, reads: rows.1, actor, key: key_of_call };
+        let (rows, reads) = self.rows_of_approval(&id).await?;
+        let change = Change { rows, reads, actor, key: key_of_call };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
-            let ground = ground(rows, &run, &approval.plan.schedule, now)
+            let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
             approval::decide(&id, approval, ground, actor, command.clone())
                 .map_err(errors::approval)
@@ -119,7 +118,11 @@ impl Watch {
         loop {
             let now = self.now();
             let due = self.store().due(Noun::Approval.name(), now.as_micros(), BATCH).await;
-            for item in due.unwrap_or_default() {
+            let due = due.unwrap_or_else(|unreachable| {
+                error!(error = %unreachable, "which approvals have run out could not be read");
+                Vec::new()
+            });
+            for item in due {
                 if let Err(failed) = self.lapse(&item).await {
                     error!(%failed, id = item.id, "an approval could not be given up");
                 }
@@ -204,6 +207,11 @@ fn approval_in(item: &Item) -> Result<(ApprovalId, Box<Approval>), Error> {
     let state = item.body.as_ref().map(|body| stored::state(Noun::Approval, body)).transpose()?;
     let approval = state.and_then(kernel::State::approval);
     Ok((id, approval.ok_or_else(|| internal("a listed approval has no state"))?))
+}
+
+/// Whether the question in a row of the store waits for an answer.
+pub(crate) fn is_pending(item: &Item) -> Result<bool, Error> {
+    Ok(matches!(approval_in(item)?.1.state, State::Pending { .. }))
 }
 
 fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {

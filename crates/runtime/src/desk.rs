@@ -263,6 +263,9 @@ impl Runs {
             {
                 (from, *waits_until, waiting.since) = (now, now, now);
             }
+            if let Some(Place::Later(_, waiting)) = self.places.get(&id) {
+                self.later_since = self.later_since.max(Some(waiting.since));
+            }
             self.later.insert((from, id));
         }
     }

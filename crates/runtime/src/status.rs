@@ -6,6 +6,7 @@ use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
 
+use crate::approvals;
 use crate::errors;
 use crate::runs;
 use crate::times::rfc3339;
@@ -60,7 +61,16 @@ impl Watch {
     async fn open_approvals(&self) -> Result<Vec<String>, Error> {
         let (noun, under) = (Noun::Approval.name(), Some(OPEN));
         let found = self.store().newest(noun, under, "", LIVE_COUNTED_MAX).await;
-        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
+        let mut found = found.map_err(errors::store)?;
+        // Those that are answered wait for a hand. The one that gives up first comes first.
+        found.sort_by_key(|item| item.due_us);
+        let mut pending = Vec::new();
+        for item in found {
+            if approvals::is_pending(&item)? {
+                pending.push(item.id);
+            }
+        }
+        Ok(pending)
     }
 
     async fn paused_by_watch(&self) -> Result<Vec<String>, Error> {

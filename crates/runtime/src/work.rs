@@ -183,7 +183,11 @@ impl Watch {
                 }
                 let Some(ground) = ground(rows, id, schedule, now) else { return Ok(Vec::new()) };
                 let agent = agent.as_ref().and_then(|name| rows.agent(name));
-                let approval = ground.run.approval.as_ref();
+                // Somebody has asked or answered since it was taken: it is taken anew.
+                if ground.run.approval != *approval {
+                    return Ok(Vec::new());
+                }
+                let approval = approval.as_ref();
                 Ok(self.under_orders(approval, rows, |orders| {
                     run::start(ground, agent, holder, orders)
                 }))

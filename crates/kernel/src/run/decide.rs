@@ -159,12 +159,16 @@ pub fn start(
     };
     let tier = definition.tier.unwrap_or(agent.tier).max(agent.tier);
     let request = request(run, agent, tier);
-    let ruling = (orders.judge)(&request);
+    let mut ruling = (orders.judge)(&request);
+    // Whoever rules: nothing reaches outside without a human's word.
+    if tier == Tier::External {
+        ruling.verdict = ruling.verdict.max(Verdict::Ask);
+    }
     let plan = |ruling: &Ruling| Plan {
         instance: orders.instance.to_owned(),
         run: ground.id.clone(),
         schedule: run.schedule.clone(),
-        revision: run.revision,
+        revision: ground.progress.map_or(run.revision, |progress| progress.revision),
         attempt: run.attempt + 1,
         agent: agent.name.clone(),
         backend: agent.backend.clone(),
@@ -218,7 +222,7 @@ pub fn start(
             }
             None => {
                 let cause = Cause::new("refused", "there is no such approval");
-                ground.refused(cause, Some(ruling), None)
+                ground.refused(cause, Some(ruling), Some(Lapse::RunEnded))
             }
         },
     }

@@ -1,6 +1,7 @@
 //! A question to a human: asked once, answered once, good for one beginning of one plan.
 
 use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US};
+use kernel::backend::Tier;
 use kernel::ruling::Verdict;
 use kernel::run::Command as RunCommand;
 use kernel::schedule::terms::{Overlap, Terms};
@@ -256,4 +257,24 @@ fn orders_that_do_not_ask_any_more_need_no_answer() {
     assert_eq!(world.ask(71, &StartUnder(1, Allow)), begun);
     assert_eq!(world.run(1).unwrap().approval, None);
     assert_eq!(world.approval(1).unwrap().1.plan.run, RunId::of(1));
+}
+
+#[test]
+fn nothing_reaches_outside_without_a_human_whoever_allows_it() {
+    let mut world = World::new(every(60), Terms::default());
+    world.agent.as_mut().unwrap().tier = Tier::External;
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    assert_eq!(world.ask(61, &StartUnder(1, Allow)), ASKED);
+    assert_eq!(world.approval(1).unwrap().1.plan.tier, Tier::External);
+}
+
+#[test]
+fn an_edit_of_the_schedule_makes_another_plan() {
+    let mut world = parked();
+    let yes = approve(&world);
+    world.ask(70, &yes);
+    world.definition.terms.priority = 9;
+    assert!(world.ask(71, &Ask::Edit).starts_with("changed"));
+    assert!(world.ask(72, &StartUnder(1, Asks)).starts_with("lapsed changed"));
 }

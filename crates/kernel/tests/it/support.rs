@@ -170,14 +170,10 @@ impl World {
                 fired
             }
             Ask::Tick => Ok(self.tick(now)),
-            Ask::Start(number) | Ask::StartAlone(number) => {
-                let agent = self.agent.as_ref().filter(|_| matches!(ask, Ask::Start(_)));
-                self.of_run(now, *number, |ground| {
-                    Ok(under(Verdict::Allow, None, |orders| {
-                        run::start(ground, agent, "me", orders)
-                    }))
-                })
-            }
+            Ask::Start(number) => return self.start(now, *number),
+            Ask::StartAlone(number) => self.of_run(now, *number, |ground| {
+                Ok(under(Verdict::Allow, None, |orders| run::start(ground, None, "me", orders)))
+            }),
             Ask::StartUnder(number, verdict) => {
                 let approval = self.approval(*number).map(|(_, it)| it);
                 self.of_run(now, *number, |ground| {
@@ -220,6 +216,19 @@ impl World {
             }
             Err(refusal) => format!("no: {refusal}"),
         }
+    }
+
+    /// Begins a run, with a human's word if it needs one.
+    fn start(&mut self, now: Timestamp, number: u128) -> String {
+        let said = self.ask_at(now, &Ask::StartUnder(number, Verdict::Allow));
+        if !said.starts_with("asked") {
+            return said;
+        }
+        let shown = self.approval(number).expect("an approval").1.plan_hash;
+        let approve = approval::Command::Approve { shown, note: None };
+        self.ask_at(now, &Ask::Answer(number, approve));
+        let said = self.ask_at(now, &Ask::StartUnder(number, Verdict::Ask));
+        said.split_once(", ").expect("consumed and started").1.to_owned()
     }
 
     fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<Body>, String> {

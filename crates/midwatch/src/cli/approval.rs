@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use api::{
-    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Error, Ruling,
+    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Code, Error,
+    Ruling,
 };
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -14,6 +15,8 @@ use crate::context::Context;
 use crate::output::{pairs, paragraphs, table_with_more};
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
+/// Of a line that others wrote.
+const FENCE_COLUMNS: usize = 72;
 const REASON: &str = "Why, for whoever looks at it later";
 
 #[derive(Debug, Subcommand)]
@@ -33,6 +36,9 @@ pub(super) enum Command {
         id: String,
         #[arg(long, value_name = "TEXT", help = REASON)]
         reason: Option<String>,
+        /// Only if the hash of the plan begins so, as `midwatch approval show` showed it
+        #[arg(long, value_name = "HASH")]
+        plan: Option<String>,
     },
     /// Say no: the run ends without having begun
     Deny {
@@ -74,9 +80,11 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, ApprovalShow { id }).await?;
             output.show(&answer, |answer| page(&answer.approval));
         }
-        Command::Approve { id, reason } => decide(context, id, "approve", reason).await?,
-        Command::Deny { id, reason } => decide(context, id, "deny", reason).await?,
-        Command::Revoke { id, reason } => decide(context, id, "revoke", reason).await?,
+        Command::Approve { id, reason, plan } => {
+            decide(context, id, "approve", reason, plan.as_deref()).await?;
+        }
+        Command::Deny { id, reason } => decide(context, id, "deny", reason, None).await?,
+        Command::Revoke { id, reason } => decide(context, id, "revoke", reason, None).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -87,11 +95,17 @@ async fn decide(
     id: String,
     decision: &str,
     note: Option<String>,
+    seen: Option<&str>,
 ) -> Result<(), Error> {
     let shown = ask(context, ApprovalShow { id: id.clone() }).await?.approval;
+    if seen.is_some_and(|seen| seen.is_empty() || !shown.plan_hash.starts_with(seen)) {
+        return Err(Error::new(Code::NotNow, "the plan is not the one that you have seen")
+            .hint(format!("look at it again with `midwatch approval show {id}`")));
+    }
+    context.output.text(&page(&shown));
     let (decision, plan_hash) = (decision.to_owned(), Some(shown.plan_hash.clone()));
     let answer = ask(context, ApprovalDecide { id, decision, plan_hash, note }).await?;
-    context.output.show(&answer, |answer| paragraphs([page(&shown), decided(answer)]));
+    context.output.show(&answer, |answer| format!("\n{}", decided(answer)));
     Ok(())
 }
 
@@ -135,7 +149,7 @@ fn page(approval: &Approval) -> String {
         some("begins before", &approval.execute_by),
         some("decided by", &approval.decided_by),
         some("decided at", &approval.decided_at),
-        some("reason", &approval.note),
+        approval.note.as_ref().map(|note| ("reason", visible(note).replace('\n', "\\n"))),
         Some(("plan hash", approval.plan_hash.clone())),
     ];
     let mut plan = approval.plan.clone();
@@ -150,8 +164,14 @@ fn page(approval: &Approval) -> String {
 
 /// Text that others wrote, each line behind a bar, so that none looks like one of ours.
 fn fenced(text: &str) -> String {
-    let lines = text.split('\n').map(|line| format!("  | {}", visible(line)));
-    let lines: Vec<String> = lines.collect();
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        // No line is left to the terminal to break.
+        let line: Vec<char> = visible(line).chars().collect();
+        let parts = line.chunks(FENCE_COLUMNS).map(|part| part.iter().collect::<String>());
+        let parts: Vec<String> = parts.collect();
+        lines.push(format!("  | {}", parts.join("\n  | ")));
+    }
     format!("prompt, as it is written (not by Midwatch)\n{}", lines.join("\n"))
 }
 
@@ -212,8 +232,11 @@ mod tests {
             assert!(shown.1.lines().all(|line| line.starts_with("  | ")), "{page}");
             assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || is_deceptive(c)));
         }
-        let long = "x".repeat(10_000);
-        assert!(page(&asked(&long)).contains(&long), "nothing is cut off without a word");
+        let long = page(&asked(&format!("{}approved; it begins now", " ".repeat(9_977))));
+        assert!(long.lines().all(|line| line.chars().count() <= 100), "{long}");
+        let shown = long.split_once("not by Midwatch)\n").unwrap().1;
+        let whole: String = shown.lines().map(|line| line.strip_prefix("  | ").unwrap()).collect();
+        assert_eq!(whole.len(), 10_000, "nothing is cut off without a word");
     }
 
     #[test]

@@ -50,7 +50,9 @@ fn story(world: &World) {
     assert_eq!(effects_in(&effects), Vec::<String>::new());
 
     // Approved twice, it takes effect once.
-    let approve = ["approval", "approve", &approval, "--reason", "go"];
+    world.refused(&["approval", "approve", &approval, "--plan", "00"], "not_now", 4);
+    let hash = asked["plan_hash"].as_str().unwrap();
+    let approve = ["approval", "approve", &approval, "--reason", "go", "--plan", &hash[..12]];
     let decided = world.json(&approve);
     assert_eq!(
         (&decided["changed"], &decided["approval"]["state"]),
@@ -77,9 +79,9 @@ fn story(world: &World) {
     assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
 }
 
-/// Its own child is the run, and a run approves nothing.
+/// A program that a run has started is that run, and a run answers nothing.
 #[test]
-fn b04_a_run_cannot_approve_itself() {
+fn b06_a_run_cannot_answer() {
     let world = World::new();
     let _daemon = world.up();
     world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
@@ -131,6 +133,10 @@ fn an_operators_rules_are_obeyed_and_faulty_ones_refused() {
     assert_eq!(explained["ruling"]["rules"][0], "policy.toml/no-ada", "{explained}");
     assert_eq!(daemon.stop().0, Some(0));
 
+    fs::remove_file(&policy).unwrap();
+    std::os::unix::fs::symlink("nowhere", &policy).unwrap();
+    world.refused(&["policy", "check"], "policy_invalid", 2);
+    fs::remove_file(&policy).unwrap();
     fs::write(&policy, rule.replace("eve", "ada")).unwrap();
     for command in [["policy", "check"], ["agent", "list"]] {
         let said = world.refused(&command, "policy_invalid", 2);

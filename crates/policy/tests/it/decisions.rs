@@ -73,7 +73,7 @@ not_match = [{ capability = "agent.prompt" }]
 #[test]
 fn what_cannot_be_judged_is_denied() {
     let rules = Rules::baseline(Posture::Staging);
-    for path in ["notes", "", "/home/../etc/passwd", "/home/./x", "/x\0y"] {
+    for path in ["notes", "", "/srv/../etc/passwd", "/srv/./x", "/x\0y"] {
         check(&rules, &at_path("filesystem.read", path), Verdict::Deny, "@error:path");
     }
     for host in ["", "example.org:80", "127.1", "exämple.org"] {

@@ -65,7 +65,7 @@ fn a_key_with_the_wrong_value_is_refused() {
         ("agent = ['a*b']", "`agent`: `a*b` has a `*` that is not its end"),
         ("principal = ['*a']", "`principal`: `*a` has a `*` that is not its end"),
         ("host = ['example.org:80']", "`host`: `example.org:80` is not a pattern for hosts"),
-        ("path = ['/home/ad*']", "`path`: `/home/ad*` is not a pattern for paths"),
+        ("path = ['/srv/ad*']", "`path`: `/srv/ad*` is not a pattern for paths"),
         ("path = ['notes']", "`path`: `notes` is not a pattern for paths"),
         ("tier = [3]", "`tier`: a tier is 0, 1 or 2"),
         ("tier = ['1']", "`tier`: a tier is 0, 1 or 2"),

@@ -10,7 +10,7 @@ use crate::support::{load, rule};
 
 const AGENTS: [&str; 3] = ["ada", "eve", "team-a"];
 const HOSTS: [&str; 3] = ["example.org", "www.example.org", "evil.org"];
-const PATHS: [&str; 3] = ["/home/ada/x", "/home/ada", "/etc/passwd"];
+const PATHS: [&str; 3] = ["/srv/ada/x", "/srv/ada", "/etc/passwd"];
 
 /// The lines of a rule without its id and examples.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Written {
         let Written { lines, number, .. } = self;
         rule(&format!(
             "id = 'r{number}'\n{verdict} = ['ledger.read', {lines}\nprincipal = ['*']\n\
-             match = [{{ capability = 'ledger.read', agent = 'ada', host = 'example.org', path = '/home/ada/x' }}]\n\
+             match = [{{ capability = 'ledger.read', agent = 'ada', host = 'example.org', path = '/srv/ada/x' }}]\n\
              not_match = [{{ capability = 'approval.ask' }}]"
         ))
     }
@@ -39,7 +39,7 @@ fn written() -> impl Strategy<Value = Written> {
         prop::sample::select(vec!["", "agent = ['ada', 'eve']", "agent = ['a*', 'team-*']"]);
     let host =
         prop::sample::select(vec!["", "host = ['example.org']", "host = ['example.org', '*.org']"]);
-    let path = prop::sample::select(vec!["", "path = ['/home/ada/*']"]);
+    let path = prop::sample::select(vec!["", "path = ['/srv/ada/*']"]);
     let verdict = prop::sample::select(vec!["deny", "ask", "allow"]);
     (verdict, class, agent, host, path, 0..1_000_usize).prop_map(
         |(verdict, class, agent, host, path, number)| Written {
