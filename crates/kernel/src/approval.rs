@@ -237,16 +237,10 @@ pub fn decide(
 /// What becomes of a question that nobody has answered, or whose run did not begin, in time. Nothing, if
 /// there is time left.
 pub fn expire(id: &ApprovalId, approval: &Approval, ground: Ground<'_>) -> Vec<Body> {
-    let cause = match approval.state {
-        State::Pending { approve_by } if approve_by <= ground.now => {
-            Cause::new("expired", "nobody answered in time")
-        }
-        State::Approved { execute_by } if execute_by <= ground.now => {
-            Cause::new("expired", "it was approved, and did not begin in time")
-        }
-        _ => return Vec::new(),
-    };
-    approval.lapse(id, Lapse::Expired, None, ground, cause)
+    match approval.ran_out(ground.now) {
+        Some(cause) => approval.lapse(id, Lapse::Expired, None, ground, cause),
+        None => Vec::new(),
+    }
 }
 
 /// The approval after an event.
@@ -293,10 +287,31 @@ impl Approval {
         self.due().map(|_| OPEN.to_owned())
     }
 
-    /// Whether its plan may be begun.
-    pub(crate) fn is_good(&self, plan_hash: &str, now: Timestamp) -> bool {
-        let is_in_time = matches!(self.state, State::Approved { execute_by } if now < execute_by);
-        is_in_time && !plan_hash.is_empty() && self.plan_hash == plan_hash
+    /// Why it is too late, if it is.
+    fn ran_out(&self, now: Timestamp) -> Option<Cause> {
+        let what = match self.state {
+            State::Pending { approve_by } if approve_by <= now => "nobody answered in time",
+            State::Approved { execute_by } if execute_by <= now => {
+                "it was approved, and did not begin in time"
+            }
+            _ => return None,
+        };
+        Some(Cause::new("expired", what))
+    }
+
+    /// Whether the plan with this hash may be begun, or why not.
+    pub(crate) fn covers(&self, plan_hash: &str, now: Timestamp) -> Result<(), (Lapse, Cause)> {
+        if let Some(cause) = self.ran_out(now) {
+            return Err((Lapse::Expired, cause));
+        }
+        let is_approved = matches!(self.state, State::Approved { .. });
+        match is_approved && !plan_hash.is_empty() && self.plan_hash == plan_hash {
+            true => Ok(()),
+            false => {
+                let what = "what would be done now is not what was approved";
+                Err((Lapse::Changed, Cause::new("plan_changed", what)))
+            }
+        }
     }
 
     /// What has become of it, in a clause.

@@ -125,8 +125,7 @@ fn error(of: &str) -> String {
 fn baseline(posture: Posture) -> Source<'static> {
     let text = match posture {
         Posture::StrictProd => include_str!("../baseline/strict-prod.toml"),
-        Posture::Staging => include_str!("../baseline/staging.toml"),
-        Posture::Debug => include_str!("../baseline/debug.toml"),
+        Posture::Staging | Posture::Debug => include_str!("../baseline/staging.toml"),
     };
     Source { name: BASELINE, text }
 }

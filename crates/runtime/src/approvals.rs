@@ -2,10 +2,9 @@
 
 use api::{
     Answer, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals,
-    Code, Error, LIST_BYTES_MAX, PolicyExplain, PolicyExplained,
+    Code, Error, LIST_BYTES_MAX,
 };
 use kernel::approval::{self, Approval, Command, OPEN, Plan, State};
-use kernel::ruling::Verdict;
 use kernel::{Actor, ApprovalId, Noun, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
@@ -15,8 +14,8 @@ use tracing::error;
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
+use crate::orders;
 use crate::rows::{RowKey, Rows};
-use crate::runs::run_id;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
@@ -53,20 +52,20 @@ impl Watch {
 
     pub(crate) async fn approval_show(&self, asked: ApprovalShow) -> Result<ApprovalShown, Error> {
         let id = approval_id(&asked.id)?;
-        let rows = self.load(&[key(&id)]).await?;
+        let rows = self.load(&[row_of(&id)]).await?;
         Ok(ApprovalShown { approval: wire_in(&rows, &id)? })
     }
 
     pub(crate) async fn approval_decide(
         &self,
         actor: &Actor,
-        key_of_call: Option<Key>,
+        key: Option<Key>,
         asked: ApprovalDecide,
     ) -> Result<Answer, Error> {
         let id = approval_id(&asked.id)?;
         let command = command(asked)?;
         let (rows, reads) = self.rows_of_approval(&id).await?;
-        let change = Change { rows, reads, actor, key: key_of_call };
+        let change = Change { rows, reads, actor, key };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
@@ -79,38 +78,6 @@ impl Watch {
             Ok(Answer::ApprovalDecide(ApprovalDecided { approval: wire_in(after, &id)?, changed }))
         })
         .await
-    }
-
-    /// What the standing orders said of a run.
-    pub(crate) async fn policy_explain(
-        &self,
-        asked: PolicyExplain,
-    ) -> Result<PolicyExplained, Error> {
-        let id = run_id(&asked.run)?;
-        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
-        let unknown = || errors::run(kernel::run::Refusal::Unknown(id.clone()));
-        let run = rows.run(&id).ok_or_else(unknown)?;
-        let sentence = match &run.ruling {
-            None => {
-                "the standing orders were not asked yet: it has not come to its turn".to_owned()
-            }
-            Some(ruling) => {
-                let rules: Vec<String> = ruling.rules.iter().map(|it| format!("`{it}`")).collect();
-                let said = match ruling.verdict {
-                    Verdict::Allow => "allowed it",
-                    Verdict::Ask => "let a human decide",
-                    Verdict::Deny => "did not allow it",
-                };
-                let posture = ruling.posture;
-                format!("the standing orders {said} by {} in {posture}", rules.join(", "))
-            }
-        };
-        Ok(PolicyExplained {
-            run_id: id.to_string(),
-            state: run.state.name().to_owned(),
-            ruling: run.ruling.as_ref().map(ruling),
-            sentence,
-        })
     }
 
     /// Gives up questions that nobody has answered in time, until it is told to stop.
@@ -155,10 +122,10 @@ impl Watch {
 
     /// What an answer may change, and what it depends on besides.
     async fn rows_of_approval(&self, id: &ApprovalId) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
-        let found_rows = self.load(&[key(id)]).await?;
+        let found_rows = self.load(&[row_of(id)]).await?;
         let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
-        rows.push(key(id));
+        rows.push(row_of(id));
         Ok((rows, reads_of(schedule, None)))
     }
 }
@@ -170,7 +137,7 @@ pub(crate) fn plan_hash(plan: &Plan) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn key(id: &ApprovalId) -> RowKey {
+pub(crate) fn row_of(id: &ApprovalId) -> RowKey {
     (Noun::Approval, id.to_string())
 }
 
@@ -238,17 +205,8 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         decided_by: decision.as_ref().map(|it| it.by.clone()),
         decided_at: decision.as_ref().map(|it| rfc3339(it.at)),
         note: decision.as_ref().and_then(|it| it.note.clone()),
-        ruling: ruling(&approval.ruling),
+        ruling: orders::wire(&approval.ruling),
         plan_hash: approval.plan_hash.clone(),
         plan: serde_json::to_value(plan).map_err(internal)?,
     })
-}
-
-fn ruling(ruling: &kernel::ruling::Ruling) -> api::Ruling {
-    api::Ruling {
-        verdict: ruling.verdict.name().to_owned(),
-        rules: ruling.rules.clone(),
-        posture: ruling.posture.name().to_owned(),
-        policy: ruling.policy.clone(),
-    }
 }

@@ -173,7 +173,7 @@ impl Watch {
     async fn begin(&self, taken: &Taken, told: &CancellationToken) -> Result<Begin, Error> {
         let Taken { id, schedule, agent, approval, .. } = taken;
         let mut rows = rows_of(id, schedule);
-        rows.extend(approval.as_ref().map(approvals::key));
+        rows.extend(approval.as_ref().map(approvals::row_of));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let done = self
             .act(rows, reads_of(schedule, agent.as_ref()), |rows, now| {

@@ -205,26 +205,20 @@ pub fn start(
             let asked = Asked { plan, plan_hash, request, ruling, approve_by, at: now };
             vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
         }
-        (Verdict::Ask, Some(id)) => match orders.approval {
-            Some(approval) if approval.is_good(&(orders.hash)(&plan(&ruling)), now) => {
-                let consumed = Consumed { run: ground.id.clone(), epoch: run.epoch + 1, at: now };
-                let consumed = Body::Approval(id.clone(), approval::Event::Consumed(consumed));
-                vec![consumed, started(ruling)]
-            }
-            Some(approval) => {
-                let expired = approval::expire(id, approval, ground);
-                if !expired.is_empty() {
-                    return expired;
+        (Verdict::Ask, Some(id)) => {
+            let covered = match orders.approval {
+                Some(approval) => approval.covers(&(orders.hash)(&plan(&ruling)), now),
+                None => Err((Lapse::RunEnded, Cause::new("refused", "there is no such approval"))),
+            };
+            match covered {
+                Ok(()) => {
+                    let (run, epoch) = (ground.id.clone(), run.epoch + 1);
+                    let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
+                    vec![Body::Approval(id.clone(), consumed), started(ruling)]
                 }
-                let what = "what would be done now is not what was approved";
-                let cause = Cause::new("plan_changed", what);
-                ground.refused(cause, Some(ruling), Some(Lapse::Changed))
+                Err((lapse, cause)) => ground.refused(cause, Some(ruling), Some(lapse)),
             }
-            None => {
-                let cause = Cause::new("refused", "there is no such approval");
-                ground.refused(cause, Some(ruling), Some(Lapse::RunEnded))
-            }
-        },
+        }
     }
 }
 
