@@ -7,17 +7,21 @@
 use std::collections::BTreeMap;
 
 use ledger::{Chain, Draft, Hash, Sealed};
-use store::{Answer, Commit, Outcome, Receipt, Write};
+use store::{Answer, Commit, Expect, Outcome, Receipt, Write};
 
 /// The rows that a group asks about, as they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loaded {
     /// By noun and id; 0 for a row that is not there.
-    pub(crate) versions: BTreeMap<&'static str, BTreeMap<String, u64>>,
+    pub(crate) versions: Versions,
+    /// Those that are only read, and so not locked.
+    pub(crate) read: Versions,
     /// `None` for one that is not there.
     pub(crate) counters: BTreeMap<&'static str, Option<i64>>,
     pub(crate) answers: BTreeMap<String, (Hash, Vec<u8>)>,
 }
+
+pub(crate) type Versions = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
 /// What the accepted commits of a group leave to be written.
 #[derive(Debug, Default)]
@@ -28,6 +32,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) new_counters: BTreeMap<&'static str, i64>,
     pub(crate) counters: BTreeMap<&'static str, i64>,
     pub(crate) answers: Vec<&'a Answer>,
+    /// Rows that are not written, and the versions that they must have once the end of the log is held.
+    pub(crate) expects: BTreeMap<(&'static str, &'a str), u64>,
     /// One for each commit.
     verdicts: Vec<Verdict<'a>>,
 }
@@ -58,6 +64,9 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
             plan.verdicts.push(Verdict::Refused(refusal));
             continue;
         }
+        for Expect { noun, id, version } in &commit.expects {
+            plan.expects.entry((noun, id)).or_insert(*version);
+        }
         for write in &commit.writes {
             let rows = match is_there(write.noun, write.id.as_str()) {
                 true => &mut plan.updates,
@@ -83,6 +92,9 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
         plan.verdicts.push(Verdict::Accepted(&commit.drafts));
     }
     plan.answers.sort_by(|a, b| a.key.cmp(&b.key));
+    // Those that the group writes as well are locked, and have their new versions by then.
+    let Plan { expects, inserts, updates, .. } = &mut plan;
+    expects.retain(|key, _| !inserts.contains_key(key) && !updates.contains_key(key));
     plan
 }
 
@@ -93,6 +105,10 @@ impl Loaded {
         for commit in commits {
             if !commit.deltas.is_empty() {
                 return None;
+            }
+            for Expect { noun, id, version } in &commit.expects {
+                let of_noun = expected.read.entry(noun).or_default();
+                of_noun.entry(id.clone()).or_insert(*version);
             }
             for write in &commit.writes {
                 let of_noun = expected.versions.entry(write.noun).or_default();
@@ -114,8 +130,12 @@ impl Loaded {
             });
         }
         for Write { noun, id, expected, .. } in &commit.writes {
-            let version = self.versions.get(noun).and_then(|ids| ids.get(id));
-            if version.copied().unwrap_or_default() != *expected {
+            if self.version(noun, id) != *expected {
+                return Some(Outcome::Conflict { noun, id: id.clone() });
+            }
+        }
+        for Expect { noun, id, version } in &commit.expects {
+            if self.version(noun, id) != *version {
                 return Some(Outcome::Conflict { noun, id: id.clone() });
             }
         }
@@ -133,6 +153,13 @@ impl Loaded {
             }
         }
         None
+    }
+}
+
+impl Loaded {
+    fn version(&self, noun: &str, id: &str) -> u64 {
+        let found = |of: &Versions| of.get(noun).and_then(|ids| ids.get(id)).copied();
+        found(&self.versions).or_else(|| found(&self.read)).unwrap_or_default()
     }
 }
 

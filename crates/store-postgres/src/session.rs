@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::{join, join3, join4, join5, try_join4};
+use futures::future::{join3, join4, join5, try_join5};
 use ledger::{Chain, Draft, Hash, PrivateRef, Sealed};
 use store::{Checkpoint, Commit, Derived, Error, Page};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, Row, Statement};
 use tracing::{debug, warn};
 
 use crate::error::meaning;
-use crate::group::{Loaded, Plan, Rows};
+use crate::group::{Loaded, Plan, Rows, Versions};
 use crate::spawn;
 use crate::target::Target;
 
@@ -22,6 +22,7 @@ use crate::target::Target;
 pub(crate) struct Session {
     client: Client,
     lock_items: Statement,
+    find_versions: Statement,
     lock_counters: Statement,
     find_answers: Statement,
     insert_items: Statement,
@@ -72,6 +73,9 @@ impl Session {
             lock_items: sql("SELECT noun, id, version FROM item
                  JOIN unnest($1::text[], $2::text[]) AS asked (noun, id) USING (noun, id)
                  ORDER BY noun, id FOR UPDATE OF item")
+            .await?,
+            find_versions: sql("SELECT noun, id, version FROM item
+                 JOIN unnest($1::text[], $2::text[]) AS asked (noun, id) USING (noun, id)")
             .await?,
             lock_counters: sql("SELECT name, value FROM counter WHERE name = ANY($1::text[])
                  ORDER BY name FOR UPDATE")
@@ -142,34 +146,36 @@ impl Session {
         let _ = self.client.batch_execute("ROLLBACK").await;
     }
 
-    /// Begins, locks the rows that these commits write, and finds the answers to their keys.
+    /// Begins, locks the rows that these commits write, looks at those that they only read, and finds
+    /// the answers to their keys.
     pub(crate) async fn load(&self, commits: &[&Commit]) -> Result<Loaded, Error> {
         let (mut loaded, mut names, mut keys) = (Loaded::default(), Vec::new(), Vec::new());
         for commit in commits {
             for write in &commit.writes {
                 loaded.versions.entry(write.noun).or_default().insert(write.id.clone(), 0);
             }
+            for expect in &commit.expects {
+                loaded.read.entry(expect.noun).or_default().insert(expect.id.clone(), 0);
+            }
             for delta in &commit.deltas {
                 loaded.counters.insert(delta.counter, None);
             }
             keys.extend(commit.answer.as_ref().map(|answer| answer.key.as_str()));
         }
-        let (nouns, ids) = keys_of(&loaded);
+        let (nouns, ids) = keys_of(&loaded.versions);
+        let (read_nouns, read_ids) = keys_of(&loaded.read);
         names.extend(loaded.counters.keys().copied());
-        let ((), items, counters, answers) = try_join4(
+        let ((), items, read, counters, answers) = try_join5(
             async { self.client.batch_execute("BEGIN").await },
             self.rows(&self.lock_items, nouns.len(), &[&nouns, &ids]),
+            self.rows(&self.find_versions, read_nouns.len(), &[&read_nouns, &read_ids]),
             self.rows(&self.lock_counters, names.len(), &[&names]),
             self.rows(&self.find_answers, keys.len(), &[&keys]),
         )
         .await
         .map_err(meaning)?;
-        for row in items {
-            let (noun, id): (&str, &str) = (row.get(0), row.get(1));
-            if let Some(version) = loaded.versions.get_mut(noun).and_then(|ids| ids.get_mut(id)) {
-                *version = unsigned(row.get(2));
-            }
-        }
+        set_versions(&mut loaded.versions, &items);
+        set_versions(&mut loaded.read, &read);
         for row in counters {
             if let Some(value) = loaded.counters.get_mut(row.get::<_, &str>(0)) {
                 *value = Some(row.get(1));
@@ -188,7 +194,7 @@ impl Session {
         expected: &Loaded,
         plan: &Plan<'_>,
     ) -> Result<Option<Chain>, Error> {
-        let (nouns, ids) = keys_of(expected);
+        let (nouns, ids) = keys_of(&expected.versions);
         let (begun, items, head) = join3(
             async { self.client.batch_execute("BEGIN").await },
             self.rows(&self.lock_items, nouns.len(), &[&nouns, &ids]),
@@ -225,15 +231,27 @@ impl Session {
             self.count(&self.update_counters, &plan.counters),
             self.executed(&self.insert_answers, keys.len(), &answers),
         );
-        let ((inserted, updated, begun, counted, answered), head) =
-            join(rows, self.lock_head()).await;
+        // Whoever changes one of these holds the end of the log when it is committed.
+        let (nouns, ids): (Vec<&str>, Vec<&str>) = plan.expects.keys().copied().unzip();
+        let ((inserted, updated, begun, counted, answered), head, read) = join3(
+            rows,
+            self.lock_head(),
+            self.rows(&self.find_versions, nouns.len(), &[&nouns, &ids]),
+        )
+        .await;
         let is_whole = inserted.map_err(meaning)? == plan.inserts.len()
             && updated.map_err(meaning)? == plan.updates.len()
             && begun.map_err(meaning)? == plan.new_counters.len()
             && counted.map_err(meaning)? == plan.counters.len()
             && answered.map_err(meaning)? == keys.len();
         let head = head?;
-        Ok(is_whole.then_some(head))
+        let mut unread = plan.expects.clone();
+        unread.retain(|_, version| 0 < *version);
+        let read = read.map_err(meaning)?;
+        let is_as_read = read
+            .iter()
+            .all(|row| unread.remove(&(row.get(0), row.get(1))) == Some(unsigned(row.get(2))));
+        Ok((is_whole && is_as_read && unread.is_empty()).then_some(head))
     }
 
     pub(crate) async fn lock_head(&self) -> Result<Chain, Error> {
@@ -416,8 +434,17 @@ impl Session {
 }
 
 /// The nouns and ids of all rows, sorted.
-fn keys_of(loaded: &Loaded) -> (Vec<&'static str>, Vec<&str>) {
-    let rows = loaded.versions.iter();
+fn set_versions(versions: &mut Versions, rows: &[Row]) {
+    for row in rows {
+        let (noun, id): (&str, &str) = (row.get(0), row.get(1));
+        if let Some(version) = versions.get_mut(noun).and_then(|ids| ids.get_mut(id)) {
+            *version = unsigned(row.get(2));
+        }
+    }
+}
+
+fn keys_of(versions: &Versions) -> (Vec<&'static str>, Vec<&str>) {
+    let rows = versions.iter();
     rows.flat_map(|(noun, ids)| ids.keys().map(|id| (*noun, id.as_str()))).unzip()
 }
 

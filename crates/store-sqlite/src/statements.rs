@@ -7,7 +7,7 @@
 
 use ledger::{Chain, Draft, Fields, PrivateRef};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
-use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Item, Keeps, Outcome};
+use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Expect, Item, Keeps, Outcome};
 use store::{Receipt, Write};
 
 use crate::error::{meaning, of_tables};
@@ -127,10 +127,12 @@ impl<'c> Statements<'c> {
             return Ok(Some(earlier));
         }
         for write in &commit.writes {
-            let found = self.find_version.query_row((write.noun, &write.id), |row| row.get(0));
-            if found.optional().map_err(of_tables)?.unwrap_or(0_u64) != write.expected {
-                return Ok(Some(conflict(write)));
+            if self.version(write.noun, &write.id)? != write.expected {
+                return Ok(Some(conflict(write.noun, &write.id)));
             }
+        }
+        if let Some(other) = self.unexpected(commit)? {
+            return Ok(Some(other));
         }
         let mut sums: Vec<(&'static str, i64)> = Vec::new();
         for delta in &commit.deltas {
@@ -148,6 +150,21 @@ impl<'c> Statements<'c> {
             sums.push((delta.counter, value + delta.add));
         }
         Ok(None)
+    }
+
+    /// Whether a row that is not written is another than it must be.
+    fn unexpected(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
+        for Expect { noun, id, version } in &commit.expects {
+            if self.version(noun, id)? != *version {
+                return Ok(Some(conflict(noun, id)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn version(&mut self, noun: &str, id: &str) -> Result<u64, Error> {
+        let found = self.find_version.query_row((noun, id), |row| row.get(0));
+        Ok(found.optional().map_err(of_tables)?.unwrap_or_default())
     }
 
     /// The parts of a commit that may be refused; `None` when all were written.
@@ -168,9 +185,12 @@ impl<'c> Statements<'c> {
             }
             parts += 1;
         }
+        if let Some(other) = self.unexpected(commit)? {
+            return refused(parts, other);
+        }
         for write in &commit.writes {
             if !self.write_item(write)? {
-                return refused(parts, conflict(write));
+                return refused(parts, conflict(write.noun, &write.id));
             }
             parts += 1;
         }
@@ -312,6 +332,6 @@ impl<'c> Statements<'c> {
     }
 }
 
-fn conflict(write: &Write) -> Outcome {
-    Outcome::Conflict { noun: write.noun, id: write.id.clone() }
+fn conflict(noun: &'static str, id: &str) -> Outcome {
+    Outcome::Conflict { noun, id: id.to_owned() }
 }

@@ -9,6 +9,7 @@ use ledger::{Draft, Hash};
 pub struct Commit {
     pub drafts: Vec<Draft>,
     pub writes: Vec<Write>,
+    pub expects: Vec<Expect>,
     pub deltas: Vec<Delta>,
     pub answer: Option<Answer>,
     /// Puts these in the place of all derived tables, if the log still ends where they do.
@@ -33,6 +34,15 @@ pub struct Write {
     /// What is said of the row's keys is what they were before, as far as that is known. A store may
     /// then leave its indexes alone.
     pub keeps: Keeps,
+}
+
+/// A row that is not written, and the version that it must still have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expect {
+    pub noun: &'static str,
+    pub id: String,
+    /// 0: there must not be a row.
+    pub version: u64,
 }
 
 /// Which keys of a row stay as they are.

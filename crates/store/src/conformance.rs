@@ -13,8 +13,8 @@ use futures::future::{BoxFuture, FutureExt, join, join_all};
 use ledger::{Chain, Draft, Hash, Header, Private, canonical};
 
 use crate::{
-    Answer, Checkpoint, Commit, Delta, Derived, Error, Item, Outcome, PAGE_ENTRIES_MAX, Page,
-    Receipt, Store, Write,
+    Answer, Checkpoint, Commit, Delta, Derived, Error, Expect, Item, Outcome, PAGE_ENTRIES_MAX,
+    Page, Receipt, Store, Write,
 };
 
 /// Where a store keeps its data. Opening it again, after all handles are gone, finds that data.
@@ -29,6 +29,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("an_empty_store_is_empty", |place| an_empty_store_is_empty(place).boxed()),
     ("a_commit_is_all_or_nothing", |place| a_commit_is_all_or_nothing(place).boxed()),
     ("versions_are_expected", |place| versions_are_expected(place).boxed()),
+    ("rows_that_are_only_read_are_expected", |place| reads_are_expected(place).boxed()),
     ("deltas_stay_within_bounds", |place| deltas_stay_within_bounds(place).boxed()),
     ("deltas_of_one_commit_add_up", |place| deltas_add_up(place).boxed()),
     ("a_key_is_answered_once", |place| a_key_is_answered_once(place).boxed()),
@@ -143,7 +144,7 @@ async fn a_commit_is_all_or_nothing(place: &dyn Place) {
         writes: vec![write("a", 0, Some("A")), write("b", 0, Some("B"))],
         deltas: vec![add(2, 9)],
         answer: Some(answer("k", 1, "yes")),
-        replace: None,
+        ..Commit::default()
     };
     assert_eq!(commit(&*store, first).await, committed(1, 2));
     let before = store.derived().await.unwrap();
@@ -153,7 +154,7 @@ async fn a_commit_is_all_or_nothing(place: &dyn Place) {
         writes: vec![write("c", 0, Some("C")), write("a", 5, Some("X"))],
         deltas: vec![add(1, 9)],
         answer: Some(answer("k2", 1, "no")),
-        replace: None,
+        ..Commit::default()
     };
     let conflict = Outcome::Conflict { noun: "test", id: "a".into() };
     assert_eq!(commit(&*store, second_write_conflicts).await, conflict);
@@ -162,7 +163,7 @@ async fn a_commit_is_all_or_nothing(place: &dyn Place) {
         writes: vec![write("c", 0, Some("C"))],
         deltas: vec![add(1, 9), add(8, 9)],
         answer: Some(answer("k2", 1, "no")),
-        replace: None,
+        ..Commit::default()
     };
     let over = Outcome::OverLimit { counter: "tests" };
     assert_eq!(commit(&*store, delta_too_large).await, over);
@@ -198,6 +199,52 @@ async fn versions_are_expected(place: &dyn Place) {
     }
     let row = store.load("test", "a").await.unwrap();
     assert_eq!((row.version, row.body), (4, Some(b"back".as_slice().into())));
+}
+
+async fn reads_are_expected(place: &dyn Place) {
+    let store = place.open();
+    let expect = |id: &str, version| Expect { noun: "test", id: id.into(), version };
+    let new = |id: &str, expects| Commit {
+        drafts: vec![draft(1, id)],
+        writes: vec![write(id, 0, Some(id))],
+        expects,
+        answer: Some(answer(id, 1, id)),
+        ..Commit::default()
+    };
+    let conflict = Outcome::Conflict { noun: "test", id: "law".into() };
+    assert_eq!(commit(&*store, new("a", vec![expect("law", 1)])).await, conflict);
+    assert_eq!(commit(&*store, new("a", vec![expect("law", 0)])).await, committed(1, 1));
+    assert_eq!(commit(&*store, new("law", vec![])).await, committed(2, 2));
+    assert_eq!(commit(&*store, new("b", vec![expect("law", 0)])).await, conflict);
+    assert_eq!(store.answer("b").await.unwrap(), None);
+    let both = vec![expect("law", 1), expect("a", 1)];
+    assert_eq!(commit(&*store, new("b", both)).await, committed(3, 3));
+    // A key that was answered comes first.
+    let again = commit(&*store, new("b", vec![expect("law", 9)])).await;
+    assert_eq!(again, Outcome::Answered("b".into()));
+
+    // Many that only read it do not stand in each other's way, and none passes the one that writes.
+    for round in 0..20 {
+        let version = store.load("test", "law").await.unwrap().version;
+        let reader = |n: u64| {
+            let id = format!("r{round}-{n}");
+            store.commit(new(&id, vec![expect("law", version)]))
+        };
+        let writes = vec![write("law", version, Some("new"))];
+        let law = Commit { drafts: vec![draft(1, "law")], writes, ..Commit::default() };
+        let (before, law, after) = tokio::join!(
+            join_all((0..8).map(reader)),
+            store.commit(law),
+            join_all((8..16).map(reader)),
+        );
+        let Outcome::Committed(law) = law.unwrap() else { panic!("nobody else writes it") };
+        for outcome in before.into_iter().chain(after) {
+            match outcome.unwrap() {
+                Outcome::Committed(receipt) => assert!(receipt.last < law.first),
+                other => assert_eq!(other, conflict),
+            }
+        }
+    }
 }
 
 async fn deltas_stay_within_bounds(place: &dyn Place) {
@@ -447,7 +494,7 @@ async fn reopening(place: &dyn Place) {
         writes: vec![write("a", 0, Some("A"))],
         deltas: vec![add(1, 9)],
         answer: Some(answer("k", 1, "yes")),
-        replace: None,
+        ..Commit::default()
     };
     commit(&*store, first).await;
     let chain = store.head().await.unwrap();

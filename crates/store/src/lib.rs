@@ -17,7 +17,7 @@ mod stop;
 pub mod conformance;
 pub mod memory;
 
-pub use commit::{Answer, Commit, Delta, Derived, Item, Keeps, Outcome, Receipt, Write};
+pub use commit::{Answer, Commit, Delta, Derived, Expect, Item, Keeps, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
 pub use port::{Checkpoint, Error, Row, Store};

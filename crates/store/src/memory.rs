@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Draft, Entry, Fault};
 use tokio::sync::watch;
 
-use crate::commit::{Answer, Commit, Derived, Item, Outcome, Receipt};
+use crate::commit::{Answer, Commit, Derived, Expect, Item, Outcome, Receipt};
 use crate::page::Page;
 use crate::port::{Checkpoint, Error, Row, Store};
 use crate::stop::Stop;
@@ -106,6 +106,11 @@ impl Inner {
         for write in &commit.writes {
             if self.row(write.noun, &write.id).version != write.expected {
                 return Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() });
+            }
+        }
+        for Expect { noun, id, version } in &commit.expects {
+            if self.row(noun, id).version != *version {
+                return Some(Outcome::Conflict { noun, id: id.clone() });
             }
         }
         let mut values = BTreeMap::new();

@@ -40,7 +40,7 @@ impl Step {
             writes: vec![write],
             deltas: delta.filter(|delta| delta.add != 0).into_iter().collect(),
             answer: Some(answer),
-            replace: None,
+            ..Commit::default()
         }
     }
 
