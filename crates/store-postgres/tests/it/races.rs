@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use store::{Commit, Error, Outcome, Store};
+use store::{Commit, Error, Expect, Outcome, Store};
 
 use crate::audit;
 use crate::places::{Database, open, soon, stranger};
@@ -58,6 +58,32 @@ async fn a_row_that_two_begin_is_begun_once() {
         assert_eq!(lost, 1, "{outcomes:?}");
     }
     assert_eq!(audit::names(&*stores[0]).await.len(), 40);
+}
+
+/// A row that one changes while others commit what they decided on it: none of theirs comes after.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_only_read_is_still_so_at_the_commit() {
+    let database = Database::new();
+    let [writer, reader] = [open(&database.url).await, open(&database.url).await];
+    let mut refused = 0;
+    for version in 1..=60 {
+        let expect = Expect { noun: "row", id: "law".into(), version: version - 1 };
+        let readers = (0..4).map(|n| {
+            let commit = put(&format!("reader-{version}-{n}"), 1);
+            reader.commit(Commit { expects: vec![expect.clone()], ..commit })
+        });
+        let (law, outcomes) =
+            futures::future::join(writer.commit(put("law", version)), join_all(readers)).await;
+        let Ok(Outcome::Committed(law)) = law else { panic!("{law:?}") };
+        for outcome in outcomes {
+            match outcome.unwrap() {
+                Outcome::Committed(receipt) => assert!(receipt.last < law.first, "{version}"),
+                Outcome::Conflict { .. } => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(0 < refused && refused < 240, "they never met: {refused}");
 }
 
 /// A transaction that somebody left open on a row delays those who write the row, for a while. They
