@@ -14,6 +14,7 @@ use api::{AgentAdd, AgentEdit, Call, Handle, ask};
 use cluster::Cluster;
 use futures::future::try_join_all;
 use kernel::Actor;
+use kernel::authority::Lease;
 use ledger::Entry;
 use runtime::{Settings, SystemClock, Watch};
 use store::{PAGE_ENTRIES_MAX, Store};
@@ -201,6 +202,7 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         config_hash: String::new(),
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
+        lease: Lease::default(),
     };
     Ok(Watch::open(store, Arc::new(SystemClock), settings).await?)
 }

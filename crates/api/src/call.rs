@@ -139,6 +139,9 @@ requests! {
     ApprovalList "approval.list" Approvals;
     ApprovalShow "approval.show" ApprovalShown;
     ApprovalDecide "approval.decide" ApprovalDecided;
+    Freeze "freeze" AuthorityChanged;
+    Thaw "thaw" AuthorityChanged;
+    LeaseRenew "lease.renew" AuthorityChanged;
     PolicyExplain "policy.explain" PolicyExplained;
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;

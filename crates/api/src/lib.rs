@@ -6,6 +6,7 @@
 
 mod agent;
 mod approval;
+mod authority;
 mod call;
 mod error;
 mod ledger;
@@ -22,6 +23,7 @@ pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
     Approvals, PolicyExplain, PolicyExplained, Ruling,
 };
+pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
 pub use error::{Code, Error};
 pub use ledger::{

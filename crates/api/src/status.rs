@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Authority;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusAsk {}
@@ -10,6 +12,7 @@ pub struct StatusAsk {}
 pub struct Status {
     pub watch: Watch,
     pub log: Log,
+    pub authority: Authority,
     pub agents: i64,
     pub schedules: i64,
     pub runs: LiveRuns,

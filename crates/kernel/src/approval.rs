@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::agent::AgentName;
+use crate::authority::Authority;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId, ScheduleId};
@@ -174,20 +175,31 @@ pub enum Refusal {
     Over { id: ApprovalId, happened: String, done: &'static str },
     #[error("approval `{0}` is about another plan than the one that was shown")]
     OtherPlan(ApprovalId),
+    #[error("the watch is frozen, and what is approved now would not begin")]
+    Frozen,
     #[error("this needs a human with the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error(transparent)]
     Schedule(#[from] crate::schedule::Refusal),
 }
 
+/// A question and what belongs to it, when something about it is decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub id: &'a ApprovalId,
+    pub approval: &'a Approval,
+    /// Of its run.
+    pub ground: Ground<'a>,
+}
+
 /// Every rule about what people say to a question. Nothing happens when it was said before.
 pub fn decide(
-    id: &ApprovalId,
-    approval: &Approval,
-    ground: Ground<'_>,
+    question: Question<'_>,
+    authority: &Authority,
     actor: &Actor,
     command: Command,
 ) -> Result<Vec<Body>, Refusal> {
+    let Question { id, approval, ground } = question;
     // A run, and whatever an agent holds, has a lower role: nobody approves what they ask for.
     if actor.role < Role::Operator {
         return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
@@ -207,7 +219,11 @@ pub fn decide(
         (Command::Approve { .. } | Command::Deny { .. }, State::Pending { approve_by })
             if approve_by <= now =>
         {
-            Ok(expire(id, approval, ground))
+            Ok(expire(question))
+        }
+        // What is approved begins soon or never, and nothing begins now.
+        (Command::Approve { .. }, State::Pending { .. }) if authority.frozen.is_some() => {
+            Err(Refusal::Frozen)
         }
         (Command::Approve { note, .. }, State::Pending { .. }) => {
             let decision = Decision { by: actor.name.clone(), is_approved: true, note, at: now };
@@ -236,7 +252,7 @@ pub fn decide(
 
 /// What becomes of a question that nobody has answered, or whose run did not begin, in time. Nothing, if
 /// there is time left.
-pub fn expire(id: &ApprovalId, approval: &Approval, ground: Ground<'_>) -> Vec<Body> {
+pub fn expire(Question { id, approval, ground }: Question<'_>) -> Vec<Body> {
     match approval.ran_out(ground.now) {
         Some(cause) => approval.lapse(id, Lapse::Expired, None, ground, cause),
         None => Vec::new(),

@@ -13,7 +13,7 @@ use crate::actor::Actor;
 use crate::agent::{self, AgentName};
 use crate::id::{ApprovalId, RunId, ScheduleId};
 use crate::time::Timestamp;
-use crate::{approval, run, schedule, watch};
+use crate::{approval, authority, run, schedule, watch};
 
 #[derive(Debug)]
 pub struct Event<'a> {
@@ -28,6 +28,8 @@ pub struct Event<'a> {
 pub enum Body {
     Agent(AgentName, agent::Event),
     Approval(ApprovalId, approval::Event),
+    /// What the watch may do, with the id of this installation.
+    Authority(String, authority::Event),
     Schedule(ScheduleId, schedule::Event),
     Run(RunId, run::Event),
     /// What the watch writes about itself, with the id of this installation.
@@ -38,6 +40,7 @@ pub enum Body {
 pub enum Noun {
     Agent,
     Approval,
+    Authority,
     Progress,
     Run,
     Schedule,
@@ -50,6 +53,7 @@ impl Noun {
         match self {
             Noun::Agent => "agent",
             Noun::Approval => "approval",
+            Noun::Authority => "authority",
             Noun::Progress => "progress",
             Noun::Run => "run",
             Noun::Schedule => "schedule",
@@ -145,6 +149,10 @@ kinds! {
     "approval.decided" 1 Approval approval::Event::Decided;
     "approval.consumed" 1 Approval approval::Event::Consumed;
     "approval.lapsed" 1 Approval approval::Event::Lapsed;
+    "authority.frozen" 1 Authority authority::Event::Frozen;
+    "authority.thawed" 1 Authority authority::Event::Thawed;
+    "authority.renewed" 1 Authority authority::Event::Renewed;
+    "authority.warned" 1 Authority authority::Event::Warned;
 }
 
 impl Body {
@@ -152,6 +160,7 @@ impl Body {
         match self {
             Body::Agent(..) => Noun::Agent,
             Body::Approval(..) => Noun::Approval,
+            Body::Authority(..) => Noun::Authority,
             Body::Schedule(..) => Noun::Schedule,
             Body::Run(..) => Noun::Run,
             Body::Watch(..) => Noun::Watch,

@@ -10,6 +10,7 @@
 pub mod actor;
 pub mod agent;
 pub mod approval;
+pub mod authority;
 pub mod backend;
 pub mod event;
 pub mod id;

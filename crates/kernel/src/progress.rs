@@ -259,7 +259,8 @@ impl Progress {
                 self.room_since = None;
             }
             Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
-            Body::Run(..) | Body::Approval(..) | Body::Agent(..) | Body::Watch(..) => {}
+            Body::Run(..) | Body::Approval(..) | Body::Authority(..) => {}
+            Body::Agent(..) | Body::Watch(..) => {}
         }
     }
 

@@ -83,6 +83,17 @@ pub struct Ruling {
 #[error("`{0}` is not a posture: `strict-prod`, `staging` or `debug`")]
 pub struct InvalidPosture(String);
 
+impl Ruling {
+    /// Another source has its say: it can only make the verdict stricter.
+    pub fn join(&mut self, verdict: Verdict, source: &str) {
+        match self.verdict < verdict {
+            true => self.rules.insert(0, source.to_owned()),
+            false => self.rules.push(source.to_owned()),
+        }
+        self.verdict = self.verdict.max(verdict);
+    }
+}
+
 impl Details {
     pub fn is_empty(&self) -> bool {
         *self == Details::default()

@@ -96,6 +96,17 @@ pub struct Run {
     /// It ended the first time because the standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
+    /// What it lacked then, if it was that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacking: Option<Lack>,
+}
+
+/// What a run lacks that is not let begin, though no rule and no human said no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// The lease has run out.
+    Lease,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,7 +205,9 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.finished_at = Some(ended.at);
             run.approval = None;
             run.ruling = ended.ruling.clone().or(run.ruling);
-            run.refused |= ended.refused && run.first_outcome.is_none();
+            if run.first_outcome.is_none() {
+                (run.refused, run.lacking) = (ended.refused, ended.lacking);
+            }
             run.first_outcome = run.first_outcome.or(Some(ended.outcome));
         }
         Event::Requeued(requeued) => {
@@ -272,6 +285,7 @@ impl Run {
             approval: None,
             ruling: None,
             refused: false,
+            lacking: None,
         }
     }
 

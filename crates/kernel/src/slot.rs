@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::run::{self, Occurrence, Origin, Run};
+use crate::run::{self, Lack, Occurrence, Origin, Run};
 use crate::schedule::Event;
 use crate::time::Timestamp;
 
@@ -230,6 +230,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
         | Body::Run(..)
         | Body::Approval(..)
         | Body::Agent(..)
+        | Body::Authority(..)
         | Body::Watch(..) => slot,
     }
 }
@@ -244,6 +245,7 @@ impl Slot {
             (Fate::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
                 None if run.state == run::State::Parked => Disposition::Parked,
                 None => Disposition::Fired,
+                Some(_) if run.lacking == Some(Lack::Lease) => Disposition::SkippedLease,
                 Some(_) if run.refused => Disposition::SkippedPolicy,
                 Some(run::Outcome::Done) => {
                     let late_us = late_us.saturating_add(run.queued_us());

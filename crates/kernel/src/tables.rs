@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::agent::{self, Agent};
 use crate::approval::{self, Approval};
+use crate::authority::{self, Authority};
 use crate::event::{Body, Noun};
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{self, Progress};
@@ -48,6 +49,7 @@ pub struct Row {
 pub enum State {
     Agent(Agent),
     Approval(Box<Approval>),
+    Authority(Authority),
     Progress(Progress),
     Run(Run),
     Schedule(Schedule),
@@ -86,7 +88,8 @@ impl Row {
             State::Progress(progress) => progress.due(),
             State::Run(run) => run.due(),
             State::Approval(approval) => approval.due(),
-            State::Agent(_) | State::Schedule(_) | State::Slot(_) | State::Watch(_) => None,
+            State::Agent(_) | State::Schedule(_) | State::Slot(_) => None,
+            State::Authority(_) | State::Watch(_) => None,
         }
     }
 
@@ -97,7 +100,7 @@ impl Row {
             State::Approval(approval) => approval.listed_under(),
             State::Schedule(schedule) => schedule.definition.listed_under(),
             State::Progress(progress) => progress.listed_under(),
-            State::Agent(_) | State::Slot(_) | State::Watch(_) => None,
+            State::Agent(_) | State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
         }
     }
 }
@@ -135,7 +138,14 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Watch, Body::Watch(instance, event)) => {
             watch::apply(instance, state.and_then(State::watch), event).map(State::Watch)
         }
-        (Noun::Agent | Noun::Approval | Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
+        (Noun::Authority, Body::Authority(_, event)) => {
+            Some(State::Authority(authority::apply(state.and_then(State::authority), event)))
+        }
+        (Noun::Authority, Body::Watch(_, watch::Event::Started(started))) => {
+            authority::started(state.and_then(State::authority), started).map(State::Authority)
+        }
+        (Noun::Agent | Noun::Approval | Noun::Authority, _) => state,
+        (Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
     }
 }
 
@@ -215,6 +225,11 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                 approval::Event::Consumed(_) | approval::Event::Lapsed(_) => vec![approval],
             }
         }
+        Body::Authority(instance, _) => vec![known(Noun::Authority, instance)],
+        Body::Watch(instance, watch::Event::Started(started)) => {
+            let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
+            lease.into_iter().collect()
+        }
         Body::Watch(instance, event) => match watch::is_about_identity(event) {
             true => vec![known(Noun::Watch, instance)],
             false => Vec::new(),
@@ -253,7 +268,8 @@ pub fn delta(body: &Body) -> Option<(Counter, i64)> {
         Body::Schedule(_, schedule::Event::Added(_)) => Some((Counter::Schedules, 1)),
         Body::Schedule(_, schedule::Event::Removed(_)) => Some((Counter::Schedules, -1)),
         Body::Agent(_, agent::Event::Changed(_)) => None,
-        Body::Approval(..) | Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
+        Body::Approval(..) | Body::Authority(..) => None,
+        Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
     }
 }
 
@@ -280,6 +296,7 @@ impl Serialize for State {
         match self {
             State::Agent(agent) => agent.serialize(out),
             State::Approval(approval) => approval.serialize(out),
+            State::Authority(authority) => authority.serialize(out),
             State::Progress(progress) => progress.serialize(out),
             State::Run(run) => run.serialize(out),
             State::Schedule(schedule) => schedule.serialize(out),
@@ -294,6 +311,7 @@ impl State {
         match noun {
             Noun::Agent => Agent::deserialize(body).map(State::Agent),
             Noun::Approval => Box::deserialize(body).map(State::Approval),
+            Noun::Authority => Authority::deserialize(body).map(State::Authority),
             Noun::Progress => Progress::deserialize(body).map(State::Progress),
             Noun::Run => Run::deserialize(body).map(State::Run),
             Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
@@ -320,6 +338,7 @@ macro_rules! state_of {
 state_of! {
     agent Agent Agent;
     approval Approval Box<Approval>;
+    authority Authority Authority;
     progress Progress Progress;
     run Run Run;
     schedule Schedule Schedule;

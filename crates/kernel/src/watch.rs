@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Timestamp;
+
 /// The version of the log's format that a new log begins with.
 pub const LOG_FORMAT: u16 = 1;
 
@@ -53,6 +55,9 @@ pub struct Started {
     pub config_hash: String,
     /// Size of the newest checkpoint that was found.
     pub checkpoint: u64,
+    /// The lease begins here, as there was none before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_from: Option<Timestamp>,
 }
 
 /// The rules of time zones are others from here on; the next slot of each schedule goes by them.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::approval;
 use crate::event::Body;
 use crate::run::{self, Cause, Output};
 use crate::schedule::{self, Action};
+use crate::{approval, authority};
 
 /// The words of one event, each by its name.
 pub type Words = BTreeMap<String, String>;
@@ -29,6 +29,12 @@ impl Body {
     fn words_mut(&mut self) -> Vec<(&'static str, &mut String)> {
         match self {
             Body::Agent(..) | Body::Watch(..) => Vec::new(),
+            Body::Authority(_, event) => match event {
+                authority::Event::Frozen(said)
+                | authority::Event::Thawed(said)
+                | authority::Event::Renewed(said) => note(&mut said.note),
+                authority::Event::Warned(_) => Vec::new(),
+            },
             Body::Approval(_, event) => match event {
                 approval::Event::Asked(asked) => vec![("prompt", &mut asked.plan.prompt)],
                 approval::Event::Decided(decided) => note(&mut decided.decision.note),

@@ -35,6 +35,7 @@ pub struct Config {
     pub posture: Posture,
     pub log: Log,
     pub ledger: Ledger,
+    pub lease: Lease,
     pub store: Storage,
     pub feature_flags: FeatureFlags,
 }
@@ -64,6 +65,15 @@ pub struct Ledger {
     pub checkpoint_copy: Option<PathBuf>,
     /// Span between two signs of life; zero: none are written.
     pub heartbeat: Duration,
+}
+
+/// How long the watch goes on without a human. Zero: for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Then every run asks.
+    pub ask_after: Duration,
+    /// Then no run begins.
+    pub pause_after: Duration,
 }
 
 /// Where the data is kept.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
 use api::{Code, Error};
 use etcetera::BaseStrategy;
+use kernel::authority::Lease;
 use sha2::{Digest, Sha256};
 
 use crate::config::{self, Config, Loaded};
@@ -71,6 +73,7 @@ impl Context {
             config_hash: config_hash(loaded),
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
+            lease: lease(&config.lease)?,
         })
     }
 
@@ -93,6 +96,17 @@ impl Context {
             Err(error) => Err(unreadable(error.to_string())),
         }
     }
+}
+
+fn lease(lease: &config::Lease) -> Result<Lease, Error> {
+    let config::Lease { ask_after, pause_after } = lease;
+    if !pause_after.is_zero() && pause_after <= ask_after {
+        let what = "`lease.pause_after` is not longer than `lease.ask_after`";
+        return Err(Error::new(Code::ConfigInvalid, what)
+            .hint("people are asked first: give `pause_after` a longer span, or `0s`"));
+    }
+    let micros = |span: &Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    Ok(Lease { ask_after_us: micros(ask_after), pause_after_us: micros(pause_after) })
 }
 
 /// Of the effective values, wherever they came from.

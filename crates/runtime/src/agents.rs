@@ -134,7 +134,7 @@ impl Watch {
         answer: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
         let rows = vec![(Noun::Agent, name.to_string())];
-        let change = Change { rows, reads: vec![], actor, key };
+        let change = Change { rows, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let event = agent::decide(name, rows.agent(name), now, actor, command.clone());
             let event = event.map_err(errors::agent)?;

@@ -4,7 +4,7 @@ use api::{
     Answer, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals,
     Code, Error, LIST_BYTES_MAX,
 };
-use kernel::approval::{self, Approval, Command, OPEN, Plan, State};
+use kernel::approval::{self, Approval, Command, OPEN, Plan, Question, State};
 use kernel::{Actor, ApprovalId, Noun, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
@@ -65,19 +65,22 @@ impl Watch {
         let id = approval_id(&asked.id)?;
         let command = command(asked)?;
         let (rows, reads) = self.rows_of_approval(&id).await?;
-        let change = Change { rows, reads, actor, key };
+        let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            approval::decide(&id, approval, ground, actor, command.clone())
+            let question = Question { id: &id, approval, ground };
+            approval::decide(question, &self.authority_in(rows), actor, command.clone())
                 .map_err(errors::approval)
         };
-        self.transact(change, decide, |before, after| {
+        let answer = self.transact(change, decide, |before, after| {
             let changed = before.approval(&id) != after.approval(&id);
             Ok(Answer::ApprovalDecide(ApprovalDecided { approval: wire_in(after, &id)?, changed }))
-        })
-        .await
+        });
+        let answer = answer.await?;
+        self.attend(actor).await;
+        Ok(answer)
     }
 
     /// Gives up questions that nobody has answered in time, until it is told to stop.
@@ -115,7 +118,8 @@ impl Watch {
             let approval = found(rows, &id)?;
             let Plan { run, schedule, .. } = &approval.plan;
             let ground = ground(rows, run, schedule, now);
-            Ok(ground.map(|it| approval::expire(&id, approval, it)).unwrap_or_default())
+            let expire = |ground| approval::expire(Question { id: &id, approval, ground });
+            Ok(ground.map(expire).unwrap_or_default())
         };
         self.act(rows, reads, decide).await.map(drop)
     }
@@ -126,7 +130,9 @@ impl Watch {
         let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
         rows.push(row_of(id));
-        Ok((rows, reads_of(schedule, None)))
+        let mut reads = reads_of(schedule, None);
+        reads.push(self.authority_row());
+        Ok((rows, reads))
     }
 }
 

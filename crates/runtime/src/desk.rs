@@ -46,6 +46,8 @@ pub(crate) struct Taken {
 struct Runs {
     /// Nobody takes runs from a desk that is closed, so none are put there.
     is_open: bool,
+    /// Nothing is taken for now.
+    is_held: bool,
     /// Where each run is: one place for each.
     places: HashMap<RunId, Place>,
     /// By the instant from which they may begin.
@@ -83,6 +85,7 @@ enum Place {
     Later(Timestamp, Waiting),
     InLane(Waiting),
     AtWork {
+        schedule: ScheduleId,
         needs: Arc<Needs>,
         stop: CancellationToken,
         said: Said,
@@ -114,6 +117,27 @@ impl Desk {
         self.runs().is_open = true;
     }
 
+    /// Nothing is taken any more until it is released.
+    pub(crate) fn hold(&self) {
+        self.runs().is_held = true;
+    }
+
+    pub(crate) fn release(&self) {
+        self.runs().is_held = false;
+        self.changed.notify_one();
+    }
+
+    /// The runs that are taken.
+    pub(crate) fn at_work(&self) -> Vec<(RunId, ScheduleId)> {
+        let runs = self.runs();
+        let taken = runs.places.iter().filter_map(|(id, place)| match place {
+            Place::AtWork { schedule, .. } => Some((id.clone(), schedule.clone())),
+            Place::Later(..) | Place::InLane(_) => None,
+        });
+        // The order is not left to chance, so that a simulation can repeat it.
+        taken.collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
     /// A run as it is now: one that is queued waits for its turn, any other does not wait any more.
     pub(crate) fn put(&self, id: &RunId, run: &Run) {
         self.runs().put(id, run);
@@ -127,7 +151,8 @@ impl Desk {
 
     /// When the next run may begin that may not yet.
     pub(crate) fn next_from(&self) -> Option<Timestamp> {
-        self.runs().later.first().map(|(from, _)| *from)
+        let runs = self.runs();
+        runs.later.first().map(|(from, _)| *from).filter(|_| !runs.is_held)
     }
 
     /// Returns when there may be something to take that was not there before.
@@ -243,7 +268,8 @@ impl Runs {
             self.places.insert(id, Place::InLane(waiting));
         }
         let mut taken = Vec::new();
-        while self.at_work < HANDS
+        while !self.is_held
+            && self.at_work < HANDS
             && let Some(needs) = self.ready.pop_front()
         {
             taken.extend(self.take_from(&needs));
@@ -283,14 +309,15 @@ impl Runs {
         self.at_work += 1;
         let stop = CancellationToken::new();
         let said = Said::default();
+        let Waiting { schedule, approval, .. } = waiting;
         let place = Place::AtWork {
+            schedule: schedule.clone(),
             needs: Arc::clone(needs),
             stop: stop.clone(),
             said: said.clone(),
             again: None,
         };
         self.places.insert(id.clone(), place);
-        let Waiting { schedule, approval, .. } = waiting;
         Some(Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said })
     }
 

@@ -130,6 +130,8 @@ pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
             let hint = format!("look at it again with `midwatch approval show {id}`");
             Error::new(Code::NotNow, refusal).hint(hint)
         }
+        Approval::Frozen => Error::new(Code::NotNow, refusal)
+            .hint("deny it, or give the watch its authority back with `midwatch thaw` first"),
         Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
             .hint("no agent and no run can answer; ask a human"),
         Approval::Schedule(refusal) => schedule(refusal),

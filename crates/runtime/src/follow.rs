@@ -124,7 +124,7 @@ impl Watch {
         source: &Source,
     ) -> Result<Option<api::Run>, Error> {
         let reads = self.rows_of(listener, source).await?;
-        let change = Change { rows: vec![], reads, actor, key: None };
+        let change = Change { reads, ..Change::by(actor, None) };
         let what = Happened { source, origin: Origin::Event, depth: 0 };
         let decide = |rows: &Rows, now| {
             // An edit may have come between.

@@ -66,6 +66,9 @@ impl Handle for Local {
                     watch.approval_show(asked).await.map(Answer::ApprovalShow)
                 }
                 Request::ApprovalDecide(asked) => watch.approval_decide(actor, key, asked).await,
+                Request::Freeze(asked) => watch.freeze(actor, key, asked).await,
+                Request::Thaw(asked) => watch.thaw(actor, key, asked).await,
+                Request::LeaseRenew(asked) => watch.lease_renew(actor, key, asked).await,
                 Request::PolicyExplain(asked) => {
                     watch.policy_explain(asked).await.map(Answer::PolicyExplain)
                 }

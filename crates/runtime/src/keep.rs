@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents::Doer;
 use api::Error;
-use futures::future::{Either, FutureExt, join, join4, pending, select};
+use futures::future::{Either, FutureExt, join, join4, join5, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ impl Watch {
             stop.await;
             return Ok(());
         }
-        self.note(self.started().await?).await?;
+        self.note_start(self.started().await?).await?;
         self.take_up().await?;
         let told = CancellationToken::new();
         let runs = self.work(doer, told.clone());
@@ -56,9 +56,10 @@ impl Watch {
             reason
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
-        let upkeep = join4(
+        let upkeep = join5(
             self.timer(told.clone()),
             self.lapse_approvals(),
+            self.follow_authority(),
             self.follow_zones(),
             join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check()),
         );
@@ -86,15 +87,16 @@ impl Watch {
         }
     }
 
-    async fn started(&self) -> Result<WatchEvent, Error> {
+    async fn started(&self) -> Result<Started, Error> {
         let checkpoint = self.store().last_checkpoint().await.map_err(errors::store)?;
         let settings = self.settings();
-        Ok(WatchEvent::Started(Started {
+        Ok(Started {
             version: settings.version.clone(),
             posture: settings.posture.name().to_owned(),
             config_hash: settings.config_hash.clone(),
             checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
-        }))
+            lease_from: None,
+        })
     }
 
     async fn checkpoints(&self) {

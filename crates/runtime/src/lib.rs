@@ -7,6 +7,7 @@
 
 mod agents;
 mod approvals;
+mod authority;
 mod check;
 mod checkpoints;
 mod clock;

@@ -33,6 +33,8 @@ impl Watch {
     ) -> T {
         begin(&Orders {
             instance: self.instance(),
+            authority: &self.authority_in(rows),
+            lease: self.settings().lease,
             judge: &|request| self.rules().decide(request),
             hash: &plan_hash,
             approval: approval.and_then(|id| rows.approval(id)),

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use api::Error;
 use kernel::agent::{Agent, AgentName};
 use kernel::approval::Approval;
+use kernel::authority::Authority;
 use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::slot::Slot;
 use kernel::tables::{Touched, touched};
 use kernel::{ApprovalId, Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
-use store::Write;
+use store::{Expect, Write};
 
 use crate::stored;
 
@@ -70,11 +71,24 @@ impl Rows {
         }
     }
 
+    pub(crate) fn authority(&self, instance: &str) -> Option<&Authority> {
+        match self.state(Noun::Authority, instance)? {
+            State::Authority(authority) => Some(authority),
+            _ => None,
+        }
+    }
+
     pub(crate) fn slot(&self, key: &str) -> Option<&Slot> {
         match self.state(Noun::Slot, key)? {
             State::Slot(slot) => Some(slot),
             _ => None,
         }
+    }
+
+    /// That this row is as it is here.
+    pub(crate) fn expect(&self, (noun, id): &RowKey) -> Expect {
+        let version = self.row(*noun, id).map_or(0, |row| row.version);
+        Expect { noun: noun.name(), id: id.clone(), version }
     }
 
     /// When the first schedule among these is due.

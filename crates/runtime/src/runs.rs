@@ -126,7 +126,7 @@ impl Watch {
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.run(&id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (rows_of(&id, &schedule), reads_of(&schedule, None));
-        let change = Change { rows, reads, actor, key };
+        let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let ground = ground(rows, &id, &schedule, now).ok_or_else(unknown)?;
             run::decide(ground, actor, command.clone()).map_err(errors::run)

@@ -111,7 +111,7 @@ impl Watch {
         let once = key.as_ref().map_or_else(|| run.to_string(), |key| key.name().to_owned());
         let slot = slot::manual_key(&id, &once);
         let reads = vec![(Noun::Slot, slot.clone())];
-        let change = Change { rows: rows_of(&id), reads, actor, key };
+        let change = Change { rows: rows_of(&id), reads, ..Change::by(actor, key) };
         let command = Command::Fire { run: run.clone(), key: once };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
             let ground = Ground { fired: rows.slot(&slot), ..ground(rows, &id, now) };
@@ -131,7 +131,7 @@ impl Watch {
         command: Command,
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let change = Change { rows: rows_of(id), reads: vec![], actor, key };
+        let change = Change { rows: rows_of(id), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
             schedule::decide(ground(rows, id, now), actor, command.clone())
                 .map_err(errors::schedule)

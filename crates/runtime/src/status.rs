@@ -48,6 +48,7 @@ impl Watch {
                 stopped: self.stopped_writing().map(|reason| reason.to_string()),
                 check: self.check_found(),
             },
+            authority: self.authority_wire(&self.authority().await?),
             agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
             schedules: store.counter(Counter::Schedules.name()).await.map_err(errors::store)?,
             runs: LiveRuns { queued, running, waiting },

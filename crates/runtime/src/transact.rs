@@ -31,8 +31,17 @@ pub(crate) struct Change<'a> {
     pub rows: Vec<RowKey>,
     /// What it depends on besides.
     pub reads: Vec<RowKey>,
+    /// What it depends on, and must still be so when it is committed.
+    pub expects: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
+}
+
+impl<'a> Change<'a> {
+    /// Nothing yet.
+    pub(crate) fn by(actor: &'a Actor, key: Option<Key>) -> Change<'a> {
+        Change { rows: Vec::new(), reads: Vec::new(), expects: Vec::new(), actor, key }
+    }
 }
 
 /// What was decided and committed.
@@ -139,7 +148,8 @@ impl Watch {
         reads: Vec<RowKey>,
         decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<Body>, Error>,
     ) -> Result<Option<Done>, Error> {
-        let change = Change { rows, reads, actor: &Actor::system(), key: None };
+        let system = Actor::system();
+        let change = Change { rows, reads, ..Change::by(&system, None) };
         let done = self.act_for(change, decide).await?;
         Ok(Some(done).filter(|done| !done.bodies.is_empty()))
     }
@@ -164,7 +174,7 @@ impl Watch {
         tell: impl Fn(&Rows, &Rows) -> Result<T, Error>,
         keep: impl Fn(Option<&Key>, &T, Timestamp) -> Result<Option<store::Answer>, Error>,
     ) -> Result<CarriedOut<T>, Error> {
-        let Change { rows, reads, actor, key } = change;
+        let Change { rows, reads, expects, actor, key } = change;
         let key = key.as_ref();
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         let mut may_remember = true;
@@ -175,6 +185,7 @@ impl Watch {
             };
             let mut before = self.load_with(trust, &rows).await?;
             before.extend(self.load_with(trust_reads, &reads).await?);
+            before.extend(self.load_with(trust, &expects).await?);
             may_remember = false;
             let is_unsure = trust == Trust::Remembered && self.store().is_shared();
             let now = self.now();
@@ -198,7 +209,8 @@ impl Watch {
                 return Ok(CarriedOut::Now(told, Done { bodies, after }));
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
-            let commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
+            let mut commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
+            commit.expects = expects.iter().map(|key| before.expect(key)).collect();
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
             let committed = self.commit(Commit { answer, ..commit }).await?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
+use kernel::authority::Lease;
 use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
@@ -47,6 +48,7 @@ pub struct Settings {
     pub checkpoint_copy: Option<PathBuf>,
     /// Zero: none.
     pub heartbeat: Duration,
+    pub lease: Lease,
 }
 
 /// Cheap to clone; all clones are the same watch.
@@ -79,6 +81,8 @@ struct Inner {
     /// Runs that wait and runs at work.
     desk: Desk,
     asked: Notify,
+    /// Tells of every change of what the watch may do.
+    authority_changed: Notify,
     rules: Rules,
     /// Counts the ids of runs, over and over.
     runs_made: AtomicU16,
@@ -121,6 +125,7 @@ impl Watch {
             remembered: Remembered::default(),
             desk: Desk::default(),
             asked: Notify::new(),
+            authority_changed: Notify::new(),
             rules,
             runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
@@ -210,6 +215,10 @@ impl Watch {
         &self.0.asked
     }
 
+    pub(crate) fn authority_changed(&self) -> &Notify {
+        &self.0.authority_changed
+    }
+
     /// The standing orders.
     pub(crate) fn rules(&self) -> &Rules {
         &self.0.rules
@@ -236,6 +245,10 @@ impl Watch {
                         let run = done.after.run(&decided.run);
                         run.into_iter().for_each(|run| self.desk().put(&decided.run, run));
                     }
+                }
+                Body::Authority(instance, _) => {
+                    done.after.authority(instance).into_iter().for_each(|it| self.obey(it));
+                    self.authority_changed().notify_one();
                 }
                 Body::Schedule(..) | Body::Agent(..) | Body::Watch(..) => {}
             }

@@ -14,7 +14,7 @@ use futures::future::FutureExt;
 use kernel::agent::AgentName;
 use kernel::run::{self, Cause, Event, Failure, Ground, Output, Report, Run, State};
 use kernel::schedule::Action;
-use kernel::{Body, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -29,6 +29,7 @@ use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
 use crate::times::rfc3339;
+use crate::transact::Change;
 use crate::watch::Watch;
 
 /// Live runs that are looked at after a start.
@@ -60,6 +61,7 @@ impl Watch {
     /// Takes up what the store holds: runs that wait, and those that an earlier process left behind.
     pub(crate) async fn take_up(&self) -> Result<(), Error> {
         self.desk().open();
+        self.obey(&self.authority().await?);
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
         for (id, run) in self.live().await? {
@@ -159,7 +161,13 @@ impl Watch {
                 self.end(&taken, begun.epoch, ended).await;
             }
             Ok(Begin::Decided) => {}
-            Ok(Begin::NotNow) => self.put_back(&taken, &stop).await,
+            Ok(Begin::NotNow) => {
+                // Another process may have frozen the watch, and this one not know it yet.
+                if self.authority().await.is_ok_and(|authority| authority.frozen.is_some()) {
+                    sleep(PAUSE).await;
+                }
+                self.put_back(&taken, &stop).await;
+            }
             Err(failed) => {
                 error!(%failed, id = %taken.id, "a run could not be started");
                 sleep(PAUSE).await;
@@ -175,8 +183,15 @@ impl Watch {
         let mut rows = rows_of(id, schedule);
         rows.extend(approval.as_ref().map(approvals::row_of));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
+        let system = Actor::system();
+        let change = Change {
+            rows,
+            reads: reads_of(schedule, agent.as_ref()),
+            expects: vec![self.authority_row()],
+            ..Change::by(&system, None)
+        };
         let done = self
-            .act(rows, reads_of(schedule, agent.as_ref()), |rows, now| {
+            .act_for(change, |rows, now| {
                 // What is begun after that would only be cut off.
                 if told.is_cancelled() {
                     return Ok(Vec::new());
@@ -193,7 +208,9 @@ impl Watch {
                 }))
             })
             .await?;
-        let Some(done) = done else { return Ok(Begin::NotNow) };
+        if done.bodies.is_empty() {
+            return Ok(Begin::NotNow);
+        }
         let started = done.bodies.iter().find_map(|body| match body {
             Body::Run(_, Event::Started(started)) => Some(started),
             _ => None,

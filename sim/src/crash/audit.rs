@@ -154,7 +154,7 @@ impl Audit {
             Body::Watch(_, Event::Rebuilt(it)) => {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
-            Body::Watch(..) | Body::Agent(..) | Body::Schedule(..) => {}
+            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) | Body::Schedule(..) => {}
             Body::Run(..) | Body::Approval(..) => {}
         }
         Ok(())

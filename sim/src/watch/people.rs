@@ -3,8 +3,8 @@
 use api::{
     Answer, ApprovalDecide, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel, RunRetry,
 };
+use api::{Freeze, SchedulePause, ScheduleRemove, ScheduleResume, Thaw};
 use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
-use api::{SchedulePause, ScheduleRemove, ScheduleResume};
 use kernel::{Actor, Role};
 
 use super::plan::{self, instant};
@@ -39,7 +39,7 @@ pub(super) struct Known {
 }
 
 pub(super) fn actor() -> Actor {
-    Actor { name: NAME.to_owned(), role: Role::Operator }
+    Actor { name: NAME.to_owned(), role: Role::Maintainer }
 }
 
 /// Makes a call and keeps what came of it.
@@ -66,7 +66,7 @@ impl Made {
 pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
     let schedule = dice.pick(&known.schedules).cloned();
     let is_full = SCHEDULES_MAX <= known.schedules.len();
-    match dice.below(30) {
+    match dice.below(34) {
         0..6 if !is_full => {
             Some(plan::schedule(dice, known.now_us, &known.schedules).into_request())
         }
@@ -100,7 +100,9 @@ pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
         }
         23 => Some(ScheduleBackfillEnd { id: schedule? }.into_request()),
         24..29 => Some(answer(dice, &known.asked)?.into_request()),
-        _ => Some(answer(dice, &known.answered)?.into_request()),
+        29 => Some(answer(dice, &known.answered)?.into_request()),
+        30 => Some(Freeze::default().into_request()),
+        _ => Some(Thaw::default().into_request()),
     }
 }
 

@@ -42,6 +42,7 @@ impl Process {
             config_hash: "none".to_owned(),
             checkpoint_copy: None,
             heartbeat: Duration::ZERO,
+            lease: kernel::authority::Lease::default(),
         };
         let (shared, time): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
         store.set_instant(true);

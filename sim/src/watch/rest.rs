@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::{Ask, ProgressSink, Request, RunCancel, SchedulePause, ScheduleRemove, ScheduleResume};
+use api::{
+    Ask, ProgressSink, Request, RunCancel, SchedulePause, ScheduleRemove, ScheduleResume, Thaw,
+};
 use ledger::verify::{Anchors, Verdict};
 use tokio::time::{sleep, timeout};
 
@@ -34,6 +36,8 @@ impl Life {
         for id in self.audit.running() {
             self.ask(RunCancel { id, note: None }.into_request());
         }
+        self.settle(ANSWER_MAX).await?;
+        self.ask(Thaw::default().into_request());
         self.settle(ANSWER_MAX).await?;
         // What waits for a run to end goes on.
         let schedules = self.audit.known(0).schedules;

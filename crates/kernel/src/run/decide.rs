@@ -1,10 +1,11 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
-use super::{CANCELLED, Cancel, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
+use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::approval::{self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Lapse, Lapsed, Plan};
+use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
@@ -17,6 +18,8 @@ use crate::time::Timestamp;
 
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
+/// What the lease is called among the rules that had something to say.
+const LEASE: &str = "@lease";
 const REPLACED: &str = "a newer slot takes its place";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,8 @@ pub struct Ground<'a> {
 pub struct Orders<'a> {
     /// Of the watch.
     pub instance: &'a str,
+    pub authority: &'a Authority,
+    pub lease: Lease,
     pub judge: &'a dyn Fn(&Request) -> Ruling,
     pub hash: &'a dyn Fn(&Plan) -> String,
     /// The one that the run names.
@@ -142,6 +147,9 @@ pub fn start(
             return Vec::new();
         }
     }
+    if orders.authority.frozen.is_some() {
+        return Vec::new();
+    }
     let Some(definition) = ground.definition else {
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
         return ground.ended(Outcome::Cancelled, Some(cause), None);
@@ -163,6 +171,11 @@ pub fn start(
     // Whoever rules: nothing reaches outside without a human's word.
     if tier == Tier::External {
         ruling.verdict = ruling.verdict.max(Verdict::Ask);
+    }
+    match orders.authority.step(orders.lease, now) {
+        Step::Full => {}
+        Step::Ask => ruling.join(Verdict::Ask, LEASE),
+        Step::Paused => return ground.without_lease(ruling),
     }
     let plan = |ruling: &Ruling| Plan {
         instance: orders.instance.to_owned(),
@@ -402,28 +415,37 @@ impl Ground<'_> {
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
-        let (ruling, refused) = (None, false);
-        let no_room = self.leaves_no_room();
+        let (ruling, refused, lacking, no_room) = (None, false, None, self.leaves_no_room());
+        let at = self.now;
         let ended =
-            Ended { schedule, outcome, cause, output, no_room, ruling, refused, at: self.now };
+            Ended { schedule, outcome, cause, output, no_room, ruling, refused, lacking, at };
         self.over(Some(Lapse::RunEnded), ended)
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
     fn refused(&self, cause: Cause, ruling: Option<Ruling>, lapse: Option<Lapse>) -> Vec<Body> {
-        self.over(
-            lapse,
-            Ended {
-                schedule: self.run.schedule.clone(),
-                outcome: Outcome::Cancelled,
-                cause: Some(cause),
-                output: None,
-                no_room: self.leaves_no_room(),
-                ruling,
-                refused: true,
-                at: self.now,
-            },
-        )
+        self.over(lapse, self.not_begun(cause, ruling))
+    }
+
+    fn without_lease(&self, mut ruling: Ruling) -> Vec<Body> {
+        ruling.join(Verdict::Deny, LEASE);
+        let what = "no human has renewed the lease of the watch for too long";
+        let ended = self.not_begun(Cause::new("lease_ended", what), Some(ruling));
+        self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
+    }
+
+    fn not_begun(&self, cause: Cause, ruling: Option<Ruling>) -> Ended {
+        Ended {
+            schedule: self.run.schedule.clone(),
+            outcome: Outcome::Cancelled,
+            cause: Some(cause),
+            output: None,
+            no_room: self.leaves_no_room(),
+            ruling,
+            refused: true,
+            lacking: None,
+            at: self.now,
+        }
     }
 
     fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {

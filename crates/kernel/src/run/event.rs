@@ -4,7 +4,7 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cancel, Cause, Origin, Outcome, Output};
+use super::{Cancel, Cause, Lack, Origin, Outcome, Output};
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::id::ScheduleId;
@@ -123,6 +123,9 @@ pub struct Ended {
     /// The standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
+    /// What it lacked, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacking: Option<Lack>,
     pub at: Timestamp,
 }
 

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use calendar::{Calendar, EVERY_MIN, Span, Trigger, Zone};
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Command as Answer};
+use kernel::approval::{self, Approval, Command as Answer, Question};
+use kernel::authority::Authority;
 use kernel::backend::{Backend, Tier};
 use kernel::event::Label;
 use kernel::progress::{Progress, Status};
@@ -30,13 +31,9 @@ const DAY_US: i64 = 86_400 * SECOND_US;
 /// The most slots that the walk of one life may have.
 const SLOTS_MAX: i64 = 4_000;
 
-fn answer(
-    id: &ApprovalId,
-    approval: &Approval,
-    ground: run::Ground<'_>,
-    command: Answer,
-) -> Vec<Body> {
-    approval::decide(id, approval, ground, &Actor::local_user(1), command).unwrap_or_default()
+fn answer(question: Question<'_>, command: Answer) -> Vec<Body> {
+    let actor = Actor::local_user(1);
+    approval::decide(question, &Authority::default(), &actor, command).unwrap_or_default()
 }
 
 /// SplitMix64.
@@ -321,7 +318,7 @@ impl World {
             Body::Approval(id, approval::Event::Consumed(_)) => {
                 assert!(self.consumed.insert(id.clone()), "{id} was consumed twice");
             }
-            Body::Approval(..) => {}
+            Body::Approval(..) | Body::Authority(..) => {}
             Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
         }
     }
@@ -426,11 +423,12 @@ impl World {
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };
         if let Some((id, approval)) = approval.as_ref().filter(|_| self.random.one_in(3)) {
             let (shown, note) = (approval.plan_hash.clone(), None);
+            let question = Question { id, approval, ground };
             let decided = match self.random.below(5) {
-                0..2 => answer(id, approval, ground, Answer::Approve { shown, note }),
-                2 => answer(id, approval, ground, Answer::Deny { shown, note }),
-                3 => answer(id, approval, ground, Answer::Revoke { note }),
-                _ => approval::expire(id, approval, ground),
+                0..2 => answer(question, Answer::Approve { shown, note }),
+                2 => answer(question, Answer::Deny { shown, note }),
+                3 => answer(question, Answer::Revoke { note }),
+                _ => approval::expire(question),
             };
             return self.commit(decided);
         }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calendar::Trigger;
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Plan};
+use kernel::approval::{self, Approval, Plan, Question};
+use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
 use kernel::ruling::{Posture, Request, Ruling, Verdict};
@@ -188,8 +189,10 @@ impl World {
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
                 let decided = self.of_run(now, *number, |ground| {
+                    let question = Question { id, approval, ground };
+                    let authority = Authority::default();
                     let decided =
-                        approval::decide(id, approval, ground, &self.actor, command.clone());
+                        approval::decide(question, &authority, &self.actor, command.clone());
                     Ok(decided.unwrap_or_else(|refusal| {
                         refused = Some(refusal.to_string().replace(id.as_str(), "A"));
                         Vec::new()
@@ -199,7 +202,9 @@ impl World {
             }
             Ask::Expire(number) => {
                 let (id, approval) = self.approval(*number).expect("an approval");
-                self.of_run(now, *number, |ground| Ok(approval::expire(&id, &approval, ground)))
+                self.of_run(now, *number, |ground| {
+                    Ok(approval::expire(Question { id: &id, approval: &approval, ground }))
+                })
             }
             Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
                 let report = Report { result: result.clone(), output: None };
@@ -329,6 +334,8 @@ pub(crate) fn under<T>(
     let new_approval = || ApprovalId::of(another());
     begin(&Orders {
         instance: "here",
+        authority: &Authority::default(),
+        lease: Lease::default(),
         judge: &judge,
         hash: &hash,
         approval,
@@ -435,6 +442,8 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..) | Body::Watch(..) => unreachable!("no rule here writes this"),
+        Body::Agent(..) | Body::Authority(..) | Body::Watch(..) => {
+            unreachable!("no rule here writes this")
+        }
     }
 }

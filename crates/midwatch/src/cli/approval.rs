@@ -13,6 +13,7 @@ use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{pairs, paragraphs, table_with_more};
+use crate::safe::{on_one_line, visible};
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
 /// Of a line that others wrote.
@@ -149,7 +150,7 @@ fn page(approval: &Approval) -> String {
         some("begins before", &approval.execute_by),
         some("decided by", &approval.decided_by),
         some("decided at", &approval.decided_at),
-        approval.note.as_ref().map(|note| ("reason", visible(note).replace('\n', "\\n"))),
+        approval.note.as_ref().map(|note| ("reason", on_one_line(note))),
         Some(("plan hash", approval.plan_hash.clone())),
     ];
     let mut plan = approval.plan.clone();
@@ -175,33 +176,12 @@ fn fenced(text: &str) -> String {
     format!("prompt, as it is written (not by Midwatch)\n{}", lines.join("\n"))
 }
 
-/// With an escape in the place of everything that does not look like what it is.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push(c),
-            _ if c.is_control() || is_deceptive(c) => shown.extend(c.escape_unicode()),
-            _ => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Characters that hide, reorder or break a line of text.
-fn is_deceptive(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::safe::is_deceptive;
 
     fn asked(prompt: &str) -> Approval {
         let document = json!({

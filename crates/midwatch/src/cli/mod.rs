@@ -2,6 +2,7 @@
 
 mod agent;
 mod approval;
+mod authority;
 mod config;
 mod demo;
 mod doctor;
@@ -91,6 +92,13 @@ enum Command {
     /// See what waits for a human, and decide on it
     #[command(subcommand)]
     Approval(approval::Command),
+    /// Stop everything: what is at work is cancelled, and nothing begins until `thaw`
+    Freeze(authority::Reason),
+    /// Let things go on after a freeze
+    Thaw(authority::Reason),
+    /// Renew the authority of the watch, which runs out when no human looks after it
+    #[command(subcommand)]
+    Lease(authority::LeaseCommand),
     /// Check the standing orders, and say what they said
     #[command(subcommand)]
     Policy(policy::Command),
@@ -177,6 +185,9 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Schedule(command) => schedule::run(&context, command).await,
             Command::Run(command) => run::run(&context, command).await,
             Command::Approval(command) => approval::run(&context, command).await,
+            Command::Freeze(reason) => authority::freeze(&context, reason).await,
+            Command::Thaw(reason) => authority::thaw(&context, reason).await,
+            Command::Lease(command) => authority::lease(&context, command).await,
             Command::Policy(command) => policy::run(&context, command).await,
             Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,

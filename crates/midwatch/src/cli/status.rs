@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use api::{Error, LiveRuns, Status, StatusAsk};
 
+use super::authority;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{counted, entries, pairs};
@@ -15,7 +16,8 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 }
 
 fn page(status: &Status) -> String {
-    let Status { watch, log, agents, schedules, runs, next, unknown, approvals, paused } = status;
+    let Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
+    let Status { unknown, approvals, paused, .. } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -33,6 +35,8 @@ fn page(status: &Status) -> String {
         Some(("schedules", schedules.to_string())),
         next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
         Some(("runs", live(runs))),
+        Some(("lease", authority::until(&authority.lease))),
+        authority::attention(authority).map(|what| ("ATTENTION", what)),
         asked(approvals).map(|what| ("ATTENTION", what)),
         cut_off(unknown).map(|what| ("ATTENTION", what)),
         failing(paused).map(|what| ("ATTENTION", what)),

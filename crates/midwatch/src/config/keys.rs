@@ -11,6 +11,9 @@ const GIB: u64 = 1024 * MIB;
 /// A heartbeat that is rarer says nothing about an outage that matters.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+const LEASE_MIN: Duration = Duration::from_secs(60 * 60);
+const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 pub(super) struct Key {
     /// `name` at the top of the file, or `section.name`.
     pub(super) path: &'static str,
@@ -49,6 +52,11 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section { name: "ledger", doc: "The signed log of everything that happened." },
     Section {
+        name: "lease",
+        doc: "How long the watch goes on without a human. Deciding on an approval renews it, and so \
+              does `midwatch lease renew`.",
+    },
+    Section {
         name: "store",
         doc: "Where the data is kept: in a file of the data directory, unless a database is named. \
               `midwatch store copy` moves it from one to the other.",
@@ -63,8 +71,9 @@ pub(super) const SECTIONS: &[Section] = &[
 pub(super) const KEYS: &[Key] = &[
     Key {
         path: "posture",
-        doc: "How strictly agents are held. It is shown, and recorded at each start; nothing else \
-              reads it yet. `unattended` and `supervised` are other words for `strict-prod` and \
+        doc: "How strictly agents are held: which rules the standing orders begin with, and what is \
+              done about that of which no rule speaks (`strict-prod` denies it, `staging` and \
+              `debug` ask). `unattended` and `supervised` are other words for `strict-prod` and \
               `staging`.",
         default: Raw::text("staging"),
         kind: Kind::Posture(|config| &mut config.posture),
@@ -109,6 +118,27 @@ pub(super) const KEYS: &[Key] = &[
             field: |config| &mut config.ledger.heartbeat,
             min: Duration::from_secs(1),
             max: HEARTBEAT_MAX,
+        },
+    },
+    Key {
+        path: "lease.ask_after",
+        doc: "Span without a human after which every run asks for approval. `0s`: never.",
+        default: Raw::text("14d"),
+        kind: Kind::Span {
+            field: |config| &mut config.lease.ask_after,
+            min: LEASE_MIN,
+            max: LEASE_MAX,
+        },
+    },
+    Key {
+        path: "lease.pause_after",
+        doc: "Span without a human after which no run begins any more; longer than \
+              `lease.ask_after`. `0s`: never.",
+        default: Raw::text("28d"),
+        kind: Kind::Span {
+            field: |config| &mut config.lease.pause_after,
+            min: LEASE_MIN,
+            max: LEASE_MAX,
         },
     },
     Key {

@@ -10,7 +10,7 @@ use super::error::Fault;
 use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
-use super::{Config, Error, FeatureFlags, Ledger, Level, Loaded, Log, Origin, Posture};
+use super::{Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Origin, Posture};
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
 
@@ -20,6 +20,7 @@ const BLANK: Config = Config {
     posture: Posture::StrictProd,
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
+    lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     feature_flags: FeatureFlags {
         autonomy_sessions: false,

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::*;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 const FILE: &str = "midwatch.toml";
 
 fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Error> {
@@ -33,6 +35,7 @@ fn defaults_are_what_the_manual_says() {
         posture: Posture::Staging,
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
+        lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
         store: Storage { url: None, password: None, ca_file: None },
         feature_flags: FeatureFlags {
             autonomy_sessions: false,
@@ -84,6 +87,8 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "log.files_max = 7 (midwatch.toml:5)",
         "ledger.checkpoint_copy = \"/mnt/copy\" (MIDWATCH_LEDGER_CHECKPOINT_COPY)",
         "ledger.heartbeat = \"60s\" (default)",
+        "lease.ask_after = \"14d\" (default)",
+        "lease.pause_after = \"28d\" (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",

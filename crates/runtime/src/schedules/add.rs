@@ -106,7 +106,7 @@ impl Watch {
         let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
         let (defined, revision) = (define::edited(definition, asked)?, *revision);
         let draft = self.draft(id.clone(), defined).await?;
-        let change = Change { rows: rows_of(&id), reads: draft.reads(), actor, key };
+        let change = Change { rows: rows_of(&id), reads: draft.reads(), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             // What is not said stays as it is, so it must not have changed meanwhile.
             if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
@@ -163,7 +163,7 @@ impl Watch {
         reads.sort();
         reads.dedup();
         reads.retain(|row| !rows.contains(row));
-        let change = Change { rows, reads, actor, key };
+        let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
             let mut bodies = Vec::with_capacity(drafts.len());

@@ -70,7 +70,7 @@ impl Watch {
             ));
         }
         answer.begun = true;
-        let change = Change { rows: rows_of(&id), reads: vec![], actor, key };
+        let change = Change { rows: rows_of(&id), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let command = Command::Backfill(backfill);
             schedule::decide(ground(rows, &id, now), actor, command).map_err(errors::schedule)

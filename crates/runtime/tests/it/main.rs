@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(test)]
 mod approvals;
+mod authority;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]

@@ -172,6 +172,7 @@ async fn an_export_mends_what_is_damaged_in_a_month_that_has_ended() {
 async fn tables_that_differ_from_the_log_are_made_anew() {
     let world = World::new().await;
     world.ask(builtin("ada")).await.unwrap();
+    keep(&world, sleep(Duration::from_secs(1))).await;
     let right = world.store.derived().await.unwrap();
     let wrong = Write {
         noun: "agent",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
+use kernel::authority::Lease;
 use kernel::{Actor, Role, Timestamp};
 use runtime::{Clock, Settings, Watch};
 use store::{Memory, Store};
@@ -93,6 +94,8 @@ pub(crate) struct World {
     pub(crate) watch: Watch,
     /// The operator's own rules, from the next opening on.
     pub(crate) policy: String,
+    /// From the next opening on.
+    pub(crate) lease: Lease,
 }
 
 impl World {
@@ -100,8 +103,9 @@ impl World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) =
             (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
-        let watch = open(&data, &store, &clock, "").await.unwrap();
-        World { hands: Arc::default(), data, store, clock, watch, policy: String::new() }
+        let (policy, lease) = (String::new(), Lease::default());
+        let watch = open(&data, &store, &clock, &policy, lease).await.unwrap();
+        World { hands: Arc::default(), data, store, clock, watch, policy, lease }
     }
 
     /// Another store in the same place.
@@ -112,7 +116,8 @@ impl World {
 
     /// The same data, opened again.
     pub(crate) async fn reopen(&mut self) -> Result<(), Error> {
-        self.watch = open(&self.data, &self.store, &self.clock, &self.policy).await?;
+        let World { data, store, clock, policy, lease, .. } = self;
+        self.watch = open(data, store, clock, policy, *lease).await?;
         Ok(())
     }
 
@@ -173,6 +178,7 @@ async fn open(
     store: &Arc<Memory>,
     clock: &Arc<SetClock>,
     policy: &str,
+    lease: Lease,
 ) -> Result<Watch, Error> {
     let settings = Settings {
         data: data.path().to_owned(),
@@ -182,6 +188,7 @@ async fn open(
         config_hash: "none".into(),
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),
+        lease,
     };
     let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
     Watch::open(store, clock, settings).await

@@ -115,7 +115,7 @@ impl Audit {
                 let track = self.runs.get_mut(run).with_context(|| format!("{run} of {id}"))?;
                 track.answered(id, event).with_context(|| format!("{run}: {event:?}"))?;
             }
-            Body::Watch(..) | Body::Agent(..) => {}
+            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
         }
         for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;
@@ -158,12 +158,23 @@ impl Audit {
             let new = self.runs.insert(id.clone(), RunTrack::new(queued)).is_none();
             ensure!(new, "S2: run {id} was queued twice");
         }
+        if let RunEvent::Started(_) = event {
+            ensure!(!self.is_frozen(), "I11: run {id} is started while the watch is frozen");
+        }
         let run = self.runs.get_mut(id).with_context(|| format!("{id} was never queued"))?;
         let about = || format!("run {id} of {}", run.schedule);
         let (about, schedule) = (about(), run.schedule.clone());
         run.happened(id, event, tries).with_context(|| about.clone())?;
         let track = self.schedules.get_mut(&schedule).with_context(|| about.clone())?;
         track.run_happened(id, event).with_context(|| format!("schedule {schedule}, {about}"))
+    }
+
+    fn is_frozen(&self) -> bool {
+        let mut rows = self.tables.rows.range((Noun::Authority, String::new())..);
+        match rows.next().and_then(|(_, row)| row.state.as_ref()) {
+            Some(State::Authority(authority)) => authority.frozen.is_some(),
+            _ => false,
+        }
     }
 
     fn take_key(&mut self, schedule: &ScheduleId, key: String) -> Result<()> {

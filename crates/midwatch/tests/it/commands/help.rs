@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 56] = [
+const COMMANDS: [&str; 60] = [
     "",
     "up",
     "demo",
@@ -41,6 +41,10 @@ const COMMANDS: [&str; 56] = [
     "approval approve",
     "approval deny",
     "approval revoke",
+    "freeze",
+    "thaw",
+    "lease",
+    "lease renew",
     "policy",
     "policy check",
     "policy explain",

@@ -1,0 +1,314 @@
+//! The authority of the watch: whether it may begin anything, and what of that without asking.
+//!
+//! A human takes it away at once (`freeze`) and gives it back (`thaw`). By itself it decays: it is a
+//! lease. When no human has decided anything for so long everything is asked, and later nothing begins
+//! any more, until somebody renews it. It is one row, and every commit that begins a run depends on it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::{Actor, Role};
+use crate::schedule::{Refusal, check_note};
+use crate::time::Timestamp;
+use crate::watch::Started;
+
+/// A human who decides often renews the lease this often.
+const RENEW_EVERY_US: i64 = 3_600_000_000;
+/// How long before a step people are warned, if that is not more than a quarter of its span.
+const WARN_BEFORE_US: i64 = 2 * 86_400_000_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Authority {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Said>,
+    /// The last time; absent before the watch was first kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewed: Option<Said>,
+    /// The last step that people were warned of since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warned: Option<Step>,
+}
+
+/// How long the authority lasts after it was renewed. Zero: for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// Then everything is asked.
+    pub ask_after_us: i64,
+    /// Then nothing begins.
+    pub pause_after_us: i64,
+}
+
+/// What is left of the authority, from most to least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// All that the standing orders allow.
+    Full,
+    /// What a human allows, case by case.
+    Ask,
+    /// Nothing.
+    Paused,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Frozen(Said),
+    Thawed(Said),
+    Renewed(Said),
+    Warned(Warned),
+}
+
+/// Who said so, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub at: Timestamp,
+}
+
+/// The lease runs low.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warned {
+    pub step: Step,
+    /// When that step is taken, unless somebody renews the lease.
+    pub from: Timestamp,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Freeze {
+        note: Option<String>,
+    },
+    Thaw {
+        note: Option<String>,
+    },
+    Renew {
+        note: Option<String>,
+    },
+    /// A human has decided something else.
+    Attend,
+}
+
+/// Every rule about what people do to the authority. Nothing happens when it is so already.
+///
+/// ```
+/// use kernel::authority::{Authority, Command, decide};
+/// use kernel::{Actor, RunId, Timestamp};
+///
+/// let now = Timestamp::from_micros(0);
+/// let freeze = Command::Freeze { note: None };
+/// let events = decide(&Authority::default(), &Actor::local_user(1000), freeze.clone(), now)?;
+/// assert_eq!(events.len(), 1);
+/// let run = Actor::of_run(&RunId::of(1));
+/// assert!(decide(&Authority::default(), &run, freeze, now).is_err());
+/// # Ok::<(), kernel::schedule::Refusal>(())
+/// ```
+pub fn decide(
+    authority: &Authority,
+    actor: &Actor,
+    command: Command,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    // Towards safety everybody who may decide at all may go; back, only who answers for it.
+    let needed = match command {
+        Command::Freeze { .. } | Command::Renew { .. } | Command::Attend => Role::Operator,
+        Command::Thaw { .. } => Role::Maintainer,
+    };
+    if actor.role < needed {
+        return Err(Refusal::RoleTooLow { actor: actor.clone(), needed });
+    }
+    let said = |note: Option<String>| {
+        check_note(note.as_deref())?;
+        Ok::<Said, Refusal>(Said { by: actor.name.clone(), note, at: now })
+    };
+    Ok(match (command, &authority.frozen) {
+        (Command::Freeze { note }, None) => vec![Event::Frozen(said(note)?)],
+        (Command::Thaw { note }, Some(_)) => vec![Event::Thawed(said(note)?)],
+        (Command::Renew { note }, _) => vec![Event::Renewed(said(note)?)],
+        (Command::Attend, _) if authority.was_just_renewed(now) => Vec::new(),
+        (Command::Attend, _) => vec![Event::Renewed(said(None)?)],
+        (Command::Freeze { .. }, Some(_)) | (Command::Thaw { .. }, None) => Vec::new(),
+    })
+}
+
+/// The authority after a start. The lease begins when the watch is kept for the first time.
+pub(crate) fn started(authority: Option<Authority>, started: &Started) -> Option<Authority> {
+    let Some(at) = started.lease_from else { return authority };
+    let renewed = Said { by: Actor::system().name, note: None, at };
+    Some(Authority { renewed: Some(renewed), ..authority.unwrap_or_default() })
+}
+
+/// Before each step people are warned, once.
+pub fn warn(authority: &Authority, lease: Lease, now: Timestamp) -> Option<Event> {
+    let (_, step) = authority.next_warning(lease).filter(|(at, _)| *at <= now)?;
+    let from = authority.steps_at(lease, step)?;
+    Some(Event::Warned(Warned { step, from, at: now }))
+}
+
+/// The authority after an event.
+pub fn apply(authority: Option<Authority>, event: &Event) -> Authority {
+    let mut authority = authority.unwrap_or_default();
+    match event {
+        Event::Frozen(said) => authority.frozen = Some(said.clone()),
+        Event::Thawed(_) => authority.frozen = None,
+        Event::Renewed(said) => (authority.renewed, authority.warned) = (Some(said.clone()), None),
+        Event::Warned(warned) => authority.warned = Some(warned.step),
+    }
+    authority
+}
+
+impl Authority {
+    /// What is left of it.
+    pub fn step(&self, lease: Lease, now: Timestamp) -> Step {
+        let has_come = |step: &Step| self.steps_at(lease, *step).is_some_and(|at| at <= now);
+        [Step::Paused, Step::Ask].into_iter().find(has_come).unwrap_or(Step::Full)
+    }
+
+    /// When a step is taken, unless somebody renews the lease.
+    pub fn steps_at(&self, lease: Lease, step: Step) -> Option<Timestamp> {
+        let span_us = lease.span_us(step).filter(|span_us| 0 < *span_us)?;
+        Some(later(self.renewed.as_ref()?.at, span_us))
+    }
+
+    /// When people are to be warned next, and of what.
+    pub fn next_warning(&self, lease: Lease) -> Option<(Timestamp, Step)> {
+        let is_new = |step: &Step| self.warned.is_none_or(|warned| warned < *step);
+        let warning = |step| {
+            let before_us = WARN_BEFORE_US.min(lease.span_us(step)? / 4);
+            Some((later(self.steps_at(lease, step)?, -before_us), step))
+        };
+        [Step::Ask, Step::Paused].into_iter().filter(is_new).filter_map(warning).min()
+    }
+
+    fn was_just_renewed(&self, now: Timestamp) -> bool {
+        let until = self.renewed.as_ref().map(|said| later(said.at, RENEW_EVERY_US));
+        until.is_some_and(|until| now < until)
+    }
+}
+
+impl Lease {
+    fn span_us(self, step: Step) -> Option<i64> {
+        match step {
+            Step::Full => None,
+            Step::Ask => Some(self.ask_after_us),
+            Step::Paused => Some(self.pause_after_us),
+        }
+    }
+}
+
+impl Step {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Step::Full => "full",
+            Step::Ask => "ask",
+            Step::Paused => "paused",
+        }
+    }
+}
+
+fn later(at: Timestamp, span_us: i64) -> Timestamp {
+    Timestamp::from_micros(at.as_micros().saturating_add(span_us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000_000;
+    const LEASE: Lease = Lease { ask_after_us: 14 * DAY, pause_after_us: 28 * DAY };
+
+    fn at(us: i64) -> Timestamp {
+        Timestamp::from_micros(us)
+    }
+
+    fn renewed(us: i64) -> Authority {
+        let said = Said { by: "uid:1".into(), note: None, at: at(us) };
+        Authority { renewed: Some(said), ..Authority::default() }
+    }
+
+    #[test]
+    fn authority_steps_down_day_by_day_and_only_a_renewal_brings_it_back() {
+        for (day, us, step) in [
+            (0, 0, Step::Full),
+            (14, -1, Step::Full),
+            (14, 0, Step::Ask),
+            (28, -1, Step::Ask),
+            (28, 0, Step::Paused),
+            (10_000, 0, Step::Paused),
+            // A clock that was set back takes nothing away.
+            (-5, 0, Step::Full),
+        ] {
+            assert_eq!(renewed(0).step(LEASE, at(day * DAY + us)), step, "{day} {us}");
+        }
+        let by = Actor::local_user(1);
+        let now = at(40 * DAY);
+        let events = decide(&renewed(0), &by, Command::Attend, now).unwrap();
+        assert_eq!(events.len(), 1);
+        let after = apply(Some(renewed(0)), &events[0]);
+        assert_eq!(after.step(LEASE, now), Step::Full);
+        // Who decides a hundred times an hour renews it once.
+        assert_eq!(decide(&after, &by, Command::Attend, later(now, 1)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_span_of_zero_never_ends() {
+        let far = at(100_000 * DAY);
+        assert_eq!(renewed(0).step(Lease::default(), far), Step::Full);
+        let asks = Lease { pause_after_us: 0, ..LEASE };
+        assert_eq!(renewed(0).step(asks, far), Step::Ask);
+        assert_eq!(renewed(0).next_warning(Lease::default()), None);
+    }
+
+    #[test]
+    fn people_are_warned_once_before_each_step() {
+        let mut authority = renewed(0);
+        let mut warned = Vec::new();
+        for hour in 0..24 * 40 {
+            let Some(event) = warn(&authority, LEASE, at(hour * DAY / 24)) else { continue };
+            authority = apply(Some(authority), &event);
+            if let Event::Warned(Warned { step, from, .. }) = event {
+                warned.push((hour / 24, step, from));
+            }
+        }
+        assert_eq!(warned, [(12, Step::Ask, at(14 * DAY)), (26, Step::Paused, at(28 * DAY))]);
+    }
+
+    #[test]
+    fn who_may_do_what() {
+        use Role::{Maintainer, Observer, Operator, Runner};
+        let frozen = Authority { frozen: renewed(0).renewed, ..Authority::default() };
+        let note = || None;
+        for (command, least) in [
+            (Command::Freeze { note: note() }, Operator),
+            (Command::Thaw { note: note() }, Maintainer),
+            (Command::Renew { note: note() }, Operator),
+            (Command::Attend, Operator),
+        ] {
+            for role in [Observer, Runner, Operator, Maintainer] {
+                let actor = Actor { name: "it".into(), role };
+                let decided = decide(&frozen, &actor, command.clone(), at(0));
+                assert_eq!(decided.is_ok(), least <= role, "{command:?} {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_so_already_changes_nothing() {
+        let by = Actor::local_user(1);
+        let freeze = Command::Freeze { note: None };
+        let thaw = Command::Thaw { note: None };
+        let open = Authority::default();
+        assert_eq!(decide(&open, &by, thaw.clone(), at(0)).unwrap(), []);
+        let [event] = &decide(&open, &by, freeze.clone(), at(0)).unwrap()[..] else {
+            panic!("one event")
+        };
+        let frozen = apply(Some(open), event);
+        assert_eq!(decide(&frozen, &by, freeze, at(1)).unwrap(), []);
+        let [event] = &decide(&frozen, &by, thaw, at(1)).unwrap()[..] else { panic!("one event") };
+        assert_eq!(apply(Some(frozen), event).frozen, None);
+    }
+}

@@ -1,0 +1,209 @@
+//! What the watch may do: frozen and thawed, and the lease that people renew.
+
+use std::time::Duration;
+
+use api::{Answer, AuthorityChanged, Error, Freeze, LeaseRenew, Thaw};
+use kernel::authority::{self, Authority, Command, Said, Step};
+use kernel::run::{self, State};
+use kernel::watch::{Event as WatchEvent, Started};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use tokio::select;
+use tracing::{error, warn};
+
+use crate::errors;
+use crate::keep::micros;
+use crate::rows::{RowKey, Rows};
+use crate::times::rfc3339;
+use crate::transact::{Change, Key};
+use crate::watch::Watch;
+use crate::work::{ground, reads_of, rows_of};
+
+/// How often to look where another process may freeze the watch: the kill switch works within a second.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often to look whether the runs of a frozen watch have stopped.
+const STOP_EVERY: Duration = Duration::from_millis(100);
+/// The longest sleep: clocks are set.
+const SLEEP: Duration = Duration::from_secs(60);
+
+impl Watch {
+    pub(crate) async fn freeze(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: Freeze,
+    ) -> Result<Answer, Error> {
+        let command = Command::Freeze { note: asked.note };
+        self.authorise(actor, key, command, Answer::Freeze).await
+    }
+
+    pub(crate) async fn thaw(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: Thaw,
+    ) -> Result<Answer, Error> {
+        let command = Command::Thaw { note: asked.note };
+        self.authorise(actor, key, command, Answer::Thaw).await
+    }
+
+    pub(crate) async fn lease_renew(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: LeaseRenew,
+    ) -> Result<Answer, Error> {
+        let command = Command::Renew { note: asked.note };
+        self.authorise(actor, key, command, Answer::LeaseRenew).await
+    }
+
+    async fn authorise(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        command: Command,
+        answer: impl Fn(AuthorityChanged) -> Answer,
+    ) -> Result<Answer, Error> {
+        let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, key) };
+        let decide = |rows: &Rows, now| {
+            let events = authority::decide(&self.authority_in(rows), actor, command.clone(), now);
+            Ok(self.bodies(events.map_err(errors::schedule)?))
+        };
+        self.transact(change, decide, |before, after| {
+            let (before, after) = (self.authority_in(before), self.authority_in(after));
+            let changed = before != after;
+            Ok(answer(AuthorityChanged { authority: self.authority_wire(&after), changed }))
+        })
+        .await
+    }
+
+    /// A human has decided something, and so is there.
+    pub(crate) async fn attend(&self, actor: &Actor) {
+        let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, None) };
+        let attended = self.act_for(change, |rows, now| {
+            let events = authority::decide(&self.authority_in(rows), actor, Command::Attend, now);
+            Ok(self.bodies(events.map_err(errors::schedule)?))
+        });
+        if let Err(failed) = attended.await {
+            warn!(%failed, "the lease could not be renewed");
+        }
+    }
+
+    /// Obeys what people say about the authority, here or elsewhere, and warns them before it decays.
+    pub(crate) async fn follow_authority(&self) {
+        loop {
+            let wake = match self.look_at_authority().await {
+                Ok(wake) => wake,
+                Err(failed) => {
+                    error!(%failed, "what the watch may do could not be looked up");
+                    self.within(LOOK_EVERY)
+                }
+            };
+            select! {
+                biased;
+                () = self.reaches(wake) => {}
+                () = self.authority_changed().notified() => {}
+            }
+        }
+    }
+
+    /// When to look again.
+    async fn look_at_authority(&self) -> Result<Timestamp, Error> {
+        let authority = self.authority().await?;
+        self.obey(&authority);
+        let lease = self.settings().lease;
+        self.act(vec![self.authority_row()], vec![], |rows, now| {
+            Ok(self.bodies(authority::warn(&self.authority_in(rows), lease, now)))
+        })
+        .await?;
+        if authority.frozen.is_some() && self.stop_runs(&authority).await? {
+            return Ok(self.within(STOP_EVERY));
+        }
+        let latest = self.within(if self.store().is_shared() { LOOK_EVERY } else { SLEEP });
+        let warning = authority.next_warning(lease).map(|(at, _)| at);
+        // What was to be said by now was said just now.
+        let warning = warning.filter(|at| self.now() < *at);
+        Ok(warning.map_or(latest, |at| at.min(latest)))
+    }
+
+    /// The watch is kept from here on.
+    pub(crate) async fn note_start(&self, started: Started) -> Result<(), Error> {
+        let noted = self.act(vec![self.authority_row()], vec![], |rows, now| {
+            let is_first = self.authority_in(rows).renewed.is_none();
+            let started = Started { lease_from: is_first.then_some(now), ..started.clone() };
+            Ok(vec![Body::Watch(self.instance().to_owned(), WatchEvent::Started(started))])
+        });
+        noted.await.map(drop)
+    }
+
+    /// Stops what is at work here; whether anything was.
+    async fn stop_runs(&self, authority: &Authority) -> Result<bool, Error> {
+        let by = authority.frozen.as_ref().map(|said| said.by.as_str()).unwrap_or_default();
+        let at_work = self.desk().at_work();
+        for (id, schedule) in &at_work {
+            self.stop_run(id, schedule, by).await?;
+        }
+        Ok(!at_work.is_empty())
+    }
+
+    async fn stop_run(&self, id: &RunId, schedule: &ScheduleId, by: &str) -> Result<(), Error> {
+        let system = Actor::system();
+        let stopped = self.act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
+            let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
+            // One that is only about to begin will not.
+            if !matches!(ground.run.state, State::Running { .. }) {
+                return Ok(vec![]);
+            }
+            let note = Some(format!("{by} has frozen the watch"));
+            run::decide(ground, &system, run::Command::Cancel { note }).map_err(errors::run)
+        });
+        stopped.await.map(drop)
+    }
+
+    /// Nothing is taken from the desk of a frozen watch.
+    pub(crate) fn obey(&self, authority: &Authority) {
+        match authority.frozen {
+            Some(_) => self.desk().hold(),
+            None => self.desk().release(),
+        }
+    }
+
+    pub(crate) fn authority_row(&self) -> RowKey {
+        (Noun::Authority, self.instance().to_owned())
+    }
+
+    pub(crate) async fn authority(&self) -> Result<Authority, Error> {
+        Ok(self.authority_in(&self.load(&[self.authority_row()]).await?))
+    }
+
+    pub(crate) fn authority_in(&self, rows: &Rows) -> Authority {
+        rows.authority(self.instance()).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn authority_wire(&self, authority: &Authority) -> api::Authority {
+        let (lease, now) = (self.settings().lease, self.now());
+        let at = |step| authority.steps_at(lease, step).map(rfc3339);
+        api::Authority {
+            frozen: authority.frozen.as_ref().map(said),
+            lease: api::Lease {
+                step: authority.step(lease, now).name().to_owned(),
+                renewed: authority.renewed.as_ref().map(said),
+                asks_from: at(Step::Ask),
+                pauses_from: at(Step::Paused),
+            },
+        }
+    }
+
+    fn bodies(&self, events: impl IntoIterator<Item = authority::Event>) -> Vec<Body> {
+        let body = |event| Body::Authority(self.instance().to_owned(), event);
+        events.into_iter().map(body).collect()
+    }
+
+    fn within(&self, span: Duration) -> Timestamp {
+        Timestamp::from_micros(self.now().as_micros().saturating_add(micros(span)))
+    }
+}
+
+fn said(said: &Said) -> api::Said {
+    let Said { by, note, at } = said;
+    api::Said { by: by.clone(), at: rfc3339(*at), note: note.clone() }
+}
