@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod event;
 mod follow;
+mod given;
 mod ledger;
 mod manual;
 mod policy;
