@@ -49,6 +49,7 @@ pub use damage::forget_damage;
 pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::{report_unreadable, verify};
-pub use orders::rules;
+pub use orders::{foresee, rules};
+pub use policy::Rules;
 pub use restore::{ExportDir, RestoredKey, restore};
 pub use watch::{Settings, Watch};
