@@ -140,6 +140,7 @@ requests! {
     ApprovalShow "approval.show" ApprovalShown;
     ApprovalDecide "approval.decide" ApprovalDecided;
     PolicyExplain "policy.explain" PolicyExplained;
+    PolicyReplay "policy.replay" PolicyReplayed;
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;

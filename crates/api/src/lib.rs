@@ -20,7 +20,8 @@ pub use agent::{
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
-    Approvals, PolicyExplain, PolicyExplained, Ruling,
+    Approvals, ChangedDecision, PolicyExplain, PolicyExplained, PolicyReplay, PolicyReplayed,
+    Ruling,
 };
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
 pub use error::{Code, Error};

@@ -12,6 +12,9 @@ use crate::rows::Rows as Loaded;
 use crate::runs::run_id;
 use crate::watch::Watch;
 
+/// What the operator's own rules are called, in the data directory and in every decision.
+pub const POLICY_FILE: &str = "policy.toml";
+
 /// The rules of a posture and an operator's own, each by the name of their file. With a fault they are no
 /// orders: nothing starts with them.
 pub fn rules(posture: Posture, own: &[(String, String)]) -> Result<Rules, Error> {

@@ -1,5 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
+use super::decision::{judged, request};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -9,7 +10,7 @@ use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
-use crate::ruling::{Details, Request, Ruling, Verdict};
+use crate::ruling::{Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
 use crate::tick::Tick;
@@ -146,6 +147,8 @@ pub fn start(
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
         return ground.ended(Outcome::Cancelled, Some(cause), None);
     };
+    // A run is begun with the agent that it was queued for, or not at all.
+    let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
     let (agent, prompt) = match (&definition.action, agent) {
         (Action::Prompt { prompt, .. }, Some(agent)) => (agent, prompt),
         (Action::Prompt { agent, .. }, None) => {
@@ -158,12 +161,8 @@ pub fn start(
         }
     };
     let tier = definition.tier.unwrap_or(agent.tier).max(agent.tier);
-    let request = request(run, agent, tier);
-    let mut ruling = (orders.judge)(&request);
-    // Whoever rules: nothing reaches outside without a human's word.
-    if tier == Tier::External {
-        ruling.verdict = ruling.verdict.max(Verdict::Ask);
-    }
+    let request = request(run, tier);
+    let ruling = judged(&request, orders.judge);
     let plan = |ruling: &Ruling| Plan {
         instance: orders.instance.to_owned(),
         run: ground.id.clone(),
@@ -192,7 +191,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some(ruling), Some(Lapse::RunEnded))
+            ground.refused(cause, Some((ruling, tier)), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -216,21 +215,9 @@ pub fn start(
                     let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
                     vec![Body::Approval(id.clone(), consumed), started(ruling)]
                 }
-                Err((lapse, cause)) => ground.refused(cause, Some(ruling), Some(lapse)),
+                Err((lapse, cause)) => ground.refused(cause, Some((ruling, tier)), Some(lapse)),
             }
         }
-    }
-}
-
-/// What a run asks of the standing orders.
-fn request(run: &Run, agent: &Agent, tier: Tier) -> Request {
-    Request {
-        principal: format!("schedule:{}", run.schedule),
-        role: Role::Runner,
-        capability: "agent.prompt".to_owned(),
-        tier,
-        agent: Some(agent.name.clone()),
-        details: Details::default(),
     }
 }
 
@@ -402,15 +389,20 @@ impl Ground<'_> {
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
-        let (ruling, refused) = (None, false);
         let no_room = self.leaves_no_room();
-        let ended =
-            Ended { schedule, outcome, cause, output, no_room, ruling, refused, at: self.now };
+        let (ruling, tier, refused, at) = (None, None, false, self.now);
+        let ended = Ended { schedule, outcome, cause, output, no_room, ruling, tier, refused, at };
         self.over(Some(Lapse::RunEnded), ended)
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(&self, cause: Cause, ruling: Option<Ruling>, lapse: Option<Lapse>) -> Vec<Body> {
+    fn refused(
+        &self,
+        cause: Cause,
+        ruled: Option<(Ruling, Tier)>,
+        lapse: Option<Lapse>,
+    ) -> Vec<Body> {
+        let (ruling, tier) = ruled.unzip();
         self.over(
             lapse,
             Ended {
@@ -420,6 +412,7 @@ impl Ground<'_> {
                 output: None,
                 no_room: self.leaves_no_room(),
                 ruling,
+                tier,
                 refused: true,
                 at: self.now,
             },

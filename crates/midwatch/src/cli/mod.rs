@@ -92,7 +92,7 @@ enum Command {
     /// See what waits for a human, and decide on it
     #[command(subcommand)]
     Approval(approval::Command),
-    /// Check the standing orders, and say what they said
+    /// Check the standing orders, say what they said, and what others would have said
     #[command(subcommand)]
     Policy(policy::Command),
     /// Tell schedules that wait for it that something has happened

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 56] = [
+const COMMANDS: [&str; 57] = [
     "",
     "up",
     "demo",
@@ -44,6 +44,7 @@ const COMMANDS: [&str; 56] = [
     "policy",
     "policy check",
     "policy explain",
+    "policy replay",
     "event",
     "event tell",
     "why",

@@ -1,10 +1,12 @@
-//! Questions about the standing orders, which the files alone answer.
+//! Questions about the standing orders.
 
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::world::World;
+use serde_json::json;
+
+use crate::world::{World, wait_for};
 
 const ADA: &str = r#"{"capability": "agent.prompt", "agent": "ada"}"#;
 
@@ -74,4 +76,36 @@ fn what_is_no_request_or_two_questions_is_refused() {
     world.refused(&["policy", "explain", "--request", "@nowhere"], "not_found", 3);
     world.refused(&["policy", "explain"], "bad_usage", 2);
     world.refused(&["policy", "explain", "--run", "run_1", "--request", ADA], "bad_usage", 2);
+}
+
+#[test]
+fn rules_are_tried_on_what_was_decided_before_they_are_used() {
+    let world = World::new();
+    let daemon = world.up();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "news"], &what[..]].concat());
+    let schedule = added["schedule"]["id"].as_str().unwrap();
+    let run = world.json(&["run", "start", schedule])["run"]["id"].as_str().unwrap().to_owned();
+    wait_for(|| (world.json(&["run", "show", &run])["run"]["state"] == "done").then_some(()));
+
+    let file = world.root().join("tried.toml");
+    fs::write(&file, NO_ADA).unwrap();
+    let replay = ["policy", "replay", "--since", "1h", "--with", file.to_str().unwrap()];
+    let found = world.json(&replay);
+    assert_eq!((&found["decisions"], &found["counts"]["allow_to_deny"]), (&1.into(), &1.into()));
+    let changed = &found["changed"][0];
+    assert_eq!((&changed["run_id"], &changed["rule"]), (&run.into(), &"policy.toml/no-ada".into()));
+    assert!(world.ok(&replay).contains("1 of 1 decisions since"));
+
+    // The same without a daemon; and what is in force would decide as it did.
+    assert_eq!(daemon.stop().0, Some(0));
+    assert_eq!(world.json(&replay)["changed"], found["changed"]);
+    assert!(world.ok(&["policy", "replay"]).starts_with("none of 1 decisions since"));
+    let strict = world.json(&["policy", "replay", "--posture", "strict-prod"]);
+    assert_eq!((&strict["posture"], &strict["changed"]), (&"strict-prod".into(), &json!([])));
+    world.refused(&["policy", "replay", "--posture", "loose"], "invalid_input", 2);
+    world.refused(&["policy", "replay", "--with", "nowhere.toml"], "not_found", 3);
+    fs::write(&file, "x = 1").unwrap();
+    world.refused(&replay, "policy_invalid", 2);
 }
