@@ -7,6 +7,7 @@
 
 mod log_end;
 mod machine;
+mod policy;
 mod raw;
 mod raw_postgres;
 mod schedule;
@@ -63,6 +64,11 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
+    /// The standing orders: a decision among 200 rules, and loading 1,000
+    Policy {
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
+    },
     /// Schedules: lateness, fires, runs done, growth, recovery and creation, each beside a peer
     Schedule(schedule::Options),
     /// Start to ready on a long log, memory at rest, and `--version`
@@ -88,6 +94,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::LogEnd { seconds, rounds } => log_end::run(seconds, rounds),
         Command::Verify { entries, rounds } => verify::run(entries, rounds),
+        Command::Policy { rounds } => policy::run(rounds),
         Command::Schedule(options) => schedule::run(&options),
         Command::Start { entries, rounds } => start::run(entries, rounds),
     }

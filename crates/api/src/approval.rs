@@ -1,5 +1,7 @@
 //! Requests about approvals and the standing orders.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -86,6 +88,21 @@ pub struct PolicyExplain {
     pub run: String,
 }
 
+/// Asks which decisions of the past the rules in force would make otherwise, or other rules. It changes
+/// nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyReplay {
+    /// A span before now, such as `7d`, or an instant.
+    pub since: String,
+    /// The text of rules in the place of the operator's own.
+    #[serde(default)]
+    pub rules: Option<String>,
+    /// A posture in the place of the one in force.
+    #[serde(default)]
+    pub posture: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvals {
     pub approvals: Vec<Approval>,
@@ -112,5 +129,40 @@ pub struct PolicyExplained {
     /// Absent before the orders were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    pub sentence: String,
+}
+
+/// A decision of the past that would be another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedDecision {
+    pub run_id: String,
+    pub at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// `allow`, `ask` or `deny`
+    pub was: String,
+    pub would_be: String,
+    /// By which rule it would be.
+    pub rule: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyReplayed {
+    pub since: String,
+    pub posture: String,
+    /// Which rules were tried.
+    pub policy: String,
+    /// All that were looked at.
+    pub decisions: u64,
+    /// The first of those that would be others.
+    pub changed: Vec<ChangedDecision>,
+    /// All that would be others, by what they would change from and to: `allow_to_ask`, …
+    pub counts: BTreeMap<String, u64>,
+    /// Those of which the log does not tell what was asked.
+    #[serde(default)]
+    pub untold: u64,
+    /// There are more decisions, from this instant on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_from: Option<String>,
     pub sentence: String,
 }

@@ -143,6 +143,7 @@ requests! {
     Thaw "thaw" AuthorityChanged;
     LeaseRenew "lease.renew" AuthorityChanged;
     PolicyExplain "policy.explain" PolicyExplained;
+    PolicyReplay "policy.replay" PolicyReplayed;
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;

@@ -21,7 +21,8 @@ pub use agent::{
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
-    Approvals, PolicyExplain, PolicyExplained, Ruling,
+    Approvals, ChangedDecision, PolicyExplain, PolicyExplained, PolicyReplay, PolicyReplayed,
+    Ruling,
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};

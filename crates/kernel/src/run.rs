@@ -9,6 +9,7 @@
 //! refused.
 
 mod decide;
+mod decision;
 mod event;
 
 use std::ops::Not;
@@ -26,6 +27,7 @@ pub use decide::{
     recover, start,
 };
 pub(crate) use decide::{WATCH, refuse, replace, terminate};
+pub use decision::{judged, requested, ruled};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };

@@ -8,15 +8,13 @@ use std::{fs, io};
 use api::{Code, Error};
 use etcetera::BaseStrategy;
 use kernel::authority::Lease;
+use runtime::POLICY_FILE;
 use sha2::{Digest, Sha256};
 
 use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
 use crate::storage::Storage;
-
-/// The operator's own rules, in the data directory.
-const POLICY_FILE: &str = "policy.toml";
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -51,7 +51,8 @@ pub fn tier(name: &str) -> Tier {
     find(name).map_or(Tier::External, |capability| capability.tier)
 }
 
-pub(crate) fn find(name: &str) -> Option<&'static Capability> {
+/// The class of this name.
+pub fn find(name: &str) -> Option<&'static Capability> {
     ALL.iter().find(|capability| capability.name == name)
 }
 

@@ -1,6 +1,7 @@
-//! The examples of a rule: requests that it has to match, and requests that it must not.
+//! A request as people describe it, and the examples of a rule: requests that it has to match, and
+//! requests that it must not.
 //!
-//! They are tried at load. A rule that does not do what its author thought is found before it
+//! Examples are tried at load. A rule that does not do what its author thought is found before it
 //! decides anything.
 
 use kernel::Role;
@@ -17,11 +18,15 @@ use crate::rule::{Answer, Rule};
 /// Who asks, where an example does not say.
 const SOMEBODY: &str = "somebody";
 
+/// A request with only what matters about it. A field that is there twice or that is not known is
+/// refused, whatever it is read from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table such as `{ capability = \"net.read\" }`")]
-pub(crate) struct Example {
+pub struct Example {
     capability: String,
     principal: Option<String>,
+    /// Of whoever asks; a runner's, unless given. No rule looks at it so far.
+    role: Option<Role>,
     /// What the class implies, unless given.
     tier: Option<Tier>,
     agent: Option<AgentName>,
@@ -85,10 +90,11 @@ impl Example {
         }
     }
 
-    fn into_request(self) -> Request {
+    /// What it describes, with what goes without saying.
+    pub fn into_request(self) -> Request {
         Request {
             principal: self.principal.unwrap_or_else(|| SOMEBODY.to_owned()),
-            role: Role::Runner,
+            role: self.role.unwrap_or(Role::Runner),
             tier: self.tier.unwrap_or_else(|| capability::tier(&self.capability)),
             capability: self.capability,
             agent: self.agent,

@@ -49,6 +49,7 @@ mod rule;
 mod rules;
 mod strictest;
 
+pub use example::Example;
 pub use fault::Fault;
 pub use rule::Rule;
 pub use rules::{FILE_BYTES_MAX, RULES_MAX, Rules, Source};

@@ -77,6 +77,10 @@ impl Handle for Local {
                     watch.checkpoint().await.map(Answer::LedgerCheckpoint)
                 }
                 // The rare ones apart, so that the common ones stay small.
+                Request::PolicyReplay(asked) => {
+                    let replayed = watch.policy_replay(asked, &call.progress).boxed();
+                    replayed.await.map(Answer::PolicyReplay)
+                }
                 Request::LedgerExport(asked) => {
                     let exported = watch.export(asked, &call.progress).boxed();
                     exported.await.map(Answer::LedgerExport)

@@ -1,16 +1,19 @@
-//! The standing orders: loaded at the start, and asked before every run.
+//! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
 
 use api::{Code, Error, PolicyExplain, PolicyExplained};
 use kernel::ruling::{Posture, Ruling, Verdict};
 use kernel::run::Orders;
 use kernel::{ApprovalId, Noun};
-use policy::{Rules, Source};
+use policy::{Example, Rules, Source, capability};
 
 use crate::approvals::plan_hash;
 use crate::errors;
 use crate::rows::Rows as Loaded;
 use crate::runs::run_id;
 use crate::watch::Watch;
+
+/// What the operator's own rules are called, in the data directory and in every decision.
+pub const POLICY_FILE: &str = "policy.toml";
 
 /// The rules of a posture and an operator's own, each by the name of their file. With a fault they are no
 /// orders: nothing starts with them.
@@ -21,6 +24,31 @@ pub fn rules(posture: Posture, own: &[(String, String)]) -> Result<Rules, Error>
         Error::new(Code::PolicyInvalid, faults.join("\n"))
             .hint("correct the file; `midwatch policy check` looks at it again")
     })
+}
+
+/// What the rules say of a request that a JSON document describes, and the same in a sentence.
+pub fn foresee(rules: &Rules, document: &str) -> Result<(api::Ruling, String), Error> {
+    let described = described(document).map_err(|reason| {
+        Error::new(Code::InvalidInput, format!("this describes no request: {reason}"))
+            .hint(r#"write it as in `{"capability": "agent.prompt", "agent": "ada", "tier": 1}`"#)
+    })?;
+    let request = described.into_request();
+    let ruling = rules.decide(&request);
+    let mut sentence = sentence(&ruling, ["allow it", "let a human decide", "do not allow it"]);
+    if capability::find(&request.capability).is_none() {
+        let name = &request.capability;
+        sentence
+            .push_str(&format!("; `{name}` is no class that is known, and so counts as tier 2"));
+    }
+    Ok((wire(&ruling), sentence))
+}
+
+/// An object and nothing else: a list of values in the right order is not meant.
+fn described(document: &str) -> Result<Example, String> {
+    match document.trim_start().starts_with('{') {
+        true => serde_json::from_str(document).map_err(|error| error.to_string()),
+        false => Err("it is not a JSON object".to_owned()),
+    }
 }
 
 impl Watch {
@@ -56,14 +84,7 @@ impl Watch {
                 "the standing orders were not asked yet: it has not come to its turn".to_owned()
             }
             Some(ruling) => {
-                let rules: Vec<String> = ruling.rules.iter().map(|it| format!("`{it}`")).collect();
-                let said = match ruling.verdict {
-                    Verdict::Allow => "allowed it",
-                    Verdict::Ask => "let a human decide",
-                    Verdict::Deny => "did not allow it",
-                };
-                let posture = ruling.posture;
-                format!("the standing orders {said} by {} in {posture}", rules.join(", "))
+                sentence(ruling, ["allowed it", "let a human decide", "did not allow it"])
             }
         };
         Ok(PolicyExplained {
@@ -75,11 +96,107 @@ impl Watch {
     }
 }
 
+/// What the orders say, with the words for allow, ask and deny.
+fn sentence(ruling: &Ruling, [allow, ask, deny]: [&str; 3]) -> String {
+    let rules: Vec<String> = ruling.rules.iter().map(|it| format!("`{it}`")).collect();
+    let said = match ruling.verdict {
+        Verdict::Allow => allow,
+        Verdict::Ask => ask,
+        Verdict::Deny => deny,
+    };
+    format!("the standing orders {said} by {} in {}", rules.join(", "), ruling.posture)
+}
+
 pub(crate) fn wire(ruling: &Ruling) -> api::Ruling {
     api::Ruling {
         verdict: ruling.verdict.name().to_owned(),
         rules: ruling.rules.clone(),
         posture: ruling.posture.name().to_owned(),
         policy: ruling.policy.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NIGHTS: &str = r#"
+        [[rule]]
+        id = "nights"
+        deny = ["agent.prompt"]
+        agent = ["night-*"]
+        match = [{ capability = "agent.prompt", agent = "night-1" }]
+        not_match = [{ capability = "agent.prompt", agent = "ada" }]
+    "#;
+
+    /// A document, and what is said of it: the verdict and the beginning of the rules, or why not.
+    fn check(document: &str, expected: Result<(&str, &str), &str>) {
+        let own = [("policy.toml".to_owned(), NIGHTS.to_owned())];
+        let found = foresee(&rules(Posture::Staging, &own).unwrap(), document);
+        let found = found.map(|(ruling, sentence)| {
+            assert!(sentence.contains(&format!("`{}`", ruling.rules[0])), "{sentence}");
+            (ruling.verdict, ruling.rules[0].clone())
+        });
+        let found = found.map_err(|error| error.message);
+        match (found, expected) {
+            (Ok((verdict, rule)), Ok(expected)) => assert_eq!((&*verdict, &*rule), expected),
+            (Err(message), Err(expected)) => assert!(message.contains(expected), "{message}"),
+            (found, _) => panic!("{document}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn a_described_request_is_judged_by_the_rules() {
+        let ada = r#"{"capability": "agent.prompt", "agent": "ada"}"#;
+        check(ada, Ok(("allow", "baseline/agents")));
+        let all = r#" {"capability": "agent.prompt", "principal": "schedule:sch_0a1b2c3d",
+            "role": "operator", "agent": "night-1", "tier": 1, "resource": "x", "host": "a.org",
+            "path": "/srv/x", "argv": ["/bin/true"]} "#;
+        check(all, Ok(("deny", "policy.toml/nights")));
+        let outside = r#"{"capability": "agent.prompt", "agent": "ada", "tier": 2}"#;
+        check(outside, Ok(("ask", "@tier-2")));
+        // What a rule looks at and the request does not have is denied.
+        check(r#"{"capability": "agent.prompt"}"#, Ok(("deny", "@error:policy.toml/nights")));
+    }
+
+    #[test]
+    fn a_class_that_is_not_known_is_said_to_be_external() {
+        let rules = rules(Posture::Staging, &[]).unwrap();
+        let (ruling, sentence) = foresee(&rules, r#"{"capability": "rocket.launch"}"#).unwrap();
+        assert_eq!(ruling.verdict, "ask");
+        assert!(sentence.ends_with("is no class that is known, and so counts as tier 2"));
+    }
+
+    #[test]
+    fn a05_a_key_that_is_there_twice_is_refused() {
+        let twice = |key: &str, one: &str, other: &str| {
+            let document =
+                format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);
+            check(&document, Err(&format!("duplicate field `{key}`")));
+        };
+        for key in ["principal", "agent", "resource", "host", "path"] {
+            twice(key, r#""ada""#, r#""eve""#);
+        }
+        twice("role", r#""runner""#, r#""operator""#);
+        twice("tier", "2", "0");
+        twice("argv", "[]", "[]");
+        let spelt = r#"{"capability": "net.read", "c\u0061pability": "agent.prompt"}"#;
+        check(spelt, Err("duplicate field `capability`"));
+    }
+
+    #[test]
+    fn what_describes_no_request_is_refused() {
+        for (document, reason) in [
+            ("", "it is not a JSON object"),
+            ("7", "it is not a JSON object"),
+            (r#"["agent.prompt"]"#, "it is not a JSON object"),
+            ("{}", "missing field `capability`"),
+            (r#"{"capability": "agent.prompt", "agnet": "ada"}"#, "unknown field `agnet`"),
+            (r#"{"capability": "agent.prompt", "tier": 3}"#, "`3`"),
+            (r#"{"capability": "agent.prompt", "agent": "A"}"#, "`A` is not an agent's name"),
+            (r#"{"capability": "agent.prompt"} {}"#, "trailing characters"),
+        ] {
+            check(document, Err(reason));
+        }
     }
 }

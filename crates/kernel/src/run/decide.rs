@@ -1,5 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
+use super::decision::{judged, request};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -10,7 +11,7 @@ use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
-use crate::ruling::{Details, Request, Ruling, Verdict};
+use crate::ruling::{Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
 use crate::tick::Tick;
@@ -19,7 +20,7 @@ use crate::time::Timestamp;
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
 /// What the lease is called among the rules that had something to say.
-const LEASE: &str = "@lease";
+pub(super) const LEASE: &str = "@lease";
 const REPLACED: &str = "a newer slot takes its place";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +155,8 @@ pub fn start(
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
         return ground.ended(Outcome::Cancelled, Some(cause), None);
     };
+    // A run is begun with the agent that it was queued for, or not at all.
+    let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
     let (agent, prompt) = match (&definition.action, agent) {
         (Action::Prompt { prompt, .. }, Some(agent)) => (agent, prompt),
         (Action::Prompt { agent, .. }, None) => {
@@ -166,16 +169,12 @@ pub fn start(
         }
     };
     let tier = definition.tier.unwrap_or(agent.tier).max(agent.tier);
-    let request = request(run, agent, tier);
-    let mut ruling = (orders.judge)(&request);
-    // Whoever rules: nothing reaches outside without a human's word.
-    if tier == Tier::External {
-        ruling.verdict = ruling.verdict.max(Verdict::Ask);
-    }
+    let request = request(run, tier);
+    let mut ruling = judged(&request, orders.judge);
     match orders.authority.step(orders.lease, now) {
         Step::Full => {}
         Step::Ask => ruling.join(Verdict::Ask, LEASE),
-        Step::Paused => return ground.without_lease(ruling),
+        Step::Paused => return ground.without_lease(ruling, tier),
     }
     let plan = |ruling: &Ruling| Plan {
         instance: orders.instance.to_owned(),
@@ -205,7 +204,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some(ruling), Some(Lapse::RunEnded))
+            ground.refused(cause, Some((ruling, tier)), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -229,21 +228,9 @@ pub fn start(
                     let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
                     vec![Body::Approval(id.clone(), consumed), started(ruling)]
                 }
-                Err((lapse, cause)) => ground.refused(cause, Some(ruling), Some(lapse)),
+                Err((lapse, cause)) => ground.refused(cause, Some((ruling, tier)), Some(lapse)),
             }
         }
-    }
-}
-
-/// What a run asks of the standing orders.
-fn request(run: &Run, agent: &Agent, tier: Tier) -> Request {
-    Request {
-        principal: format!("schedule:{}", run.schedule),
-        role: Role::Runner,
-        capability: "agent.prompt".to_owned(),
-        tier,
-        agent: Some(agent.name.clone()),
-        details: Details::default(),
     }
 }
 
@@ -415,26 +402,32 @@ impl Ground<'_> {
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
-        let (ruling, refused, lacking, no_room) = (None, false, None, self.leaves_no_room());
-        let at = self.now;
+        let (no_room, at) = (self.leaves_no_room(), self.now);
+        let (ruling, tier, refused, lacking) = (None, None, false, None);
         let ended =
-            Ended { schedule, outcome, cause, output, no_room, ruling, refused, lacking, at };
+            Ended { schedule, outcome, cause, output, no_room, ruling, tier, refused, lacking, at };
         self.over(Some(Lapse::RunEnded), ended)
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(&self, cause: Cause, ruling: Option<Ruling>, lapse: Option<Lapse>) -> Vec<Body> {
-        self.over(lapse, self.not_begun(cause, ruling))
+    fn refused(
+        &self,
+        cause: Cause,
+        ruled: Option<(Ruling, Tier)>,
+        lapse: Option<Lapse>,
+    ) -> Vec<Body> {
+        self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, mut ruling: Ruling) -> Vec<Body> {
+    fn without_lease(&self, mut ruling: Ruling, tier: Tier) -> Vec<Body> {
         ruling.join(Verdict::Deny, LEASE);
         let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), Some(ruling));
+        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, tier)));
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
     }
 
-    fn not_begun(&self, cause: Cause, ruling: Option<Ruling>) -> Ended {
+    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, Tier)>) -> Ended {
+        let (ruling, tier) = ruled.unzip();
         Ended {
             schedule: self.run.schedule.clone(),
             outcome: Outcome::Cancelled,
@@ -442,6 +435,7 @@ impl Ground<'_> {
             output: None,
             no_room: self.leaves_no_room(),
             ruling,
+            tier,
             refused: true,
             lacking: None,
             at: self.now,

@@ -120,6 +120,9 @@ pub struct Ended {
     /// What the standing orders said, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    /// How far it would have reached, where there is a ruling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
     /// The standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,

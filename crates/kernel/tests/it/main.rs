@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod decision;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod happenings;

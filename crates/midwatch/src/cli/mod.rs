@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod event;
 mod follow;
+mod given;
 mod ledger;
 mod manual;
 mod policy;
@@ -99,7 +100,7 @@ enum Command {
     /// Renew the authority of the watch, which runs out when no human looks after it
     #[command(subcommand)]
     Lease(authority::LeaseCommand),
-    /// Check the standing orders, and say what they said
+    /// Check the standing orders, say what they said, and what others would have said
     #[command(subcommand)]
     Policy(policy::Command),
     /// Tell schedules that wait for it that something has happened

@@ -8,7 +8,6 @@ mod import;
 mod list;
 pub(super) mod next;
 mod page;
-mod prompt;
 mod times;
 mod trigger;
 

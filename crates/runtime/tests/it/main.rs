@@ -4,11 +4,14 @@
 mod agents;
 #[cfg(test)]
 mod approvals;
+#[cfg(test)]
 mod authority;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod happenings;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]

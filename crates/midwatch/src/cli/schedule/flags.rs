@@ -6,8 +6,8 @@ use std::str::FromStr;
 use api::Error;
 use clap::Args;
 
-use super::prompt;
 use crate::cli::agent::tier;
+use crate::cli::given;
 
 #[derive(Debug, Args)]
 #[group(skip)]
@@ -100,7 +100,8 @@ impl Action {
     /// Reads the prompt, if it is elsewhere.
     pub(super) fn read(self) -> Result<api::Action, Error> {
         let Action { agent, prompt, tool, payload, tier: _ } = self;
-        let prompt = prompt.map(|typed| prompt::read(typed, io::stdin().lock())).transpose()?;
+        let read = |typed| given::read("prompt", typed, io::stdin().lock());
+        let prompt = prompt.map(read).transpose()?;
         Ok(api::Action { agent, prompt, tool, payload })
     }
 }

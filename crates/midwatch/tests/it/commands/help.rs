@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 60] = [
+const COMMANDS: [&str; 61] = [
     "",
     "up",
     "demo",
@@ -48,6 +48,7 @@ const COMMANDS: [&str; 60] = [
     "policy",
     "policy check",
     "policy explain",
+    "policy replay",
     "event",
     "event tell",
     "why",

@@ -15,6 +15,7 @@ mod lists;
 mod made;
 mod manual;
 mod plain;
+mod policy;
 mod schedule;
 mod schedules;
 

@@ -1,45 +1,49 @@
-//! The text of a prompt: as it was typed, or what is in a file or comes from stdin.
+//! A text that a flag gives: as it was typed, or what is in a file or comes from stdin.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use api::{Code, Error};
 
-use crate::cli::unreadable;
+use super::unreadable;
 
-/// Far more than a prompt may have; how much that is, the watch knows.
+/// Far more than any such text may have; how much that is, the watch knows.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
-/// `-` is stdin, `@FILE` a file, and `@@` an `@` that was meant as one.
-pub(super) fn read(typed: String, stdin: impl Read) -> Result<String, Error> {
+/// `-` is stdin, `@FILE` a file, and `@@` an `@` that was meant as one. `what` it is, errors say.
+pub(super) fn read(what: &str, typed: String, stdin: impl Read) -> Result<String, Error> {
     match typed.strip_prefix('@') {
-        None if typed == "-" => whole(stdin, Path::new("-")),
+        None if typed == "-" => whole(what, stdin, Path::new("-")),
         None => Ok(typed),
         Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
         Some(path) => {
             let path = Path::new(path);
-            let file = File::open(path).map_err(|error| unreadable("prompt file", path, error))?;
-            whole(file, path)
+            let file = File::open(path).map_err(|error| no_file(what, path, error))?;
+            whole(what, file, path)
         }
     }
 }
 
 /// Without the end of the last line, which is no part of what was meant.
-fn whole(from: impl Read, path: &Path) -> Result<String, Error> {
-    let refused = |what: &str| {
-        let what = format!("the prompt in `{}` {what}", path.display());
-        Error::new(Code::InvalidInput, what)
+fn whole(what: &str, from: impl Read, path: &Path) -> Result<String, Error> {
+    let refused = |reason: &str| {
+        let message = format!("the {what} in `{}` {reason}", path.display());
+        Error::new(Code::InvalidInput, message)
     };
     let mut bytes = Vec::new();
     let read = from.take(READ_BYTES_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable("prompt file", path, error))?;
+    read.map_err(|error| no_file(what, path, error))?;
     if READ_BYTES_MAX < bytes.len() as u64 {
         return Err(refused("is longer than 1 MiB").hint("give a shorter one"));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| refused("is not text").hint("give a file in UTF-8"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn no_file(what: &str, path: &Path, error: io::Error) -> Error {
+    unreadable(&format!("{what} file"), path, error)
 }
 
 #[cfg(test)]
@@ -49,12 +53,12 @@ mod tests {
     use super::*;
 
     fn check(typed: &str, stdin: &[u8], expected: Result<&str, Code>) {
-        let found = read(typed.to_owned(), stdin).map_err(|error| error.code);
+        let found = read("prompt", typed.to_owned(), stdin).map_err(|error| error.code);
         assert_eq!(found, expected.map(str::to_owned), "{typed}");
     }
 
     #[test]
-    fn a_prompt_is_typed_or_read() {
+    fn a_text_is_typed_or_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("prompt");
         let from_file = format!("@{}", path.display());

@@ -1,0 +1,85 @@
+//! What the log tells of a decision of the standing orders is what they were asked and what they said.
+
+use std::cell::RefCell;
+
+use kernel::approval::Plan;
+use kernel::backend::Tier;
+use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::run::{self, Event, Ground, Occurrence, Orders, Queued, Run, requested, ruled};
+use kernel::schedule::terms::Terms;
+use kernel::{ApprovalId, Body, RunId};
+
+use crate::support::{World, at, every};
+
+fn queued(agent: &str) -> Run {
+    let queued = Queued {
+        schedule: "sch_0123abcd".parse().unwrap(),
+        revision: 1,
+        occurrence: Occurrence::Manual { key: "k".into() },
+        agent: Some(agent.parse().unwrap()),
+        priority: 5,
+        keys: Vec::new(),
+        depth: 0,
+        at: at(0),
+    };
+    run::apply(None, &Event::Queued(queued)).unwrap()
+}
+
+/// What is decided of a run of `ada` when the orders say this of it, and what they were asked.
+fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Request>) {
+    let mut world = World::new(every(60), Terms::default());
+    world.definition.tier = Some(tier);
+    let asked = RefCell::new(None);
+    let judge = |request: &Request| {
+        asked.replace(Some(request.clone()));
+        let rules = vec!["test/all".to_owned()];
+        Ruling { verdict, rules, posture: Posture::Staging, policy: "0123".to_owned() }
+    };
+    let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
+    let orders = Orders {
+        instance: "here",
+        judge: &judge,
+        hash: &hash,
+        approval: None,
+        new_approval: &|| ApprovalId::of(1),
+    };
+    let definition = Some(&world.definition);
+    let ground = Ground { id: &RunId::of(1), run, definition, progress: None, now: at(1) };
+    let bodies = run::start(ground, world.agent.as_ref(), "me", &orders);
+    (bodies, asked.into_inner())
+}
+
+#[test]
+fn what_was_asked_can_be_told_from_the_log() {
+    let run = queued("ada");
+    for tier in [Tier::ReadOnly, Tier::LocalWrite, Tier::External] {
+        for verdict in [Verdict::Allow, Verdict::Ask, Verdict::Deny] {
+            let (bodies, asked) = decided(tier, verdict, &run);
+            let [body] = bodies.as_slice() else { panic!("{bodies:?}") };
+            assert_eq!(requested(body, &run), asked, "{body:?}");
+            assert!(asked.is_some_and(|asked| asked.tier == tier));
+            // Nothing reaches outside because rules let it.
+            let least = if tier == Tier::External { Verdict::Ask } else { Verdict::Allow };
+            let (id, ruling) = ruled(body).unwrap();
+            assert_eq!((id, ruling.verdict), (&RunId::of(1), verdict.max(least)));
+        }
+    }
+}
+
+#[test]
+fn a_run_that_begins_with_an_answer_is_no_second_decision() {
+    let (mut bodies, _) = decided(Tier::ReadOnly, Verdict::Allow, &queued("ada"));
+    let Body::Run(_, Event::Started(started)) = &mut bodies[0] else { panic!("{bodies:?}") };
+    started.ruling.as_mut().unwrap().verdict = Verdict::Ask;
+    assert_eq!(ruled(&bodies[0]), None);
+    let Body::Run(_, Event::Started(started)) = &mut bodies[0] else { panic!("{bodies:?}") };
+    started.ruling = None;
+    assert_eq!(ruled(&bodies[0]), None);
+}
+
+#[test]
+fn a_run_is_begun_with_the_agent_that_it_was_queued_for() {
+    let (bodies, asked) = decided(Tier::ReadOnly, Verdict::Allow, &queued("eve"));
+    let Body::Run(_, Event::Ended(ended)) = &bodies[0] else { panic!("{bodies:?}") };
+    assert_eq!((ended.cause.as_ref().unwrap().code.as_str(), asked), ("agent_missing", None));
+}

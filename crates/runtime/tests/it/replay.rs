@@ -1,0 +1,147 @@
+//! Past decisions of the standing orders, made again by other rules.
+
+use api::{
+    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, PolicyReplay, PolicyReplayed,
+    ScheduleRemove,
+};
+use kernel::Role;
+
+use crate::steps::*;
+use crate::world::{World, builtin, keep};
+
+fn rule(lines: &str) -> String {
+    format!(
+        "[[rule]]\nid = 'one'\n{lines}\nnot_match = [{{ capability = 'agent.prompt', agent = 'zoe' }}]"
+    )
+}
+
+fn of_agent(verdict: &str, agent: &str) -> String {
+    rule(&format!(
+        "{verdict} = ['agent.prompt']\nagent = ['{agent}']\n\
+         match = [{{ capability = 'agent.prompt', agent = '{agent}' }}]"
+    ))
+}
+
+fn of_tier_1(verdict: &str) -> String {
+    rule(&format!(
+        "{verdict} = ['agent.prompt']\ntier = [1]\n\
+         match = [{{ capability = 'agent.prompt', tier = 1 }}]"
+    ))
+}
+
+fn asked(since: &str) -> PolicyReplay {
+    PolicyReplay { since: since.to_owned(), rules: None, posture: None }
+}
+
+async fn with(world: &World, rules: &str) -> PolicyReplayed {
+    let asked = PolicyReplay { rules: Some(rules.to_owned()), ..asked("7d") };
+    world.ask_as(Role::Observer, asked).await.unwrap()
+}
+
+/// The agent, what was and what would be decided, and by which rule.
+fn changed(found: &PolicyReplayed) -> Vec<(&str, &str, &str, &str)> {
+    let rows = found.changed.iter();
+    rows.map(|it| (it.agent.as_deref().unwrap(), &*it.was, &*it.would_be, &*it.rule)).collect()
+}
+
+/// After an hour `ada` was allowed, `eve` reached outside and was asked about, and `bob` was denied.
+async fn past() -> World {
+    let mut world = World::new().await;
+    world.policy = of_agent("deny", "bob");
+    world.reopen().await.unwrap();
+    world.ask(builtin("ada")).await.unwrap();
+    world.ask(AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
+    world.ask(AgentAdd { tier: Some(1), ..builtin("bob") }).await.unwrap();
+    for agent in ["ada", "eve", "bob"] {
+        add(&world, named(agent, agent, every("1h", "hello"))).await;
+    }
+    keep(&world, async {
+        set(&world, HOUR_US).await;
+        let mut open = world.ask(ApprovalList::default()).await.unwrap().approvals;
+        let question = open.remove(0);
+        let (id, plan_hash) = (question.id, Some(question.plan_hash));
+        let approve = ApprovalDecide { id, decision: "approve".into(), plan_hash, note: None };
+        world.ask(approve).await.unwrap();
+        settle().await;
+    })
+    .await;
+    assert_eq!((begun_by(&world, "ada"), begun_by(&world, "eve")), (1, 1));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_rules_are_tried_on_what_was_decided() {
+    let world = past().await;
+    let before = entries(&world).await;
+    let same = world.ask(asked("7d")).await.unwrap();
+    assert_eq!((same.decisions, same.untold, changed(&same)), (3, 0, vec![]), "{same:?}");
+    assert!(same.sentence.starts_with("none of 3 decisions since 2026-09-24T01:00:00"));
+
+    let found = with(&world, &of_agent("deny", "ada")).await;
+    let (bob, ada) = (("bob", "deny", "allow", "baseline/agents"), "policy.toml/one");
+    let mut rows = changed(&found);
+    rows.sort_unstable();
+    assert_eq!(rows, [("ada", "allow", "deny", ada), bob]);
+    let counts: Vec<(&str, u64)> = found.counts.iter().map(|(key, n)| (&**key, *n)).collect();
+    assert_eq!(counts, [("allow_to_deny", 1), ("deny_to_allow", 1)]);
+
+    // What reaches outside is asked about, whatever the rules allow.
+    let allowed = with(&world, &of_agent("allow", "eve")).await;
+    assert_eq!(changed(&allowed), [bob]);
+    let found = with(&world, &of_agent("deny", "eve")).await;
+    assert!(changed(&found).contains(&("eve", "ask", "deny", ada)));
+    assert_eq!(found.counts["ask_to_deny"], 1, "it was one decision: {found:?}");
+    assert_eq!(entries(&world).await, before, "it changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_then_counts_and_not_what_is_there_now() {
+    let world = past().await;
+    let raised = AgentEdit { name: "bob".into(), tier: Some(2), ..AgentEdit::default() };
+    world.ask(raised).await.unwrap();
+    for run in runs(&world).await.iter().filter(|run| run.agent.as_deref() == Some("ada")) {
+        let id = run.schedule_id.clone().unwrap();
+        world.ask(ScheduleRemove { id }).await.unwrap();
+    }
+    let found = with(&world, &of_tier_1("ask")).await;
+    assert_eq!(changed(&found), [("bob", "deny", "ask", "policy.toml/one")]);
+    assert_eq!(found.untold, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_that_changed_since_are_tried_without_being_named() {
+    let mut world = past().await;
+    world.policy = of_agent("ask", "ada");
+    world.reopen().await.unwrap();
+    let found = world.ask(asked("7d")).await.unwrap();
+    assert_eq!(found.counts["allow_to_ask"], 1, "{found:?}");
+    let strict = PolicyReplay { posture: Some("strict-prod".into()), ..asked("7d") };
+    let found = world.ask(strict).await.unwrap();
+    assert_eq!(
+        (&*found.posture, found.counts["allow_to_ask"]),
+        ("strict-prod", 1),
+        "own rules stay"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_decided_since_is_looked_at() {
+    let world = past().await;
+    for (since, decisions) in [(0, 3), (HOUR_US, 3), (HOUR_US + 1, 0), (9 * HOUR_US, 0)] {
+        let found = world.ask(asked(&after(since))).await.unwrap();
+        assert_eq!(found.decisions, decisions, "{since}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_tried_is_refused() {
+    let world = past().await;
+    let refused = async |asked: PolicyReplay| world.ask(asked).await.unwrap_err().code;
+    assert_eq!(refused(asked("ten")).await, Code::InvalidInput);
+    let posture = Some("prod".to_owned());
+    assert_eq!(refused(PolicyReplay { posture, ..asked("7d") }).await, Code::InvalidInput);
+    let text = |text: String| PolicyReplay { rules: Some(text), ..asked("7d") };
+    assert_eq!(refused(text("x = 1".into())).await, Code::PolicyInvalid);
+    assert!(world.ask(text(" ".repeat(1 << 20))).await.is_ok());
+    assert_eq!(refused(text(" ".repeat((1 << 20) + 1))).await, Code::PolicyInvalid);
+}
