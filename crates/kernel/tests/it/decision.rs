@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use kernel::approval::Plan;
+use kernel::authority::{Authority, Lease};
 use kernel::backend::Tier;
 use kernel::ruling::{Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Event, Ground, Occurrence, Orders, Queued, Run, requested, ruled};
@@ -37,6 +38,8 @@ fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Reques
     };
     let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
     let orders = Orders {
+        authority: &Authority::default(),
+        lease: Lease::default(),
         instance: "here",
         judge: &judge,
         hash: &hash,
