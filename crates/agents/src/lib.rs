@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub use backends::Backends;
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
+pub use process::bury_orphans;
 pub use said::{SAID_BYTES_MAX, Said};
 pub use script::SCRIPT_BYTES_MAX;
 pub use work::{Ended, Failure, Outcome, Output, Reason, Work};

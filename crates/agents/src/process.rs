@@ -5,9 +5,11 @@
 //! for it between fork and exec, which needs unsafe code.
 
 use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{kill_process_group, test_kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 
 #[derive(Debug)]
@@ -15,14 +17,51 @@ pub(crate) struct Process {
     child: Child,
     /// `None` after the end, when the number may belong to somebody else.
     group: Option<Pid>,
+    number: Option<Pid>,
+}
+
+/// Programs that were started here and are waited for.
+fn started() -> MutexGuard<'static, Vec<Pid>> {
+    static STARTED: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Buries children that have ended and that nobody here has started: they were adopted when their
+/// parents went.
+pub fn bury_orphans() {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let started = started();
+    for pid in children() {
+        if !started.contains(&pid)
+            && let Ok(Some(_)) = waitid(WaitId::Pid(pid), peek)
+        {
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}
+
+/// The children of this process, of all its threads.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+    let numbers = |list: String| {
+        let numbers =
+            list.split_whitespace().filter_map(|it| it.parse().ok().and_then(Pid::from_raw));
+        numbers.collect::<Vec<Pid>>()
+    };
+    lists.flat_map(numbers).collect()
 }
 
 impl Process {
     /// The command is dropped, and with it our copies of the pipes that the program writes to.
     pub(crate) fn start(mut command: Command) -> io::Result<Process> {
+        // Held until it is known, so that it is not taken for an orphan.
+        let mut started = started();
         let child = command.process_group(0).spawn()?;
         let number = child.id().and_then(|id| i32::try_from(id).ok());
-        Ok(Process { group: number.and_then(Pid::from_raw), child })
+        let group = number.and_then(Pid::from_raw);
+        started.extend(group);
+        Ok(Process { group, number: group, child })
     }
 
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
@@ -80,6 +119,9 @@ fn is_alive_in(group: Pid, stat: &str) -> bool {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(number) = self.number {
+            started().retain(|other| *other != number);
+        }
     }
 }
 

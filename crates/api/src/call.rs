@@ -87,6 +87,15 @@ macro_rules! requests {
             $(#[serde(rename = $name)] $request($request),)*
         }
 
+        impl Request {
+            /// Its name on the wire.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Request::$request(_) => $name,)*
+                }
+            }
+        }
+
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "call", content = "answer")]
         pub enum Answer {
@@ -144,6 +153,9 @@ requests! {
     LeaseRenew "lease.renew" AuthorityChanged;
     PolicyExplain "policy.explain" PolicyExplained;
     PolicyReplay "policy.replay" PolicyReplayed;
+    TokenCreate "token.create" TokenCreated;
+    TokenList "token.list" Tokens;
+    TokenRevoke "token.revoke" TokenRevoked;
     LedgerTail "ledger.tail" Events;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;

@@ -13,6 +13,7 @@ mod ledger;
 mod run;
 mod schedule;
 mod status;
+mod token;
 pub mod wire;
 
 pub use agent::{
@@ -44,6 +45,7 @@ pub use schedule::{
     When, Why,
 };
 pub use status::{LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
+pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 
 /// Items in a list when nobody says how many.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

@@ -1,12 +1,14 @@
 //! Frames on the daemon's socket: one JSON document per line, a hello from each side first, then
 //! one call at a time.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Error, Progress, Request};
 
 /// Both ends must speak the same one.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Longest line, either way.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
@@ -18,6 +20,26 @@ pub struct Hello {
     /// The run from whose process the client speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// With which the client wants to be let in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
+}
+
+impl Hello {
+    pub fn new(version: &str) -> Hello {
+        Hello { protocol: PROTOCOL, version: version.to_owned(), run: None, token: None }
+    }
+}
+
+/// Does not show itself.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secret(…)")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -32,13 +32,14 @@ struct Connection {
 }
 
 /// Connects to the daemon behind a socket and makes sure that both speak the same protocol. `None`
-/// when nobody listens there. `run` is the run from whose process the caller speaks, if it is one.
+/// when nobody listens there.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use api::wire::Hello;
 /// use api::{StatusAsk, ask};
 ///
-/// match client::connect("/nowhere/midwatch.sock".as_ref(), "1.2.3", None).await? {
+/// match client::connect("/nowhere/midwatch.sock".as_ref(), &Hello::new("1.2.3")).await? {
 ///     Some(socket) => println!("{} agents", ask(&socket, StatusAsk {}).await?.agents),
 ///     None => println!("no daemon runs"),
 /// }
@@ -46,11 +47,7 @@ struct Connection {
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub async fn connect(
-    path: &Path,
-    version: &str,
-    run: Option<&str>,
-) -> Result<Option<Socket>, Error> {
+pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(error) if is_nobody(&error) => return Ok(None),
@@ -58,11 +55,12 @@ pub async fn connect(
     };
     let (input, output) = stream.into_split();
     let mut connection = Connection { input: BufReader::new(input), output };
-    let greeted = timeout(HELLO_TIMEOUT, connection.greet(version, run)).await;
+    let greeted = timeout(HELLO_TIMEOUT, connection.greet(ours)).await;
     let greeted = greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let Some(theirs) = greeted.map_err(|error| unreachable(path, error))? else { return Ok(None) };
     if theirs.protocol != PROTOCOL {
-        let what = format!("the daemon is midwatch {}, this is midwatch {version}", theirs.version);
+        let what =
+            format!("the daemon is midwatch {}, this is midwatch {}", theirs.version, ours.version);
         return Err(Error::new(Code::VersionMismatch, what)
             .hint("restart the daemon, so that both are of one version"));
     }
@@ -71,10 +69,8 @@ pub async fn connect(
 
 impl Connection {
     /// Exchanges hellos. `None` when the daemon hung up, as one does that is about to stop.
-    async fn greet(&mut self, version: &str, run: Option<&str>) -> io::Result<Option<Hello>> {
-        let (version, run) = (version.to_owned(), run.map(str::to_owned));
-        let ours = Hello { protocol: PROTOCOL, version, run };
-        frames::write(&mut self.output, &ours).await?;
+    async fn greet(&mut self, ours: &Hello) -> io::Result<Option<Hello>> {
+        frames::write(&mut self.output, ours).await?;
         frames::read(&mut self.input).await
     }
 

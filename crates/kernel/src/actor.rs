@@ -6,6 +6,8 @@ use crate::id::RunId;
 
 /// What the name of a run begins with.
 const OF_RUN: &str = "run:";
+/// What the name of a user of the machine begins with.
+const OF_USER: &str = "uid:";
 
 /// What a principal may do, from least to most. The order is part of the rules: a command names
 /// the least role that may give it.
@@ -54,6 +56,11 @@ impl Actor {
         Actor { name: format!("{OF_RUN}{run}"), role: Role::Runner }
     }
 
+    /// A process that a run has started and that does not say which run.
+    pub fn of_some_run() -> Actor {
+        Actor { name: format!("{OF_RUN}unknown"), role: Role::Runner }
+    }
+
     /// The run that acts, if it is one.
     pub fn run(&self) -> Option<RunId> {
         let name = self.name.strip_prefix(OF_RUN).filter(|_| self.role == Role::Runner);
@@ -62,6 +69,11 @@ impl Actor {
 
     /// The user of this machine who holds the data directory, at the terminal or over the socket.
     pub fn local_user(uid: u32) -> Actor {
-        Actor { name: format!("uid:{uid}"), role: Role::Maintainer }
+        Actor { name: format!("{OF_USER}{uid}"), role: Role::Maintainer }
+    }
+
+    /// Whether nothing is known of the person but the user of the machine.
+    pub fn is_local_user(&self) -> bool {
+        self.name.starts_with(OF_USER)
     }
 }

@@ -13,7 +13,7 @@ use crate::authority::Authority;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId, ScheduleId};
-use crate::ruling::{Request, Ruling};
+use crate::ruling::{Posture, Request, Ruling};
 use crate::run::{self, Cause, Ground};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
@@ -175,6 +175,8 @@ pub enum Refusal {
     Over { id: ApprovalId, happened: String, done: &'static str },
     #[error("approval `{0}` is about another plan than the one that was shown")]
     OtherPlan(ApprovalId),
+    #[error("in strict-prod a person approves with a token of their own")]
+    NotPersonal,
     #[error("the watch is frozen, and what is approved now would not begin")]
     Frozen,
     #[error("this needs a human with the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
@@ -220,6 +222,11 @@ pub fn decide(
             if approve_by <= now =>
         {
             Ok(expire(question))
+        }
+        (Command::Approve { .. }, State::Pending { .. })
+            if approval.ruling.posture == Posture::StrictProd && actor.is_local_user() =>
+        {
+            Err(Refusal::NotPersonal)
         }
         // What is approved begins soon or never, and nothing begins now.
         (Command::Approve { .. }, State::Pending { .. }) if authority.frozen.is_some() => {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::agent::{self, AgentName};
-use crate::id::{ApprovalId, RunId, ScheduleId};
+use crate::id::{ApprovalId, RunId, ScheduleId, TokenId};
 use crate::time::Timestamp;
-use crate::{approval, authority, run, schedule, watch};
+use crate::{approval, authority, run, schedule, token, watch};
 
 #[derive(Debug)]
 pub struct Event<'a> {
@@ -32,6 +32,7 @@ pub enum Body {
     Authority(String, authority::Event),
     Schedule(ScheduleId, schedule::Event),
     Run(RunId, run::Event),
+    Token(TokenId, token::Event),
     /// What the watch writes about itself, with the id of this installation.
     Watch(String, watch::Event),
 }
@@ -45,6 +46,7 @@ pub enum Noun {
     Run,
     Schedule,
     Slot,
+    Token,
     Watch,
 }
 
@@ -58,6 +60,7 @@ impl Noun {
             Noun::Run => "run",
             Noun::Schedule => "schedule",
             Noun::Slot => "slot",
+            Noun::Token => "token",
             Noun::Watch => "watch",
         }
     }
@@ -153,6 +156,9 @@ kinds! {
     "authority.thawed" 1 Authority authority::Event::Thawed;
     "authority.renewed" 1 Authority authority::Event::Renewed;
     "authority.warned" 1 Authority authority::Event::Warned;
+    "token.created" 1 Token token::Event::Created;
+    "token.revoked" 1 Token token::Event::Revoked;
+    "watch.refused" 1 Watch watch::Event::Refused;
 }
 
 impl Body {
@@ -163,6 +169,7 @@ impl Body {
             Body::Authority(..) => Noun::Authority,
             Body::Schedule(..) => Noun::Schedule,
             Body::Run(..) => Noun::Run,
+            Body::Token(..) => Noun::Token,
             Body::Watch(..) => Noun::Watch,
         }
     }

@@ -26,6 +26,11 @@ pub struct RunId(String);
 #[serde(into = "String", try_from = "String")]
 pub struct ApprovalId(String);
 
+/// Invariant: `tok_` and 32 hexadecimal digits that grow with time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct TokenId(String);
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not the id of {} {noun}", article(noun))]
 pub struct InvalidId {
@@ -135,6 +140,7 @@ macro_rules! timed_id {
 id!(ScheduleId);
 timed_id!(RunId "run_" "run");
 timed_id!(ApprovalId "apr_" "approval");
+timed_id!(TokenId "tok_" "token");
 
 #[cfg(test)]
 mod tests {

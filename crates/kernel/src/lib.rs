@@ -23,11 +23,12 @@ pub mod slot;
 pub mod tables;
 pub mod tick;
 pub mod time;
+pub mod token;
 pub mod watch;
 pub mod words;
 
 pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};
-pub use id::{ApprovalId, RunId, ScheduleId};
+pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
 pub use tables::{Counter, Row, State, Tables};
 pub use time::Timestamp;

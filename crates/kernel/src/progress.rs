@@ -260,7 +260,7 @@ impl Progress {
             }
             Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
             Body::Run(..) | Body::Approval(..) | Body::Authority(..) => {}
-            Body::Agent(..) | Body::Watch(..) => {}
+            Body::Agent(..) | Body::Token(..) | Body::Watch(..) => {}
         }
     }
 

@@ -231,6 +231,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
         | Body::Approval(..)
         | Body::Agent(..)
         | Body::Authority(..)
+        | Body::Token(..)
         | Body::Watch(..) => slot,
     }
 }

@@ -18,6 +18,7 @@ use crate::run::{self, Run};
 use crate::schedule::{self, Added, Removed, Schedule};
 use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
+use crate::token::{self, Token};
 use crate::watch::{self, Identity};
 
 /// Every derived row and counter.
@@ -54,6 +55,7 @@ pub enum State {
     Run(Run),
     Schedule(Schedule),
     Slot(Slot),
+    Token(Token),
     Watch(Identity),
 }
 
@@ -62,6 +64,7 @@ pub enum State {
 pub enum Counter {
     Agents,
     Schedules,
+    Tokens,
 }
 
 impl Tables {
@@ -89,7 +92,7 @@ impl Row {
             State::Run(run) => run.due(),
             State::Approval(approval) => approval.due(),
             State::Agent(_) | State::Schedule(_) | State::Slot(_) => None,
-            State::Authority(_) | State::Watch(_) => None,
+            State::Authority(_) | State::Token(_) | State::Watch(_) => None,
         }
     }
 
@@ -100,6 +103,7 @@ impl Row {
             State::Approval(approval) => approval.listed_under(),
             State::Schedule(schedule) => schedule.definition.listed_under(),
             State::Progress(progress) => progress.listed_under(),
+            State::Token(token) => token.listed_under(),
             State::Agent(_) | State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
         }
     }
@@ -145,7 +149,10 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
             authority::started(state.and_then(State::authority), started).map(State::Authority)
         }
         (Noun::Agent | Noun::Approval | Noun::Authority, _) => state,
-        (Noun::Schedule | Noun::Run | Noun::Watch, _) => state,
+        (Noun::Token, Body::Token(_, event)) => {
+            token::apply(state.and_then(State::token), event).map(State::Token)
+        }
+        (Noun::Schedule | Noun::Run | Noun::Token | Noun::Watch, _) => state,
     }
 }
 
@@ -226,6 +233,8 @@ pub fn touched(body: &Body) -> Vec<Touched> {
             }
         }
         Body::Authority(instance, _) => vec![known(Noun::Authority, instance)],
+        Body::Token(id, token::Event::Created(_)) => vec![new(Noun::Token, id.to_string())],
+        Body::Token(id, token::Event::Revoked(_)) => vec![known(Noun::Token, id.as_str())],
         Body::Watch(instance, watch::Event::Started(started)) => {
             let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
             lease.into_iter().collect()
@@ -267,6 +276,8 @@ pub fn delta(body: &Body) -> Option<(Counter, i64)> {
         Body::Agent(_, agent::Event::Removed(_)) => Some((Counter::Agents, -1)),
         Body::Schedule(_, schedule::Event::Added(_)) => Some((Counter::Schedules, 1)),
         Body::Schedule(_, schedule::Event::Removed(_)) => Some((Counter::Schedules, -1)),
+        Body::Token(_, token::Event::Created(_)) => Some((Counter::Tokens, 1)),
+        Body::Token(_, token::Event::Revoked(_)) => Some((Counter::Tokens, -1)),
         Body::Agent(_, agent::Event::Changed(_)) => None,
         Body::Approval(..) | Body::Authority(..) => None,
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
@@ -278,6 +289,7 @@ impl Counter {
         match self {
             Counter::Agents => "agents",
             Counter::Schedules => "schedules",
+            Counter::Tokens => "tokens",
         }
     }
 
@@ -286,6 +298,7 @@ impl Counter {
         match self {
             Counter::Agents => agent::AGENTS_MAX,
             Counter::Schedules => schedule::SCHEDULES_MAX,
+            Counter::Tokens => token::TOKENS_MAX,
         }
     }
 }
@@ -301,6 +314,7 @@ impl Serialize for State {
             State::Run(run) => run.serialize(out),
             State::Schedule(schedule) => schedule.serialize(out),
             State::Slot(slot) => slot.serialize(out),
+            State::Token(token) => token.serialize(out),
             State::Watch(identity) => identity.serialize(out),
         }
     }
@@ -316,6 +330,7 @@ impl State {
             Noun::Run => Run::deserialize(body).map(State::Run),
             Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
             Noun::Slot => Slot::deserialize(body).map(State::Slot),
+            Noun::Token => Token::deserialize(body).map(State::Token),
             Noun::Watch => Identity::deserialize(body).map(State::Watch),
         }
     }
@@ -343,5 +358,6 @@ state_of! {
     run Run Run;
     schedule Schedule Schedule;
     slot Slot Slot;
+    token Token Token;
     watch Watch Identity;
 }

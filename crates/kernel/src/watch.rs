@@ -18,6 +18,7 @@ pub enum Event {
     Rebuilt(Rebuilt),
     KeyReplaced(KeyReplaced),
     TzChanged(TzChanged),
+    Refused(Refused),
 }
 
 /// Who signs this log. The one row of its noun.
@@ -71,6 +72,21 @@ pub struct TzChanged {
     pub moved: u64,
 }
 
+/// Somebody asked for what their role does not allow, or came with a token that lets nobody in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    pub by: String,
+    /// What they called, if they got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The code of the answer.
+    pub code: String,
+    /// How often the same was refused before without being written down.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
@@ -121,7 +137,11 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         }
         Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
-        Event::Exported(_) | Event::Rebuilt(_) => return identity,
+        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::event::Body;
 use crate::run::{self, Cause, Output};
 use crate::schedule::{self, Action};
-use crate::{approval, authority};
+use crate::{approval, authority, token};
 
 /// The words of one event, each by its name.
 pub type Words = BTreeMap<String, String>;
@@ -29,6 +29,8 @@ impl Body {
     fn words_mut(&mut self) -> Vec<(&'static str, &mut String)> {
         match self {
             Body::Agent(..) | Body::Watch(..) => Vec::new(),
+            Body::Token(_, token::Event::Created(_)) => Vec::new(),
+            Body::Token(_, token::Event::Revoked(revoked)) => note(&mut revoked.note),
             Body::Authority(_, event) => match event {
                 authority::Event::Frozen(said)
                 | authority::Event::Thawed(said)

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
-use kernel::Actor;
-use runtime::{Local, SystemClock, Watch};
+use runtime::{Local, Secret, SystemClock, Visitor, Watch};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
@@ -22,6 +22,8 @@ use crate::directory::{Directory, Lock};
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Set for every program that a run starts.
 const RUN_ID: &str = "MIDWATCH_RUN_ID";
+/// Holds the token of whoever gives the command.
+const TOKEN: &str = "MIDWATCH_TOKEN";
 const OWNER_POLL: Duration = Duration::from_millis(20);
 
 /// The watch, near or far.
@@ -63,9 +65,9 @@ impl Access {
             directory.create()?;
         }
         let deadline = Instant::now() + OWNER_WAIT_MAX;
-        let run = context.environment.get(RUN_ID).map(String::as_str);
+        let ours = hello(context);
         loop {
-            if let Some(socket) = connect(&directory.socket()?, VERSION, run).await? {
+            if let Some(socket) = connect(&directory.socket()?, &ours).await? {
                 return Ok(Access::Daemon(socket));
             }
             if absent == Absent::Refuse && context.storage()?.is_missing(directory)? {
@@ -73,7 +75,13 @@ impl Access {
             }
             if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context).await?;
-                let handle = watch.handle(watch.acting(local_user(), run).await);
+                let visitor = Visitor {
+                    uid: rustix::process::getuid().as_raw(),
+                    run: ours.run.as_deref(),
+                    is_descendant: false,
+                    token: ours.token.as_ref().map(|token| Secret(&token.0)),
+                };
+                let handle = watch.handle(watch.admit(visitor).await?);
                 return Ok(Access::Directory { handle, watch, lock });
             }
             if deadline <= Instant::now() {
@@ -129,9 +137,10 @@ pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
     Watch::open(store, Arc::new(SystemClock), settings).await
 }
 
-/// The user of this process, as a principal.
-pub fn local_user() -> Actor {
-    Actor::local_user(rustix::process::getuid().as_raw())
+/// Who this process says to be.
+fn hello(context: &Context) -> Hello {
+    let given = |name: &str| context.environment.get(name).filter(|it| !it.is_empty()).cloned();
+    Hello { run: given(RUN_ID), token: given(TOKEN).map(wire::Secret), ..Hello::new(VERSION) }
 }
 
 pub fn no_watch(directory: &Directory) -> Error {

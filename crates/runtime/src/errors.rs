@@ -130,11 +130,29 @@ pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
             let hint = format!("look at it again with `midwatch approval show {id}`");
             Error::new(Code::NotNow, refusal).hint(hint)
         }
+        Approval::NotPersonal => Error::new(Code::RoleTooLow, refusal).hint(
+            "a maintainer gives you one with `midwatch token create --role operator`; give \
+                   it in MIDWATCH_TOKEN",
+        ),
         Approval::Frozen => Error::new(Code::NotNow, refusal)
             .hint("deny it, or give the watch its authority back with `midwatch thaw` first"),
         Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
             .hint("no agent and no run can answer; ask a human"),
         Approval::Schedule(refusal) => schedule(refusal),
+    }
+}
+
+/// A command about a token that the kernel refused.
+pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
+    use kernel::token::Refusal as Token;
+    match refusal {
+        Token::Unknown(_) => {
+            Error::new(Code::NotFound, refusal).hint("`midwatch token list` shows the tokens")
+        }
+        Token::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
+            .hint("ask a maintainer, or come with a token of one in MIDWATCH_TOKEN"),
+        Token::Role(_) => Error::new(Code::InvalidInput, refusal),
+        Token::Note(refusal) => schedule(refusal),
     }
 }
 

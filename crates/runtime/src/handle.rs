@@ -25,74 +25,87 @@ impl Handle for Local {
         async move {
             let (watch, actor) = (&self.watch, &self.actor);
             let key = Key::of(&call, actor)?;
-            match call.request {
-                Request::StatusAsk(_) => watch.status().await.map(Answer::StatusAsk),
-                Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
-                Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
-                Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
-                Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
-                Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
-                Request::ScheduleAdd(asked) => watch.schedule_add(actor, key, asked).await,
-                Request::ScheduleAddAll(asked) => watch.schedule_add_all(actor, key, asked).await,
-                Request::ScheduleEdit(asked) => watch.schedule_edit(actor, key, asked).await,
-                Request::ScheduleBackfill(asked) => {
-                    watch.schedule_backfill(actor, key, asked).await
-                }
-                Request::ScheduleBackfillEnd(asked) => {
-                    watch.schedule_backfill_end(actor, key, asked).await
-                }
-                Request::EventTell(asked) => watch.event_tell(actor, key, asked).await,
-                Request::ScheduleList(asked) => {
-                    watch.schedule_list(asked).await.map(Answer::ScheduleList)
-                }
-                Request::ScheduleShow(asked) => {
-                    watch.schedule_show(asked).await.map(Answer::ScheduleShow)
-                }
-                Request::SchedulePause(asked) => watch.schedule_pause(actor, key, asked).await,
-                Request::ScheduleResume(asked) => watch.schedule_resume(actor, key, asked).await,
-                Request::ScheduleRemove(asked) => watch.schedule_remove(actor, key, asked).await,
-                Request::ScheduleFire(asked) => watch.schedule_fire(actor, key, asked).await,
-                Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
-                Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
-                Request::RunShow(asked) => watch.run_show(asked).await.map(Answer::RunShow),
-                Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
-                Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
-                Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
-                Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,
-                Request::ApprovalList(asked) => {
-                    watch.approval_list(asked).await.map(Answer::ApprovalList)
-                }
-                Request::ApprovalShow(asked) => {
-                    watch.approval_show(asked).await.map(Answer::ApprovalShow)
-                }
-                Request::ApprovalDecide(asked) => watch.approval_decide(actor, key, asked).await,
-                Request::Freeze(asked) => watch.freeze(actor, key, asked).await,
-                Request::Thaw(asked) => watch.thaw(actor, key, asked).await,
-                Request::LeaseRenew(asked) => watch.lease_renew(actor, key, asked).await,
-                Request::PolicyExplain(asked) => {
-                    watch.policy_explain(asked).await.map(Answer::PolicyExplain)
-                }
-                Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
-                Request::LedgerCheckpoint(_) => {
-                    watch.checkpoint().await.map(Answer::LedgerCheckpoint)
-                }
-                // The rare ones apart, so that the common ones stay small.
-                Request::PolicyReplay(asked) => {
-                    let replayed = watch.policy_replay(asked, &call.progress).boxed();
-                    replayed.await.map(Answer::PolicyReplay)
-                }
-                Request::LedgerExport(asked) => {
-                    let exported = watch.export(asked, &call.progress).boxed();
-                    exported.await.map(Answer::LedgerExport)
-                }
-                Request::LedgerRebuild(_) => {
-                    watch.may_write()?;
-                    let rebuilt = watch.rebuild(actor, "asked for", &call.progress).boxed();
-                    let rebuilt = rebuilt.await?;
-                    Ok(Answer::LedgerRebuild(TablesRebuilt { rebuilt }))
-                }
+            let name = call.request.name();
+            let answer = self.carry_out(call, key).await;
+            if let Err(refusal) = &answer {
+                watch.refused(actor, Some(name), refusal).await;
             }
+            answer
         }
         .boxed()
+    }
+}
+
+impl Local {
+    async fn carry_out(&self, call: Call, key: Option<Key>) -> Result<Answer, Error> {
+        let (watch, actor) = (&self.watch, &self.actor);
+        match call.request {
+            Request::StatusAsk(_) => watch.status().await.map(Answer::StatusAsk),
+            Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
+            Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
+            Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
+            Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
+            Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
+            Request::ScheduleAdd(asked) => watch.schedule_add(actor, key, asked).await,
+            Request::ScheduleAddAll(asked) => watch.schedule_add_all(actor, key, asked).await,
+            Request::ScheduleEdit(asked) => watch.schedule_edit(actor, key, asked).await,
+            Request::ScheduleBackfill(asked) => watch.schedule_backfill(actor, key, asked).await,
+            Request::ScheduleBackfillEnd(asked) => {
+                watch.schedule_backfill_end(actor, key, asked).await
+            }
+            Request::EventTell(asked) => watch.event_tell(actor, key, asked).await,
+            Request::ScheduleList(asked) => {
+                watch.schedule_list(asked).await.map(Answer::ScheduleList)
+            }
+            Request::ScheduleShow(asked) => {
+                watch.schedule_show(asked).await.map(Answer::ScheduleShow)
+            }
+            Request::SchedulePause(asked) => watch.schedule_pause(actor, key, asked).await,
+            Request::ScheduleResume(asked) => watch.schedule_resume(actor, key, asked).await,
+            Request::ScheduleRemove(asked) => watch.schedule_remove(actor, key, asked).await,
+            Request::ScheduleFire(asked) => watch.schedule_fire(actor, key, asked).await,
+            Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
+            Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
+            Request::RunShow(asked) => watch.run_show(asked).await.map(Answer::RunShow),
+            Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
+            Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
+            Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
+            Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,
+            Request::ApprovalList(asked) => {
+                watch.approval_list(asked).await.map(Answer::ApprovalList)
+            }
+            Request::ApprovalShow(asked) => {
+                watch.approval_show(asked).await.map(Answer::ApprovalShow)
+            }
+            Request::ApprovalDecide(asked) => watch.approval_decide(actor, key, asked).await,
+            Request::Freeze(asked) => watch.freeze(actor, key, asked).await,
+            Request::Thaw(asked) => watch.thaw(actor, key, asked).await,
+            Request::LeaseRenew(asked) => watch.lease_renew(actor, key, asked).await,
+            Request::PolicyExplain(asked) => {
+                watch.policy_explain(asked).await.map(Answer::PolicyExplain)
+            }
+            Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
+            Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
+            Request::TokenList(asked) => {
+                watch.token_list(actor, asked).await.map(Answer::TokenList)
+            }
+            Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
+            Request::LedgerCheckpoint(_) => watch.checkpoint().await.map(Answer::LedgerCheckpoint),
+            // The rare ones apart, so that the common ones stay small.
+            Request::PolicyReplay(asked) => {
+                let replayed = watch.policy_replay(asked, &call.progress).boxed();
+                replayed.await.map(Answer::PolicyReplay)
+            }
+            Request::LedgerExport(asked) => {
+                let exported = watch.export(asked, &call.progress).boxed();
+                exported.await.map(Answer::LedgerExport)
+            }
+            Request::LedgerRebuild(_) => {
+                watch.may_write()?;
+                let rebuilt = watch.rebuild(actor, "asked for", &call.progress).boxed();
+                let rebuilt = rebuilt.await?;
+                Ok(Answer::LedgerRebuild(TablesRebuilt { rebuilt }))
+            }
+        }
     }
 }

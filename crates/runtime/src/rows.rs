@@ -12,7 +12,8 @@ use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::slot::Slot;
 use kernel::tables::{Touched, touched};
-use kernel::{ApprovalId, Body, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::token::Token;
+use kernel::{ApprovalId, Body, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
 use store::{Expect, Write};
 
 use crate::stored;
@@ -81,6 +82,13 @@ impl Rows {
     pub(crate) fn slot(&self, key: &str) -> Option<&Slot> {
         match self.state(Noun::Slot, key)? {
             State::Slot(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn token(&self, id: &TokenId) -> Option<&Token> {
+        match self.state(Noun::Token, id.as_str())? {
+            State::Token(token) => Some(token),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ use kernel::schedule::Schedule;
 use kernel::schedule::trigger::Trigger;
 use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
-use kernel::{ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::{ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
 use store::Item;
 use tokio::select;
 use tokio::sync::Notify;
@@ -284,6 +284,10 @@ impl Watch {
 
     pub(crate) fn new_approval(&self) -> ApprovalId {
         ApprovalId::of(self.time_ordered(self.now()))
+    }
+
+    pub(crate) fn new_token(&self) -> TokenId {
+        TokenId::of(self.time_ordered(self.now()))
     }
 
     /// What ids are made of: they sort by time, and those of one instant by their turn.

@@ -12,7 +12,7 @@ use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
-use kernel::{Actor, Body, Counter, Event, Noun, RunId, State, Timestamp};
+use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
 use ledger::{Chain, SigningKey};
 use policy::Rules;
 use store::{Commit, Outcome, Store};
@@ -26,6 +26,7 @@ use crate::export::Ended;
 use crate::handle::Local;
 use crate::holder::Holder;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
+use crate::principals::Refusals;
 use crate::rebuild::rebuild;
 use crate::remembered::Remembered;
 use crate::timer::{Bell, Known};
@@ -81,6 +82,7 @@ struct Inner {
     /// Runs that wait and runs at work.
     desk: Desk,
     asked: Notify,
+    refusals: Refusals,
     /// Tells of every change of what the watch may do.
     authority_changed: Notify,
     rules: Rules,
@@ -125,6 +127,7 @@ impl Watch {
             remembered: Remembered::default(),
             desk: Desk::default(),
             asked: Notify::new(),
+            refusals: Refusals::default(),
             authority_changed: Notify::new(),
             rules,
             runs_made: AtomicU16::new(0),
@@ -133,16 +136,6 @@ impl Watch {
         }));
         checkpoints::check_newest(&watch).await?;
         Ok(watch)
-    }
-
-    /// Who acts when somebody says to be a process of a run: that run, if it is one of this watch.
-    pub async fn acting(&self, user: Actor, run: Option<&str>) -> Actor {
-        let Some(id) = run.and_then(|run| run.parse::<RunId>().ok()) else { return user };
-        match self.load(&[(Noun::Run, id.to_string())]).await {
-            Ok(rows) if rows.run(&id).is_none() => user,
-            // What cannot be looked up has no more rights than it would have.
-            Ok(_) | Err(_) => Actor::of_run(&id),
-        }
     }
 
     /// A handle that speaks for a principal.
@@ -215,6 +208,10 @@ impl Watch {
         &self.0.asked
     }
 
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
+    }
+
     pub(crate) fn authority_changed(&self) -> &Notify {
         &self.0.authority_changed
     }
@@ -250,7 +247,8 @@ impl Watch {
                     done.after.authority(instance).into_iter().for_each(|it| self.obey(it));
                     self.authority_changed().notify_one();
                 }
-                Body::Schedule(..) | Body::Agent(..) | Body::Watch(..) => {}
+                Body::Schedule(..) | Body::Agent(..) => {}
+                Body::Token(..) | Body::Watch(..) => {}
             }
         }
         if let Some(due) = done.after.earliest_due() {

@@ -154,7 +154,8 @@ impl Audit {
             Body::Watch(_, Event::Rebuilt(it)) => {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
-            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) | Body::Schedule(..) => {}
+            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
+            Body::Schedule(..) | Body::Token(..) => {}
             Body::Run(..) | Body::Approval(..) => {}
         }
         Ok(())

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
+use api::wire::Hello;
 use api::{AgentAdd, AgentEdit, AgentRemove, Answer, Call, Code, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use kernel::Body;
@@ -114,7 +115,7 @@ pub(super) async fn write(socket: &Path, work: Work) -> Result<Report> {
 
 /// `None` when the daemon is gone already.
 async fn greet(socket: &Path) -> Result<Option<Socket>> {
-    match connect(socket, env!("CARGO_PKG_VERSION"), None).await {
+    match connect(socket, &Hello::new(env!("CARGO_PKG_VERSION"))).await {
         Err(error) if error.code == Code::Unreachable => Ok(None),
         other => Ok(other?),
     }

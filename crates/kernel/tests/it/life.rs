@@ -318,7 +318,7 @@ impl World {
             Body::Approval(id, approval::Event::Consumed(_)) => {
                 assert!(self.consumed.insert(id.clone()), "{id} was consumed twice");
             }
-            Body::Approval(..) | Body::Authority(..) => {}
+            Body::Approval(..) | Body::Authority(..) | Body::Token(..) => {}
             Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
         }
     }

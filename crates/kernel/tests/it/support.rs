@@ -442,7 +442,7 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..) | Body::Authority(..) | Body::Watch(..) => {
+        Body::Agent(..) | Body::Authority(..) | Body::Token(..) | Body::Watch(..) => {
             unreachable!("no rule here writes this")
         }
     }

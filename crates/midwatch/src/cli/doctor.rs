@@ -69,12 +69,28 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
         }
         signed = status.map_or(0, |status| status.log.checkpoint);
     }
+    checks.extend(separation(context));
     if let Ok(loaded) = &loaded {
         checks.push(checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == Found::Wrong);
     context.output.show(&Answer { checks }, page);
     Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether agents and the human at the terminal are told apart by more than good manners.
+fn separation(context: &Context) -> Option<Check> {
+    let owner = fs::metadata(context.directory.path()).ok()?.uid();
+    let name = "separation";
+    Some(match owner == rustix::process::getuid().as_raw() {
+        false => Check::ok(name, "agents run as another user than you"),
+        true => Check::warning(
+            name,
+            "only advisory: agents run as the same user as you",
+            "what a run starts is told apart while the daemon lives, but it can read and change your \
+             files; let the daemon run as a user of its own, and come with a token",
+        ),
+    })
 }
 
 fn page(answer: &Answer) -> String {

@@ -18,6 +18,7 @@ mod schedule;
 mod status;
 mod store;
 mod tail;
+mod token;
 mod watching;
 mod why;
 
@@ -103,6 +104,9 @@ enum Command {
     /// Check the standing orders, say what they said, and what others would have said
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Give out tokens with which people are let in, and take them back
+    #[command(subcommand)]
+    Token(token::Command),
     /// Tell schedules that wait for it that something has happened
     #[command(subcommand)]
     Event(event::Command),
@@ -190,6 +194,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Thaw(reason) => authority::thaw(&context, reason).await,
             Command::Lease(command) => authority::lease(&context, command).await,
             Command::Policy(command) => policy::run(&context, command).await,
+            Command::Token(command) => token::run(&context, command).await,
             Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,
             Command::Ledger(command) => ledger::run(&context, command).await,

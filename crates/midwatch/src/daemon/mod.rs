@@ -1,5 +1,6 @@
 //! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
 
+mod descent;
 mod notify;
 mod serve;
 
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Backends;
+use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
 use futures::future::{FutureExt, join};
@@ -47,6 +49,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let told_to_stop = signals()?;
     let lock = own(context).await?;
     let watch = open_watch(context).await?;
+    descent::adopt_orphans();
     let outputs = context.directory.path().join(OUTPUTS);
     let doer = Arc::new(Backends::new(outputs, environment::of_process()));
     let socket = context.directory.socket()?;
@@ -76,6 +79,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let (kept, ()) = select! {
         ended = join(kept, served.clone()) => ended,
         never = notify::feed_watchdog() => match never {},
+        never = descent::bury() => match never {},
     };
     // A socket that stays behind is found to be nobody's.
     let _ = std::fs::remove_file(&socket);
@@ -96,7 +100,7 @@ async fn own(context: &Context) -> Result<Lock, Error> {
             return Ok(lock);
         }
         // What the file says may be of an earlier owner; a daemon that is up answers.
-        let is_daemon = connect(&directory.socket()?, VERSION, None).await?.is_some();
+        let is_daemon = connect(&directory.socket()?, &Hello::new(VERSION)).await?.is_some();
         if is_daemon || deadline <= Instant::now() {
             return Err(held(directory));
         }

@@ -9,8 +9,7 @@ use std::time::Duration;
 use api::wire::{Asked, Hello, PROTOCOL, Reply};
 use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
-use kernel::Actor;
-use runtime::Watch;
+use runtime::{Secret, Visitor, Watch};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -21,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
+use super::descent;
 use crate::context::VERSION;
 
 const CONNECTIONS_MAX: usize = 256;
@@ -81,17 +81,21 @@ async fn connection(stream: UnixStream, watch: Watch, stopped: Receiver<bool>) {
 }
 
 async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>) -> io::Result<()> {
-    let Some(user) = principal(&stream)? else { return Ok(()) };
+    let Some((uid, is_descendant)) = peer(&stream)? else { return Ok(()) };
     let (input, mut output) = stream.into_split();
     let mut input = BufReader::new(input);
-    let ours = Hello { protocol: PROTOCOL, version: VERSION.to_owned(), run: None };
-    frames::write(&mut output, &ours).await?;
+    frames::write(&mut output, &Hello::new(VERSION)).await?;
     let theirs = match timeout(HELLO_TIMEOUT, frames::read::<Hello>(&mut input)).await {
         Ok(Ok(Some(theirs))) if theirs.protocol == PROTOCOL => theirs,
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) | Err(_) => return Ok(()),
     };
-    let handle = watch.handle(watch.acting(user, theirs.run.as_deref()).await);
+    let token = theirs.token.as_ref().map(|token| Secret(&token.0));
+    let visitor = Visitor { uid, run: theirs.run.as_deref(), is_descendant, token };
+    let handle = match watch.admit(visitor).await {
+        Ok(actor) => watch.handle(actor),
+        Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
+    };
     loop {
         let asked = select! {
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
@@ -109,10 +113,13 @@ async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>)
     }
 }
 
-/// The socket's user is the user of this watch, or the one who may do anything here anyway.
-fn principal(stream: &UnixStream) -> io::Result<Option<Actor>> {
-    let (peer, ours) = (stream.peer_cred()?.uid(), rustix::process::getuid().as_raw());
-    Ok((peer == ours || peer == 0).then(|| Actor::local_user(peer)))
+/// The socket's user, and whether its process descends from this one. Only the user of this watch is let
+/// in, and the one who may do anything here anyway.
+fn peer(stream: &UnixStream) -> io::Result<Option<(u32, bool)>> {
+    let peer = stream.peer_cred()?;
+    let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
+    let is_descendant = peer.pid().is_some_and(descent::is_ours);
+    Ok((uid == ours || uid == 0).then_some((uid, is_descendant)))
 }
 
 /// A call is carried out to its end, whether or not somebody still listens.

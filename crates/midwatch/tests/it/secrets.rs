@@ -15,7 +15,6 @@ const CANARY: &str = "canary-4f1d0c";
 fn world() -> World {
     let mut world = World::new();
     world.set("ADA_KEY", CANARY);
-    world.set("MIDWATCH_TOKEN", CANARY);
     world.set("MIDWATCH_SECRET", CANARY);
     world.set("MIDWATCH_LOG_LEVEL", "trace");
     fs::write(world.root().join("secret.txt"), CANARY).unwrap();

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use api::wire::Hello;
 use api::{Action, AgentAdd, ScheduleAdd, ScheduleList, SchedulePause, Terms, When, ask};
 use client::{Socket, connect};
 use tokio::time::{sleep, timeout};
@@ -183,7 +184,7 @@ impl Campaign {
 }
 
 async fn greet(socket: &Path) -> Result<Socket> {
-    connect(socket, env!("CARGO_PKG_VERSION"), None).await?.context("the daemon is gone")
+    connect(socket, &Hello::new(env!("CARGO_PKG_VERSION"))).await?.context("the daemon is gone")
 }
 
 fn schedule(promise: Promise, number: u64, dice: &mut Dice) -> ScheduleAdd {

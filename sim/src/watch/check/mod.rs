@@ -115,7 +115,8 @@ impl Audit {
                 let track = self.runs.get_mut(run).with_context(|| format!("{run} of {id}"))?;
                 track.answered(id, event).with_context(|| format!("{run}: {event:?}"))?;
             }
-            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
+            Body::Watch(..) | Body::Agent(..) => {}
+            Body::Authority(..) | Body::Token(..) => {}
         }
         for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;

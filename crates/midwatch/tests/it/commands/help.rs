@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 61] = [
+const COMMANDS: [&str; 65] = [
     "",
     "up",
     "demo",
@@ -49,6 +49,10 @@ const COMMANDS: [&str; 61] = [
     "policy check",
     "policy explain",
     "policy replay",
+    "token",
+    "token create",
+    "token list",
+    "token revoke",
     "event",
     "event tell",
     "why",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use api::wire::Hello;
 use api::{
     Action, AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, Answer, Call, Code, Error,
     Handle, LedgerTail, ScheduleAdd, When, ask,
@@ -13,7 +14,7 @@ use crate::world::World;
 
 pub(super) async fn connected(world: &World) -> Socket {
     let path = world.data().join("midwatch.sock");
-    client::connect(&path, "test", None).await.unwrap().expect("a daemon listens")
+    client::connect(&path, &Hello::new("test")).await.unwrap().expect("a daemon listens")
 }
 
 fn with_key(request: impl api::Ask, key: &str) -> Call {

@@ -16,7 +16,7 @@ use super::{injected, log};
 use crate::world::{Daemon, Outcome, World, wait_for};
 
 fn hello(protocol: u32) -> String {
-    let hello = Hello { protocol, version: "test".to_owned(), run: None };
+    let hello = Hello { protocol, ..Hello::new("test") };
     format!("{}\n", serde_json::to_string(&hello).unwrap())
 }
 

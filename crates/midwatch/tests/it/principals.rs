@@ -1,0 +1,209 @@
+//! Who speaks: tokens and roles, and that whatever descends from a run is that run, whatever it shows.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use api::wire::{Hello, Secret};
+use serde_json::Value;
+
+use crate::world::{World, wait_for};
+
+/// A token as it is printed, once.
+fn create(world: &World, name: &str, role: &str) -> (String, String) {
+    let token = world.json(&["token", "create", "--name", name, "--role", role])["token"].clone();
+    let text = |key: &str| token[key].as_str().unwrap_or_else(|| panic!("{token}")).to_owned();
+    (text("id"), text("secret"))
+}
+
+/// What a command comes to that is given with a token: the code of the refusal, or `ok`.
+fn with(world: &World, token: &str, arguments: &[&str]) -> String {
+    let mut command = world.command();
+    let output = command.arg("--json").args(arguments).env("MIDWATCH_TOKEN", token).output();
+    let said: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    said["error"]["code"].as_str().unwrap_or("ok").to_owned()
+}
+
+#[test]
+fn b06_a_token_lets_in_with_its_role_and_no_more() {
+    let world = World::new();
+    let daemon = world.up();
+    let (_, observer) = create(&world, "olga", "observer");
+    let (_, runner) = create(&world, "rita", "runner");
+    let (operator_id, operator) = create(&world, "otto", "operator");
+    let (_, maintainer) = create(&world, "ada", "maintainer");
+    for (token, freeze, thaw, give) in [
+        (&observer, "role_too_low", "role_too_low", "role_too_low"),
+        (&runner, "role_too_low", "role_too_low", "role_too_low"),
+        (&operator, "ok", "role_too_low", "role_too_low"),
+        (&maintainer, "ok", "ok", "ok"),
+    ] {
+        assert_eq!(with(&world, token, &["status"]), "ok");
+        assert_eq!(with(&world, token, &["freeze"]), freeze);
+        assert_eq!(with(&world, token, &["thaw"]), thaw);
+        let another = ["token", "create", "--name", "eve", "--role", "observer"];
+        assert_eq!(with(&world, token, &another), give);
+    }
+    world.ok(&["token", "revoke", &operator_id, "--reason", "lost"]);
+    assert_eq!(with(&world, &operator, &["freeze"]), "token_invalid");
+    let listed = world.ok(&["token", "list"]);
+    assert!(listed.contains("otto") && !listed.contains("mwt_"), "{listed}");
+
+    // What was refused is in the log, with who and what.
+    let refused = world.json(&["ledger", "tail", "--limit", "100"])["events"].clone();
+    let refused = refused.as_array().unwrap().iter().filter(|it| it["kind"] == "watch.refused");
+    let refused: Vec<(&Value, &Value)> =
+        refused.map(|it| (&it["body"]["by"], &it["body"]["code"])).collect();
+    assert!(refused.contains(&(&"olga".into(), &"role_too_low".into())), "{refused:?}");
+    assert!(refused.iter().any(|(_, code)| *code == "token_invalid"), "{refused:?}");
+    drop(daemon);
+
+    // Without a daemon the same holds.
+    assert_eq!(with(&world, &observer, &["freeze"]), "role_too_low");
+    assert_eq!(with(&world, &operator, &["status"]), "token_invalid");
+    assert_eq!(with(&world, &maintainer, &["lease", "renew"]), "ok");
+    world.verified();
+}
+
+#[test]
+fn a16_a_token_that_is_not_one_gets_one_answer_whatever_it_is() {
+    let world = World::new();
+    let daemon = world.up();
+    let (_, secret) = create(&world, "ada", "maintainer");
+    let long = format!("{secret}{}", "0".repeat(10 << 20));
+    let hostile = [
+        secret[..secret.len() - 1].to_owned(),
+        format!("{secret}0"),
+        secret.to_uppercase(),
+        secret.replace("mwt_", "mwa_"),
+        format!("{secret}\0"),
+        "mwt_".to_owned(),
+        format!("mwt_{}", "0".repeat(64)),
+        long,
+    ];
+    let mut answers: Vec<String> = hostile.into_iter().map(|it| answer(&world, it)).collect();
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert!(answers[0].contains("token_invalid") && !answers[0].contains(&secret), "{answers:?}");
+    assert_eq!(with(&world, &secret, &["status"]), "ok");
+    drop(daemon);
+}
+
+/// What the daemon says to somebody who comes with this token.
+fn answer(world: &World, token: String) -> String {
+    let stream = UnixStream::connect(world.data().join("midwatch.sock")).unwrap();
+    let hello = Hello { token: Some(Secret(token)), ..Hello::new("test") };
+    let mut frame = serde_json::to_vec(&hello).unwrap();
+    frame.push(b'\n');
+    (&stream).write_all(&frame).unwrap();
+    let mut lines = BufReader::new(&stream).lines();
+    lines.next().unwrap().unwrap();
+    lines.next().unwrap().unwrap()
+}
+
+/// Leaves its group and its parent, forgets its run, and takes what it has found: a maintainer's token.
+const ESCAPE: &str = r#"
+out=$1; program=$2; data=$3; token=$4
+if [ "$5" = inner ]; then
+  : > "$out.away"
+  while [ -d "/proc/$6" ]; do :; done
+  env -i MIDWATCH_DATA="$data" MIDWATCH_TOKEN="$token" "$program" --json freeze > "$out.part" 2>&1
+  env -i MIDWATCH_DATA="$data" MIDWATCH_TOKEN="$token" "$program" --json \
+    token create --name eve --role maintainer >> "$out.part" 2>&1
+  mv "$out.part" "$out"
+  exit 0
+fi
+setsid sh "$0" "$out" "$program" "$data" "$token" inner $$ < /dev/null > /dev/null 2>&1 &
+while [ ! -e "$out.away" ]; do :; done
+exit 0
+"#;
+
+#[test]
+fn b04_whatever_descends_from_a_run_has_no_more_rights_than_a_run() {
+    let world = World::new();
+    let daemon = world.up();
+    let (_, maintainer) = create(&world, "ada", "maintainer");
+    let (script, out) = (world.root().join("escape.sh"), world.root().join("out"));
+    fs::write(&script, ESCAPE).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let [script, file, data] = [&script, &out, world.data()].map(|path| path.to_str().unwrap());
+    let program = env!("CARGO_BIN_EXE_midwatch");
+    let argv = ["--", "sh", script, file, program, data, &maintainer];
+    world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "eve", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "escape"], &what[..]].concat());
+    world.ok(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
+    let said = wait_for(|| fs::read_to_string(&out).ok());
+    let said = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+    let codes: Vec<Value> = said.map(|it| it.unwrap()["error"]["code"].clone()).collect();
+    assert_eq!(codes, ["role_too_low", "role_too_low"]);
+    let status = world.json(&["status"]);
+    assert_eq!(status["authority"]["frozen"], Value::Null, "{status}");
+    // Those that were adopted are buried.
+    wait_for(|| {
+        let children = format!("/proc/{0}/task/{0}/children", daemon.pid());
+        fs::read_to_string(children).unwrap().trim().is_empty().then_some(())
+    });
+    drop(daemon);
+}
+
+/// In strict-prod the user of the machine decides nothing for which somebody must answer.
+#[test]
+fn in_strict_prod_a_maintainer_comes_with_a_token() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let daemon = world.up();
+    // Somebody must give out the first.
+    let (_, maintainer) = create(&world, "ada", "maintainer");
+    world.refused(&["token", "create", "--name", "eve", "--role", "maintainer"], "role_too_low", 4);
+    world.ok(&["freeze"]);
+    world.refused(&["thaw"], "role_too_low", 4);
+    assert_eq!(with(&world, &maintainer, &["thaw"]), "ok");
+
+    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "news"], &what[..]].concat());
+    let schedule = added["schedule"]["id"].as_str().unwrap();
+    let run = world.json(&["run", "start", schedule])["run"]["id"].as_str().unwrap().to_owned();
+    let approval = wait_for(|| {
+        let shown = world.json(&["run", "show", &run])["run"].clone();
+        shown["approval_id"].as_str().map(str::to_owned)
+    });
+    world.refused(&["approval", "approve", &approval], "role_too_low", 4);
+    assert_eq!(with(&world, &maintainer, &["approval", "approve", &approval]), "ok");
+    wait_for(|| (world.json(&["run", "show", &run])["run"]["state"] == "done").then_some(()));
+    let shown = world.json(&["approval", "show", &approval])["approval"].clone();
+    assert_eq!(shown["decided_by"], "ada", "{shown}");
+    drop(daemon);
+}
+
+/// A secret is shown once, and is nowhere to be found after.
+#[test]
+fn b03_the_secret_of_a_token_is_kept_nowhere() {
+    let mut world = World::new();
+    world.set("MIDWATCH_LOG_LEVEL", "trace");
+    let daemon = world.up();
+    let (_, secret) = create(&world, "ada", "maintainer");
+    assert_eq!(with(&world, &secret, &["status"]), "ok");
+    assert_eq!(with(&world, &format!("{secret}0"), &["status"]), "token_invalid");
+    world.ok(&["ledger", "export"]);
+    assert_eq!(daemon.stop().0, Some(0));
+    let digits = secret.strip_prefix("mwt_").unwrap().as_bytes();
+    let mut folders = vec![world.data().to_owned()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            let has_it = bytes.windows(digits.len()).any(|part| part == digits);
+            assert!(!has_it, "{}", path.display());
+            files += 1;
+        }
+    }
+    assert!(3 < files, "there is nothing to look at");
+}

@@ -1,0 +1,169 @@
+//! Who speaks: each way in yields a named principal, and this is the one place that says which.
+//!
+//! | way in | principal |
+//! |---|---|
+//! | a process that a run has started, by its descent or by its own word | that run, a runner, whatever else it shows |
+//! | with a token | the person of the token, with its role |
+//! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator once there are tokens |
+//!
+//! What is refused is written into the log, once a minute for each who and what.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use api::{Code, Error};
+use kernel::ruling::Posture;
+use kernel::watch::{Event as WatchEvent, Refused};
+use kernel::{Actor, Counter, Noun, Role, RunId, Timestamp};
+use tracing::warn;
+
+use crate::errors;
+use crate::watch::Watch;
+
+/// Refusals of one kind are written this often.
+const WRITTEN_EVERY_US: i64 = 60_000_000;
+/// Kinds of refusals that are told apart.
+const KINDS_MAX: usize = 256;
+
+/// Somebody who comes in, as far as the way in tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Visitor<'a> {
+    /// The user of the machine.
+    pub uid: u32,
+    /// The run to which its process says to belong.
+    pub run: Option<&'a str>,
+    /// Its process descends from the watch's own, and so from a run.
+    pub is_descendant: bool,
+    pub token: Option<Secret<'a>>,
+}
+
+/// Does not show itself.
+#[derive(Clone, Copy)]
+pub struct Secret<'a>(pub &'a str);
+
+impl std::fmt::Debug for Secret<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Secret(…)")
+    }
+}
+
+/// When each kind of refusal was last written, and how many have come since.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<HashMap<RefusalKind, (Timestamp, u64)>>);
+
+/// Who called what.
+type RefusalKind = (String, Option<&'static str>);
+
+impl Watch {
+    /// Who that is.
+    pub async fn admit(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
+        let run = visitor.run.and_then(|run| run.parse::<RunId>().ok());
+        if let Some(id) = run
+            && (visitor.is_descendant || self.may_be_run(&id).await)
+        {
+            return Ok(Actor::of_run(&id));
+        }
+        if visitor.is_descendant {
+            return Ok(Actor::of_some_run());
+        }
+        let role = self.local_role().await?;
+        let local = Actor { role, ..Actor::local_user(visitor.uid) };
+        match visitor.token {
+            None => Ok(local),
+            Some(Secret(secret)) => match self.holder_of(secret).await {
+                Err(refused) if refused.code == Code::TokenInvalid => {
+                    self.refused(&local, None, &refused).await;
+                    Err(refused)
+                }
+                found => found,
+            },
+        }
+    }
+
+    /// Whether there is such a run. What cannot be looked up has no more rights than it would have.
+    async fn may_be_run(&self, id: &RunId) -> bool {
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await;
+        rows.is_err() || rows.is_ok_and(|rows| rows.run(id).is_some())
+    }
+
+    /// Somebody must give out the first token.
+    async fn local_role(&self) -> Result<Role, Error> {
+        match self.settings().posture {
+            Posture::Staging | Posture::Debug => Ok(Role::Maintainer),
+            Posture::StrictProd => {
+                let tokens = self.store().counter(Counter::Tokens.name()).await;
+                let has_tokens = 0 < tokens.map_err(errors::store)?;
+                Ok(if has_tokens { Role::Operator } else { Role::Maintainer })
+            }
+        }
+    }
+
+    /// Writes down that somebody was refused for who they are.
+    pub(crate) async fn refused(&self, by: &Actor, call: Option<&'static str>, refusal: &Error) {
+        if !matches!(refusal.code, Code::RoleTooLow | Code::TokenInvalid) {
+            return;
+        }
+        let Some(before) = self.refusals().count(&by.name, call, self.now()) else { return };
+        let refused = Refused {
+            by: by.name.clone(),
+            call: call.map(str::to_owned),
+            code: refusal.code.name().to_owned(),
+            before,
+        };
+        if let Err(failed) = self.note(WatchEvent::Refused(refused)).await {
+            warn!(%failed, by = by.name, "a refusal could not be written down");
+        }
+    }
+}
+
+impl Refusals {
+    /// How many came before this one without being written, if it is to be written.
+    fn count(&self, by: &str, call: Option<&'static str>, now: Timestamp) -> Option<u64> {
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if KINDS_MAX <= kinds.len() {
+            kinds.retain(|_, (at, _)| is_recent(*at, now));
+        }
+        // So many at once are one kind.
+        let by = if kinds.len() < KINDS_MAX { by } else { "others" };
+        match kinds.get_mut(&(by.to_owned(), call)) {
+            Some((at, since)) if is_recent(*at, now) => {
+                *since += 1;
+                None
+            }
+            Some((at, since)) => {
+                *at = now;
+                Some(std::mem::take(since))
+            }
+            None => {
+                kinds.insert((by.to_owned(), call), (now, 0));
+                Some(0)
+            }
+        }
+    }
+}
+
+/// Whether it was within the last minute, by a clock that may be set.
+fn is_recent(at: Timestamp, now: Timestamp) -> bool {
+    now.as_micros().abs_diff(at.as_micros()) < WRITTEN_EVERY_US.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_written_once_a_minute() {
+        let refusals = Refusals::default();
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let mut written = Vec::new();
+        for tenth in 0..1_800 {
+            let now = at(tenth / 10);
+            written.extend(refusals.count("run:1", Some("freeze"), now));
+        }
+        assert_eq!(written, [0, 599, 599]);
+        assert_eq!(refusals.count("run:1", Some("thaw"), at(180)), Some(0));
+        // However many names somebody makes up.
+        let more = (0..10_000).filter_map(|n| refusals.count(&format!("run:{n}"), None, at(180)));
+        assert!(more.count() <= KINDS_MAX);
+    }
+}

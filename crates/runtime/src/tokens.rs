@@ -1,0 +1,159 @@
+//! Tokens: given out, listed, taken back, and looked up when somebody comes with one.
+
+use api::{Answer, Code, Error, TokenCreate, TokenCreated, TokenList, TokenRevoke};
+use api::{TokenRevoked, Tokens};
+use kernel::token::{self, Command, PersonName, Token, TokenHash};
+use kernel::{Actor, Body, Noun, Role, TokenId};
+use sha2::{Digest, Sha256};
+use store::Item;
+
+use crate::agents::page_size;
+use crate::errors::{self, internal};
+use crate::rows::Rows;
+use crate::stored;
+use crate::times::rfc3339;
+use crate::transact::{Change, Key};
+use crate::watch::Watch;
+
+/// What the secret of a token begins with, so that scanners find one that was lost.
+pub const TOKEN_PREFIX: &str = "mwt_";
+/// Hexadecimal digits that follow: 256 bits.
+pub const TOKEN_DIGITS: usize = 64;
+/// Roles that a token can have.
+const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
+
+/// What is stored of a secret.
+pub fn token_hash(secret: &str) -> String {
+    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Watch {
+    pub(crate) async fn token_create(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: TokenCreate,
+    ) -> Result<Answer, Error> {
+        let command = create(&asked)?;
+        let id = self.new_token();
+        self.change_token(actor, key, id, command, |_, token| {
+            Ok(Answer::TokenCreate(TokenCreated { token }))
+        })
+        .await
+    }
+
+    pub(crate) async fn token_revoke(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        asked: TokenRevoke,
+    ) -> Result<Answer, Error> {
+        let id: TokenId = asked.id.parse().map_err(|invalid| unknown(&invalid))?;
+        let command = Command::Revoke { note: asked.note };
+        self.change_token(actor, key, id, command, |changed, token| {
+            Ok(Answer::TokenRevoke(TokenRevoked { token, changed }))
+        })
+        .await
+    }
+
+    pub(crate) async fn token_list(
+        &self,
+        actor: &Actor,
+        asked: TokenList,
+    ) -> Result<Tokens, Error> {
+        let needed = Role::Operator;
+        if actor.role < needed {
+            let refusal = token::Refusal::RoleTooLow { actor: actor.clone(), needed };
+            return Err(errors::token(refusal));
+        }
+        let limit = page_size(asked.limit)?;
+        let before = asked.cursor.unwrap_or_default();
+        let items = self.store().newest(Noun::Token.name(), None, &before, limit + 1).await;
+        let items = items.map_err(errors::store)?;
+        let tokens = items.iter().take(limit).map(|item| {
+            let token = token_in(item)?.ok_or_else(|| internal("a listed token has no state"))?;
+            Ok(wire(&item.id, &token))
+        });
+        let tokens: Vec<api::Token> = tokens.collect::<Result<_, Error>>()?;
+        let has_more = tokens.len() < items.len();
+        let cursor = tokens.last().map(|token| token.id.clone()).filter(|_| has_more);
+        Ok(Tokens { tokens, cursor })
+    }
+
+    /// Whom a secret lets in. Whatever is wrong with it, the answer is the same.
+    pub(crate) async fn holder_of(&self, secret: &str) -> Result<Actor, Error> {
+        let digits = secret.strip_prefix(TOKEN_PREFIX).map_or(0, str::len);
+        let found = match digits == TOKEN_DIGITS {
+            true => {
+                let hash = token_hash(secret);
+                let found = self.store().newest(Noun::Token.name(), Some(&hash), "", 1).await;
+                found.map_err(errors::store)?
+            }
+            false => Vec::new(),
+        };
+        let token = found.first().map(token_in).transpose()?.flatten();
+        token.and_then(|token| token.actor()).ok_or_else(|| {
+            Error::new(Code::TokenInvalid, "this token lets nobody in")
+                .hint("`midwatch token create` gives out another; MIDWATCH_TOKEN holds it")
+        })
+    }
+
+    async fn change_token(
+        &self,
+        actor: &Actor,
+        key: Option<Key>,
+        id: TokenId,
+        command: Command,
+        answer: impl Fn(bool, api::Token) -> Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        let change = Change { rows: vec![(Noun::Token, id.to_string())], ..Change::by(actor, key) };
+        let decide = |rows: &Rows, now| {
+            let event = token::decide(id.as_str(), rows.token(&id), actor, command.clone(), now);
+            let event = event.map_err(errors::token)?;
+            Ok(event.map(|event| Body::Token(id.clone(), event)).into_iter().collect())
+        };
+        self.transact(change, decide, |before, after| {
+            let changed = before.token(&id) != after.token(&id);
+            let token = after.token(&id).ok_or_else(|| internal("the token vanished"))?;
+            answer(changed, wire(id.as_str(), token))
+        })
+        .await
+    }
+}
+
+fn create(asked: &TokenCreate) -> Result<Command, Error> {
+    let invalid =
+        |what: &dyn std::fmt::Display, hint: &str| Error::new(Code::InvalidInput, what).hint(hint);
+    let name: PersonName = asked.name.parse().map_err(|it: token::InvalidName| {
+        invalid(&it, "use 1 to 64 letters, digits, `-`, `_`, `.` and `@`")
+    })?;
+    let hash: TokenHash = asked.hash.parse().map_err(|it: token::InvalidHash| {
+        invalid(&it, "it is a SHA-256, as 64 hexadecimal digits")
+    })?;
+    let role = ROLES.into_iter().find(|role| role.name() == asked.role).ok_or_else(|| {
+        let what = format!("`{}` is not a role that a token can have", asked.role);
+        invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
+    })?;
+    Ok(Command::Create { name, role, hash })
+}
+
+fn unknown(what: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::NotFound, what).hint("`midwatch token list` shows the tokens")
+}
+
+fn token_in(item: &Item) -> Result<Option<Token>, Error> {
+    let Some(body) = &item.body else { return Ok(None) };
+    Ok(stored::state(Noun::Token, body)?.token())
+}
+
+fn wire(id: &str, token: &Token) -> api::Token {
+    api::Token {
+        id: id.to_owned(),
+        name: token.name.to_string(),
+        role: token.role.name().to_owned(),
+        created_by: token.created_by.clone(),
+        created_at: rfc3339(token.created_at),
+        revoked_by: token.revoked.as_ref().map(|it| it.by.clone()),
+        revoked_at: token.revoked.as_ref().map(|it| rfc3339(it.at)),
+    }
+}
