@@ -13,6 +13,7 @@ pub mod approval;
 pub mod backend;
 pub mod event;
 pub mod id;
+pub mod notice;
 pub mod program;
 pub mod progress;
 pub mod ruling;
