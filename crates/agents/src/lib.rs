@@ -4,10 +4,12 @@
 //! attempt ends in an outcome, never in an error. Every attempt has a time limit, can be stopped,
 //! and leaves no process of its group behind, also when its future is dropped.
 //!
-//! The means to reach out are here as well, because they need the same care: [`Http`].
+//! The means to reach out are here as well, because they need the same care: a [`Hook`] of the operator's,
+//! and [`Http`].
 
 mod backends;
 mod command;
+mod hook;
 mod http;
 mod output;
 mod process;
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use backends::Backends;
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
+pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
 pub use http::{Answer, Http, Post, Unanswered, Way};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
 pub use said::{SAID_BYTES_MAX, Said};
