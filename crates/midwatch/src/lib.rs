@@ -11,4 +11,5 @@ pub mod logs;
 pub mod manual;
 pub mod output;
 pub mod redact;
+pub mod secret;
 pub mod storage;
