@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::notice::Channel;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusAsk {}
@@ -22,6 +24,9 @@ pub struct Status {
     pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
+    /// How a human is called, while a daemon keeps the watch.
+    #[serde(default)]
+    pub notices: Vec<Channel>,
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

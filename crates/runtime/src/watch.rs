@@ -25,6 +25,7 @@ use crate::export::Ended;
 use crate::handle::Local;
 use crate::holder::Holder;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
+use crate::notices::Channels;
 use crate::rebuild::rebuild;
 use crate::remembered::Remembered;
 use crate::timer::{Bell, Known};
@@ -78,6 +79,8 @@ struct Inner {
     remembered: Remembered,
     /// Runs that wait and runs at work.
     desk: Desk,
+    /// How calling a human went.
+    channels: Channels,
     asked: Notify,
     rules: Rules,
     /// Counts the ids of runs, over and over.
@@ -120,6 +123,7 @@ impl Watch {
             known: Known::default(),
             remembered: Remembered::default(),
             desk: Desk::default(),
+            channels: Channels::default(),
             asked: Notify::new(),
             rules,
             runs_made: AtomicU16::new(0),
@@ -203,6 +207,10 @@ impl Watch {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.0.channels
     }
 
     /// Tells of every change of an approval.

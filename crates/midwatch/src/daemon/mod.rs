@@ -69,7 +69,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         announce(context, &ready);
         // Nobody need want to know.
         let _ = told.send(());
-        let kept = watch.keep(doer, served_to_the_end).await;
+        let kept = watch.keep(doer, vec![], served_to_the_end).await;
         stop.send_replace(true);
         kept
     };

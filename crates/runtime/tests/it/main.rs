@@ -9,6 +9,8 @@ mod clock;
 #[cfg(test)]
 mod happenings;
 #[cfg(test)]
+mod notices;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod steps;

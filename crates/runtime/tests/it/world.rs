@@ -7,7 +7,7 @@ use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Settings, Watch};
+use runtime::{Clock, Messenger, Settings, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -93,6 +93,8 @@ pub(crate) struct World {
     pub(crate) watch: Watch,
     /// The operator's own rules, from the next opening on.
     pub(crate) policy: String,
+    /// Who calls humans, from the next keeping on.
+    pub(crate) messenger: Option<Arc<dyn Messenger>>,
 }
 
 impl World {
@@ -101,7 +103,15 @@ impl World {
         let (store, clock) =
             (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
         let watch = open(&data, &store, &clock, "").await.unwrap();
-        World { hands: Arc::default(), data, store, clock, watch, policy: String::new() }
+        World {
+            hands: Arc::default(),
+            data,
+            store,
+            clock,
+            watch,
+            policy: String::new(),
+            messenger: None,
+        }
     }
 
     /// Another store in the same place.
@@ -118,6 +128,10 @@ impl World {
 
     pub(crate) fn doer(&self) -> Arc<dyn Doer> {
         self.hands.clone()
+    }
+
+    pub(crate) fn messengers(&self) -> Vec<Arc<dyn Messenger>> {
+        self.messenger.iter().cloned().collect()
     }
 
     pub(crate) fn set_now(&self, micros: i64) {
@@ -164,7 +178,8 @@ pub(crate) async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
         meanwhile.await;
         drop(stop);
     };
-    let (kept, ()) = futures::future::join(world.watch.keep(world.doer(), told), stopping).await;
+    let keeping = world.watch.keep(world.doer(), world.messengers(), told);
+    let (kept, ()) = futures::future::join(keeping, stopping).await;
     kept.unwrap();
 }
 
