@@ -1,5 +1,6 @@
 //! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
 
+mod messengers;
 mod notify;
 mod serve;
 
@@ -40,12 +41,12 @@ struct Ready {
 pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
-    let _logs =
-        logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
-            Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
-        })?;
+    let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
+        Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
+    })?;
     let told_to_stop = signals()?;
     let lock = own(context).await?;
+    let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
     let watch = open_watch(context).await?;
     let outputs = context.directory.path().join(OUTPUTS);
     let doer = Arc::new(Backends::new(outputs, environment::of_process()));
@@ -69,7 +70,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         announce(context, &ready);
         // Nobody need want to know.
         let _ = told.send(());
-        let kept = watch.keep(doer, vec![], served_to_the_end).await;
+        let kept = watch.keep(doer, messengers, served_to_the_end).await;
         stop.send_replace(true);
         kept
     };

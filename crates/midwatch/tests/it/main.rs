@@ -11,6 +11,8 @@ mod faults;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod notice_story;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod storage;
