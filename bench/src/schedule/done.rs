@@ -73,7 +73,7 @@ async fn drain(data: &Path, schedules: usize) -> anyhow::Result<f64> {
         measured = until_done(&place, first_us, schedules as u64).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::clone(&doer) as Arc<_>, stop).await?;
+    place.watch.keep(Arc::clone(&doer) as Arc<_>, vec![], stop).await?;
     let between = measured?;
     ensure!(doer.count() == schedules as u64, "{} of {schedules} runs", doer.count());
     let rate = schedules as f64 / between.seconds;

@@ -98,7 +98,7 @@ async fn probe(data: &Path) -> anyhow::Result<Probe> {
         decided = probed(&place, plan.first_us).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::new(Hanging), stop).await?;
+    place.watch.keep(Arc::new(Hanging), vec![], stop).await?;
     Ok(Probe { decided: decided?, added })
 }
 
@@ -131,7 +131,7 @@ async fn ours(
         measured = sustained(&place, plan, seconds).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::new(Hanging), stop).await?;
+    place.watch.keep(Arc::new(Hanging), vec![], stop).await?;
     let (started, ended) = measured?;
     let count = place.count("run.queued", started.size, ended.size).await?;
     let passed = place.count("schedule.passed", started.size, ended.size).await?;

@@ -74,7 +74,7 @@ async fn cost(data: &Path, schedules: usize, seconds: u64) -> anyhow::Result<f64
         measured = measure(&place, &doer, seconds).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::clone(&doer) as Arc<_>, stop).await?;
+    place.watch.keep(Arc::clone(&doer) as Arc<_>, vec![], stop).await?;
     let (fires, between) = measured?;
     let rate = fires as f64 / between.seconds;
     println!("  {schedules:<8} {fires} fires, {rate:.0}/s; {}", between.each(fires));

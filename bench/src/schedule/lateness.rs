@@ -64,7 +64,7 @@ async fn ours(data: &Path, schedules: usize, seconds: u64) -> anyhow::Result<Lat
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::clone(&doer) as Arc<_>, stop).await?;
+    place.watch.keep(Arc::clone(&doer) as Arc<_>, vec![], stop).await?;
     let between = started.until(place.mark().await?);
     let late = doer.late_us();
     anyhow::ensure!(!late.is_empty(), "nothing fired");

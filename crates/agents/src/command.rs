@@ -30,7 +30,7 @@ pub const KILL_WAIT: Duration = Duration::from_secs(5);
 pub const PIPE_WAIT: Duration = Duration::from_secs(2);
 
 /// What every program sees of the environment.
-const VARIABLES: [&str; 4] = ["HOME", "LANG", "PATH", "TZ"];
+pub(crate) const VARIABLES: [&str; 4] = ["HOME", "LANG", "PATH", "TZ"];
 /// What a shell says of a program that it could not execute, or could not find.
 const CODES_NOT_STARTED: [i32; 2] = [126, 127];
 
@@ -98,9 +98,8 @@ impl Task<'_> {
 
     /// The home directory unless the agent names one, as with cron.
     fn directory(&self) -> &Path {
-        let home = || self.environment.get("HOME").map(String::as_str);
-        let given = self.program.cwd.as_ref().map(|path| path.as_str());
-        Path::new(given.or_else(home).unwrap_or("/"))
+        let given = self.program.cwd.as_ref().map(|path| Path::new(path.as_str()));
+        given.unwrap_or_else(|| home(self.environment))
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
@@ -116,6 +115,11 @@ impl Task<'_> {
             false => Failure::passing(Reason::NotStarted, message),
         }
     }
+}
+
+/// Where a program is started that names no directory.
+pub(crate) fn home(environment: &BTreeMap<String, String>) -> &Path {
+    Path::new(environment.get("HOME").map_or("/", String::as_str))
 }
 
 /// Whether it is the program that cannot be started, and not the system that has no room for it.
@@ -137,14 +141,18 @@ fn is_permanent(error: &io::Error) -> bool {
 }
 
 /// A program need not read its prompt, so that writing it may fail.
-async fn give(stdin: Option<ChildStdin>, prompt: &str) {
+pub(crate) async fn give(stdin: Option<ChildStdin>, prompt: &str) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(prompt.as_bytes()).await;
     }
 }
 
 /// Waits for the end, or brings it about.
-async fn watch(mut process: Process, time_max: Duration, stop: &CancellationToken) -> Outcome {
+pub(crate) async fn watch(
+    mut process: Process,
+    time_max: Duration,
+    stop: &CancellationToken,
+) -> Outcome {
     let outcome = tokio::select! {
         biased;
         status = process.ended() => return outcome_of(status),

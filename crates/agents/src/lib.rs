@@ -3,9 +3,14 @@
 //! Nothing here decides whether, when or how often something is done, and nothing is recorded: an
 //! attempt ends in an outcome, never in an error. Every attempt has a time limit, can be stopped,
 //! and leaves no process of its group behind, also when its future is dropped.
+//!
+//! The means to reach out are here as well, because they need the same care: a [`Hook`] of the operator's,
+//! and [`Http`].
 
 mod backends;
 mod command;
+mod hook;
+mod http;
 mod output;
 mod process;
 mod said;
@@ -19,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use backends::Backends;
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
+pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
+pub use http::{Answer, Http, Post, Unanswered, Way};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
 pub use process::bury_orphans;
 pub use said::{SAID_BYTES_MAX, Said};

@@ -10,6 +10,7 @@ mod authority;
 mod call;
 mod error;
 mod ledger;
+mod notice;
 mod run;
 mod schedule;
 mod status;
@@ -32,6 +33,7 @@ pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
     LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
 };
+pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{
     Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSeen, RunSettle, RunShow,
     RunShown, RunWatch, RunWatched, Runs,

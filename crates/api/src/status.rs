@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Authority;
+use crate::notice::Channel;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +26,9 @@ pub struct Status {
     pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
+    /// How a human is called, while a daemon keeps the watch.
+    #[serde(default)]
+    pub notices: Vec<Channel>,
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

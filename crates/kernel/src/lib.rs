@@ -14,6 +14,7 @@ pub mod authority;
 pub mod backend;
 pub mod event;
 pub mod id;
+pub mod notice;
 pub mod program;
 pub mod progress;
 pub mod ruling;

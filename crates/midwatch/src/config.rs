@@ -21,7 +21,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::backend::SecretRef;
+use kernel::backend::{SecretRef, Url};
 use serde::Serialize;
 
 pub use error::Error;
@@ -37,6 +37,7 @@ pub struct Config {
     pub ledger: Ledger,
     pub lease: Lease,
     pub store: Storage,
+    pub notice: Notice,
     pub feature_flags: FeatureFlags,
 }
 
@@ -86,6 +87,15 @@ pub struct Storage {
     pub ca_file: Option<PathBuf>,
 }
 
+/// How a human is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// A program and its arguments; empty: none.
+    pub command: Vec<String>,
+    pub url: Option<Url>,
+    pub token: Option<SecretRef>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureFlags {
     pub autonomy_sessions: bool,
@@ -119,6 +129,7 @@ pub enum Setting {
     Text(String),
     Number(u64),
     Flag(bool),
+    List(Vec<String>),
 }
 
 /// Where a value came from. Prints as `default`, `FILE:LINE` or the name of the variable.
@@ -154,6 +165,7 @@ impl fmt::Display for Setting {
             Setting::Text(text) => toml::Value::String(text.clone()).fmt(out),
             Setting::Number(number) => number.fmt(out),
             Setting::Flag(flag) => flag.fmt(out),
+            Setting::List(words) => toml::Value::from(words.clone()).fmt(out),
         }
     }
 }

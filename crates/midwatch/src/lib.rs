@@ -12,4 +12,5 @@ pub mod manual;
 pub mod output;
 pub mod redact;
 pub(crate) mod safe;
+pub mod secret;
 pub mod storage;

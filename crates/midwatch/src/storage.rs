@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use api::{Code, Error};
-use kernel::backend::SecretRef;
 use store::Store;
 use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
@@ -12,9 +11,7 @@ use store_sqlite::Sqlite;
 use crate::config::Config;
 use crate::context::Context;
 use crate::directory::Directory;
-
-/// A secret file is not longer than this.
-const SECRET_BYTES_MAX: usize = 64 << 10;
+use crate::secret;
 
 #[derive(Clone, Debug)]
 pub enum Storage {
@@ -68,22 +65,8 @@ fn left_behind(directory: &Directory) -> Error {
 /// A database by its url, with the password and the certificates of the configuration.
 pub fn target(url: &str, context: &Context, config: &Config) -> Result<Target, Error> {
     let secret = config.store.password.as_ref();
-    let password = secret.map(|secret| read_secret(secret, context)).transpose()?;
+    let read = |reference| secret::read(reference, "store.password", context);
+    let password = secret.map(read).transpose()?;
     let target = Target::new(url, password.as_deref(), config.store.ca_file.as_deref());
     target.map_err(|invalid| Error::new(Code::InvalidInput, &invalid).hint(invalid.hint))
-}
-
-/// What a reference leads to. No message repeats it.
-fn read_secret(secret: &SecretRef, context: &Context) -> Result<String, Error> {
-    let found = match secret {
-        SecretRef::Env(name) => context.environment.get(name).cloned(),
-        SecretRef::File(path) => std::fs::read_to_string(path).ok(),
-    };
-    let secret_text = found.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
-    secret_text.filter(|text| !text.is_empty() && text.len() <= SECRET_BYTES_MAX).ok_or_else(|| {
-        let what = format!("there is no password at `{secret}`");
-        Error::new(Code::ConfigInvalid, what).hint(
-            "`store.password` names a variable or a file that holds it and that this user can read",
-        )
-    })
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use agents::Doer;
 use api::Error;
-use futures::future::{Either, FutureExt, join, join4, join5, pending, select};
+use futures::future::{Either, FutureExt, join, join5, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::errors;
+use crate::notices::Messenger;
 use crate::watch::Watch;
 
 /// A checkpoint is made after this many entries …
@@ -32,6 +33,7 @@ impl Watch {
     pub async fn keep(
         &self,
         doer: Arc<dyn Doer>,
+        messengers: Vec<Arc<dyn Messenger>>,
         stop: impl Future<Output = String>,
     ) -> Result<(), Error> {
         let _ = self.kept_since().set(self.now());
@@ -45,6 +47,7 @@ impl Watch {
             stop.await;
             return Ok(());
         }
+        let callers = self.callers(messengers).await?;
         self.note_start(self.started().await?).await?;
         self.take_up().await?;
         let told = CancellationToken::new();
@@ -61,7 +64,13 @@ impl Watch {
             self.lapse_approvals(),
             self.follow_authority(),
             self.follow_zones(),
-            join4(self.checkpoints(), self.heartbeats(), self.housekeeping(), self.check()),
+            join5(
+                self.checkpoints(),
+                self.heartbeats(),
+                self.housekeeping(),
+                self.check(),
+                self.call_humans(callers),
+            ),
         );
         let failed = select(Box::pin(self.disk_failed()), Box::pin(upkeep));
         let reason = match select(stop, failed).await {

@@ -3,7 +3,7 @@
 //!
 //! Rules are the kernel's; what is here loads, asks the kernel, and commits. Times come from a
 //! [`Clock`]; files are the signing key, the checkpoint files, the verdict on a
-//! damaged log and the exports in the data directory.
+//! damaged log, the exports, and how far notices have come, in the data directory.
 
 mod agents;
 mod approvals;
@@ -24,6 +24,7 @@ mod keep;
 mod key;
 mod listen;
 mod log;
+mod notices;
 mod orders;
 mod pair;
 mod principals;
@@ -53,6 +54,7 @@ pub use damage::forget_damage;
 pub use errors::store as store_error;
 pub use handle::Local;
 pub use log::{report_unreadable, verify};
+pub use notices::{Messenger, Untold};
 pub use orders::{POLICY_FILE, foresee, rules};
 pub use policy::Rules;
 pub use principals::{Secret, Visitor};

@@ -56,6 +56,7 @@ impl Watch {
             unknown,
             approvals: self.open_approvals().await?,
             paused: self.paused_by_watch().await?,
+            notices: self.channels().shown(),
         })
     }
 

@@ -63,16 +63,21 @@ pub(crate) fn write(noun: Noun, id: String, before: &Row, row: &Row) -> Result<W
 
 /// What a stored entry says happened.
 pub(crate) fn body(fields: &Fields<'_>) -> Result<Body, Error> {
+    let mut body = facts(fields)?;
+    body.put_words(words(fields).map_err(|error| not_understood(fields, &error))?);
+    Ok(body)
+}
+
+/// The same without its words: each is an empty text.
+pub(crate) fn facts(fields: &Fields<'_>) -> Result<Body, Error> {
     let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
     let mut facts = serde_json::Deserializer::from_slice(fields.facts);
-    let decoded = Body::decode(label, &mut facts).and_then(|mut body| {
-        body.put_words(words(fields)?);
-        Ok(body)
-    });
-    decoded.map_err(|error| {
-        Error::new(Code::LogDamaged, format!("entry {} cannot be understood: {error}", fields.seq))
-            .hint("a newer version of Midwatch may have written it")
-    })
+    Body::decode(label, &mut facts).map_err(|error| not_understood(fields, &error))
+}
+
+fn not_understood(fields: &Fields<'_>, error: &serde_json::Error) -> Error {
+    Error::new(Code::LogDamaged, format!("entry {} cannot be understood: {error}", fields.seq))
+        .hint("a newer version of Midwatch may have written it")
 }
 
 /// The words of an entry, as far as they are still there.

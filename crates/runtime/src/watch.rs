@@ -26,6 +26,7 @@ use crate::export::Ended;
 use crate::handle::Local;
 use crate::holder::Holder;
 use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
+use crate::notices::Channels;
 use crate::principals::Refusals;
 use crate::rebuild::rebuild;
 use crate::remembered::Remembered;
@@ -81,6 +82,8 @@ struct Inner {
     remembered: Remembered,
     /// Runs that wait and runs at work.
     desk: Desk,
+    /// How calling a human went.
+    channels: Channels,
     asked: Notify,
     refusals: Refusals,
     /// Tells of every change of what the watch may do.
@@ -126,6 +129,7 @@ impl Watch {
             known: Known::default(),
             remembered: Remembered::default(),
             desk: Desk::default(),
+            channels: Channels::default(),
             asked: Notify::new(),
             refusals: Refusals::default(),
             authority_changed: Notify::new(),
@@ -201,6 +205,10 @@ impl Watch {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.0.channels
     }
 
     /// Tells of every change of an approval.

@@ -59,7 +59,7 @@ impl Process {
                     Err(_) => pending().await,
                 }
             };
-            keeper.keep(doer, told).await
+            keeper.keep(doer, vec![], told).await
         });
         Ok(Process { number, watch, kept, stop: Some(stop) })
     }

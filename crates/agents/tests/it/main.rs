@@ -7,6 +7,10 @@ mod command;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod hook;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
 mod output;
 #[cfg(test)]
 mod world;

@@ -16,12 +16,12 @@ use sha2::{Digest, Sha256};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sample {
-    kind: String,
-    version: u16,
+pub(crate) struct Sample {
+    pub(crate) kind: String,
+    pub(crate) version: u16,
     noun: String,
-    noun_id: String,
-    facts: Value,
+    pub(crate) noun_id: String,
+    pub(crate) facts: Value,
     #[serde(default)]
     words: Words,
     /// The derived rows and counters after this one event.
@@ -42,6 +42,15 @@ fn manifest() -> Vec<(String, String)> {
     text.lines().map(pair).collect()
 }
 
+/// Every sample with its name.
+pub(crate) fn samples() -> Vec<(String, Sample)> {
+    let read = |(name, _): (String, String)| {
+        let text = fs::read_to_string(directory().join(&name)).unwrap();
+        (name, serde_json::from_str(&text).unwrap())
+    };
+    manifest().into_iter().map(read).collect()
+}
+
 fn tables_as_json(tables: &Tables) -> Value {
     let rows = tables.rows.iter().map(|((noun, id), row)| {
         json!({ "noun": noun.name(), "id": id, "version": row.version, "state": row.state })
@@ -52,9 +61,7 @@ fn tables_as_json(tables: &Tables) -> Value {
 
 #[test]
 fn every_sample_parses_and_leads_to_its_state() {
-    for (name, _) in manifest() {
-        let text = fs::read_to_string(directory().join(&name)).unwrap();
-        let sample: Sample = serde_json::from_str(&text).unwrap();
+    for (name, sample) in samples() {
         let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
         let mut body =
             Body::decode(label, sample.facts.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -13,6 +13,8 @@ mod life;
 #[cfg(test)]
 mod made;
 #[cfg(test)]
+mod notice;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod schedule;

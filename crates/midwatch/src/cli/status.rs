@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{Error, LiveRuns, Status, StatusAsk};
+use api::{Channel, Error, LiveRuns, Status, StatusAsk};
 
 use super::authority;
 use crate::access::ask;
@@ -17,7 +17,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 
 fn page(status: &Status) -> String {
     let Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
-    let Status { unknown, approvals, paused, .. } = status;
+    let Status { unknown, approvals, paused, notices, .. } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -45,7 +45,8 @@ fn page(status: &Status) -> String {
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
         Some(("public key", log.key.clone())),
     ];
-    pairs(rows.into_iter().flatten())
+    let told = notices.iter().map(|channel| ("notices", told(channel)));
+    pairs(rows.into_iter().flatten().chain(told))
 }
 
 fn live(runs: &LiveRuns) -> String {
@@ -54,6 +55,17 @@ fn live(runs: &LiveRuns) -> String {
         waiting => format!(", {waiting} waiting for approval"),
     };
     format!("{} running, {} queued{waiting}", runs.running.len(), runs.queued)
+}
+
+/// How calling a human went by one channel.
+fn told(Channel { channel, last_success, last_failure }: &Channel) -> String {
+    let success = last_success.as_ref().map(|at| format!("last told at {at}"));
+    let failure = last_failure.as_ref().map(|it| format!("last failed at {}: {}", it.at, it.what));
+    let said: Vec<String> = success.into_iter().chain(failure).collect();
+    match said.is_empty() {
+        true => format!("{channel}: nothing to tell yet"),
+        false => format!("{channel}: {}", said.join("; ")),
+    }
 }
 
 /// Questions that a human must answer.

@@ -5,11 +5,11 @@
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeInteger, DeString, DeTable, DeValue};
+use toml::de::{DeArray, DeInteger, DeString, DeTable, DeValue};
 
 use super::error::Fault;
 use super::keys::{KEYS, Key, SECTIONS};
-use super::kind::Raw;
+use super::kind::{LIST, Raw};
 use super::nearest::nearest;
 use super::text::quoted;
 
@@ -80,9 +80,19 @@ fn raw(value: DeValue<'_>) -> Raw<'_> {
         DeValue::Boolean(flag) => Raw::Boolean(flag),
         DeValue::Float(_) => Raw::Other("a fraction"),
         DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Array(_) => Raw::Other("a list"),
+        DeValue::Array(values) => list(values),
         DeValue::Table(_) => Raw::Other("a section"),
     }
+}
+
+/// A list of strings. Any other is no value of any key.
+fn list(values: DeArray<'_>) -> Raw<'_> {
+    let word = |value: Spanned<DeValue<'_>>| match value.into_inner() {
+        DeValue::String(word) => Some(word.into_owned()),
+        _ => None,
+    };
+    let words: Option<Vec<String>> = values.into_iter().map(word).collect();
+    words.map_or(Raw::Other(LIST), Raw::List)
 }
 
 fn integer(number: &DeInteger) -> Raw<'static> {

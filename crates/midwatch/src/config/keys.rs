@@ -62,6 +62,11 @@ pub(super) const SECTIONS: &[Section] = &[
               `midwatch store copy` moves it from one to the other.",
     },
     Section {
+        name: "notice",
+        doc: "How a human is called when a run waits for approval or fails for good, as \
+              `docs/notices.md` describes. The daemon reads these keys when it starts.",
+    },
+    Section {
         name: "feature_flags",
         doc: "Switches for features that are still to come. They are checked and shown, but \
               nothing reads them yet: turning one on changes nothing.",
@@ -162,6 +167,28 @@ pub(super) const KEYS: &[Key] = &[
               Empty: those of the system.",
         default: Raw::text(""),
         kind: Kind::File(|config| &mut config.store.ca_file),
+    },
+    Key {
+        path: "notice.command",
+        doc: "A program that is started without a shell, with what there is to tell as JSON on its \
+              standard input, such as `[\"/usr/local/bin/page-me\", \"--urgent\"]`. It sees `HOME`, \
+              `LANG`, `PATH` and `TZ` of the environment, and may take 30 seconds. Empty: none.",
+        default: Raw::List(Vec::new()),
+        kind: Kind::Argv(|config| &mut config.notice.command),
+    },
+    Key {
+        path: "notice.url",
+        doc: "Where the same JSON is sent by HTTP POST, such as `https://ntfy.example.com/my-watch`. \
+              `http` is for this machine only, unless the posture is `debug`. Empty: nowhere.",
+        default: Raw::text(""),
+        kind: Kind::Url(|config| &mut config.notice.url),
+    },
+    Key {
+        path: "notice.token",
+        doc: "Where the token is found that is sent along to `notice.url` as `Authorization: Bearer`: \
+              `env:NAME` or `file:/absolute/path`. Empty: none is sent.",
+        default: Raw::text(""),
+        kind: Kind::Secret(|config| &mut config.notice.token),
     },
     Key {
         path: "feature_flags.autonomy_sessions",

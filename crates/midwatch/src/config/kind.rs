@@ -4,12 +4,16 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kernel::backend::SecretRef;
+use agents::Way;
+use kernel::backend::{SecretRef, Url};
 use store_postgres::Target;
 
 use super::nearest::nearest;
 use super::text::quoted;
 use super::{Config, Level, Posture, Setting};
+
+/// What a list is called.
+pub(super) const LIST: &str = "a list";
 
 /// The kind of a key: its place in [`Config`] and what may stand there.
 pub(super) enum Kind {
@@ -30,6 +34,10 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut Option<String>),
     /// Where a secret is found, or nothing.
     Secret(fn(&mut Config) -> &mut Option<SecretRef>),
+    /// Where requests are sent, or nothing.
+    Url(fn(&mut Config) -> &mut Option<Url>),
+    /// A program and its arguments, or nothing.
+    Argv(fn(&mut Config) -> &mut Vec<String>),
     /// From `min` to `max`, or zero.
     Span {
         field: fn(&mut Config) -> &mut Duration,
@@ -52,6 +60,7 @@ pub(super) enum Raw<'t> {
     Word(&'t str),
     Integer(i128),
     Boolean(bool),
+    List(Vec<String>),
     /// Whatever no key accepts, by its name.
     Other(&'static str),
 }
@@ -76,6 +85,8 @@ impl Kind {
             Kind::File(_) => "the absolute path of a file, or empty".to_owned(),
             Kind::Database(_) => "the url of a database, or empty".to_owned(),
             Kind::Secret(_) => "`env:NAME`, `file:/absolute/path`, or empty".to_owned(),
+            Kind::Url(_) => "an `https` or `http` url, or empty".to_owned(),
+            Kind::Argv(_) => "a list of a program and its arguments, or empty".to_owned(),
             Kind::Span { min, max, .. } => {
                 format!("a span from {} to {}, or 0s", span_text(*min), span_text(*max))
             }
@@ -134,6 +145,22 @@ impl Kind {
                 *field(config) = secret.map_err(|_| self.wrong(hint))?;
                 Ok(raw.shown())
             }
+            Kind::Url(field) => {
+                let hint = "it begins with https://, and holds no password";
+                let text = raw.as_text().ok_or_else(|| self.wrong_bare(raw))?;
+                let url = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+                let url: Option<Url> = url.map_err(|_| self.wrong(hint))?;
+                let is_fit = url.as_ref().is_none_or(|url| Way::to(url).is_some());
+                *field(config) = if is_fit { url } else { return Err(self.wrong(hint)) };
+                Ok(raw.shown())
+            }
+            Kind::Argv(field) => {
+                let argv = raw.as_list().filter(|argv| is_argv(argv));
+                let hint = "write each word as a string of its own: `[\"program\", \"argument\"]`";
+                let argv = argv.ok_or_else(|| self.wrong(hint))?;
+                *field(config) = argv.clone();
+                Ok(Setting::List(argv))
+            }
             Kind::Span { field, min, max } => {
                 let span = raw.as_text().and_then(span);
                 let span = span.filter(|span| span.is_zero() || (min..=max).contains(&span));
@@ -181,6 +208,7 @@ impl Raw<'_> {
             Raw::Word(text) => quoted(text).into(),
             Raw::Integer(number) => format!("`{number}`").into(),
             Raw::Boolean(flag) => format!("`{flag}`").into(),
+            Raw::List(_) => LIST.into(),
             Raw::Other(name) => (*name).into(),
         }
     }
@@ -189,7 +217,7 @@ impl Raw<'_> {
         match self {
             Raw::Text(text) => Some(text),
             Raw::Word(text) => Some(text),
-            Raw::Integer(_) | Raw::Boolean(_) | Raw::Other(_) => None,
+            Raw::Integer(_) | Raw::Boolean(_) | Raw::List(_) | Raw::Other(_) => None,
         }
     }
 
@@ -197,7 +225,7 @@ impl Raw<'_> {
         match self {
             Raw::Integer(number) => u64::try_from(*number).ok(),
             Raw::Word(text) => digits(text),
-            Raw::Text(_) | Raw::Boolean(_) | Raw::Other(_) => None,
+            Raw::Text(_) | Raw::Boolean(_) | Raw::List(_) | Raw::Other(_) => None,
         }
     }
 
@@ -206,7 +234,17 @@ impl Raw<'_> {
             Raw::Boolean(flag) => Some(*flag),
             Raw::Word("true" | "1") => Some(true),
             Raw::Word("false" | "0") => Some(false),
-            Raw::Text(_) | Raw::Word(_) | Raw::Integer(_) | Raw::Other(_) => None,
+            Raw::Text(_) | Raw::Word(_) | Raw::Integer(_) | Raw::List(_) | Raw::Other(_) => None,
+        }
+    }
+
+    /// In the environment a list is written as in the file.
+    fn as_list(&self) -> Option<Vec<String>> {
+        match self {
+            Raw::List(words) => Some(words.clone()),
+            Raw::Word("") => Some(Vec::new()),
+            Raw::Word(text) => serde_json::from_str(text).ok(),
+            Raw::Text(_) | Raw::Integer(_) | Raw::Boolean(_) | Raw::Other(_) => None,
         }
     }
 
@@ -219,6 +257,7 @@ impl Raw<'_> {
             }
             Raw::Integer(number) => Setting::Number(u64::try_from(*number).unwrap_or_default()),
             Raw::Boolean(flag) => Setting::Flag(*flag),
+            Raw::List(words) => Setting::List(words.clone()),
             Raw::Other(name) => Setting::Text((*name).to_owned()),
         }
     }
@@ -232,6 +271,12 @@ fn one_of(words: &[&str]) -> String {
 /// An absolute path that names a file, or nothing.
 fn is_file_path(text: &str) -> bool {
     text.is_empty() || text.starts_with('/') && !text.ends_with('/') && !text.contains('\0')
+}
+
+/// A program that can be named, with words that can be passed to it, or nothing.
+fn is_argv(argv: &[String]) -> bool {
+    argv.first().is_none_or(|program| !program.is_empty())
+        && argv.iter().all(|word| !word.contains('\0'))
 }
 
 /// Only digits: `str::parse` would also take a sign.

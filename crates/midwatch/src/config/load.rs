@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use agents::Way;
+
+use super::Posture;
 use super::document::{Entry, entries};
 use super::error::Fault;
 use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
-use super::{Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Origin, Posture};
+use super::{Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice, Origin};
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
 
@@ -22,6 +25,7 @@ const BLANK: Config = Config {
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
+    notice: Notice { command: Vec::new(), url: None, token: None },
     feature_flags: FeatureFlags {
         autonomy_sessions: false,
         autonomy_fidelity_gates: false,
@@ -45,6 +49,7 @@ impl Config {
         }
         draft.read_variables(environment)?;
         draft.check_needs(file)?;
+        draft.check_ways(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
         Ok(Loaded { config: draft.config, values, warnings: variables::unknown(environment) })
     }
@@ -123,17 +128,32 @@ impl Draft {
         for chosen in &self.chosen {
             let Kind::Flag { needs: Some(needed), .. } = chosen.key.kind else { continue };
             if is_on(chosen.key.path) && !is_on(needed) {
-                return Err(chosen.contradiction(needed, file));
+                let hint = format!("turn `{needed}` on as well, or leave this one off");
+                let what = format!("is on without `{needed}`");
+                return Err(chosen.contradiction(&what, hint, file));
             }
         }
         Ok(())
     }
+
+    /// What is told of runs leaves the machine encrypted, unless somebody tries things out.
+    fn check_ways(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
+        let is_open = self.config.notice.url.as_ref().and_then(Way::to) == Some(Way::Open);
+        if !is_open || self.config.posture == Posture::Debug {
+            return Ok(());
+        }
+        let hint = "write `https`, name this machine, or try it out with the posture `debug`";
+        let what = "goes to another machine without encryption";
+        let url = self.chosen.iter().find(|it| matches!(it.key.kind, Kind::Url(_)));
+        url.map_or(Ok(()), |url| Err(url.contradiction(what, hint.to_owned(), file)))
+    }
 }
 
 impl Chosen {
-    fn contradiction(&self, needed: &str, file: Option<(&Path, &str)>) -> Error {
-        let hint = Some(format!("turn `{needed}` on as well, or leave this one off"));
-        let message = |name: &str| format!("`{name}` is on without `{needed}`");
+    /// What was chosen does not go with the rest.
+    fn contradiction(&self, what: &str, hint: String, file: Option<(&Path, &str)>) -> Error {
+        let hint = Some(hint);
+        let message = |name: &str| format!("`{name}` {what}");
         match (&self.source, file) {
             (Source::File { key_span }, Some((path, text))) => {
                 let fault = Fault { span: key_span.clone(), message: message(self.key.path), hint };
@@ -147,6 +167,9 @@ impl Chosen {
     fn value(&self, file: Option<(&Path, &str)>) -> Value {
         let value = match &self.setting {
             Setting::Text(text) => Setting::Text(redact(text).into_owned()),
+            Setting::List(words) => {
+                Setting::List(words.iter().map(|word| redact(word).into_owned()).collect())
+            }
             Setting::Number(_) | Setting::Flag(_) => self.setting.clone(),
         };
         let origin = match (&self.source, file) {

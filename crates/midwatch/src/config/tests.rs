@@ -37,6 +37,7 @@ fn defaults_are_what_the_manual_says() {
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
         store: Storage { url: None, password: None, ca_file: None },
+        notice: Notice { command: Vec::new(), url: None, token: None },
         feature_flags: FeatureFlags {
             autonomy_sessions: false,
             autonomy_fidelity_gates: false,
@@ -92,6 +93,9 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
+        "notice.command = [] (default)",
+        "notice.url = \"\" (default)",
+        "notice.token = \"\" (default)",
         "feature_flags.autonomy_sessions = false (MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS)",
         "feature_flags.autonomy_fidelity_gates = false (default)",
         "feature_flags.autonomy_gate_invariants = false (default)",
@@ -153,7 +157,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `store`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `lease`, `store`, `notice`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",
@@ -257,6 +261,56 @@ fn wrong_types_and_values() {
         &[("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "yes")],
         "`MIDWATCH_FEATURE_FLAGS_CODE_WRITE` must be true or false, not `yes`",
     );
+}
+
+#[test]
+fn a_command_is_a_list_in_the_file_and_in_the_environment() {
+    let argv = |text: &str, variables: &[(&str, &str)]| {
+        load(text, variables).map(|loaded| loaded.config.notice.command)
+    };
+    let words = ["page", "me now"].map(str::to_owned).to_vec();
+    assert_eq!(argv("notice.command = [\"page\", 'me now']", &[]), Ok(words.clone()));
+    let variable =
+        |text| argv("notice.command = [\"other\"]", &[("MIDWATCH_NOTICE_COMMAND", text)]);
+    assert_eq!(variable("[\"page\", \"me now\"]"), Ok(words));
+    assert_eq!((variable("[]"), variable("")), (Ok(Vec::new()), Ok(Vec::new())));
+    for text in ["page me", "[1]", "[\"\"]", "[\"a\\u0000\"]"] {
+        assert!(variable(text).is_err(), "{text}");
+    }
+    for text in ["\"page me\"", "[\"\"]", "[\"page\", 1]", "[\"a\\u0000\"]", "true"] {
+        let error = argv(&format!("notice.command = {text}"), &[]).unwrap_err();
+        assert!(error.message.contains("a list of a program and its arguments"), "{error}");
+    }
+    let shown = load("notice.command = [\"page\", \"sk-0123456789\"]", &[]).unwrap().values;
+    let shown = shown.iter().find(|value| value.key == "notice.command").unwrap();
+    assert_eq!(shown.value.to_string(), "[\"page\", \"sk-[redacted]\"]");
+}
+
+#[test]
+fn notices_leave_the_machine_encrypted() {
+    let check = |url: &str, posture: &str, expected: Result<(), &str>| {
+        let text = format!("posture = \"{posture}\"\nnotice.url = \"{url}\"");
+        let found = load(&text, &[]).map(drop).map_err(|error| error.message);
+        match expected {
+            Ok(()) => assert_eq!(found, Ok(()), "{url}"),
+            Err(what) => assert!(found.as_ref().is_err_and(|it| it.contains(what)), "{found:?}"),
+        }
+    };
+    check("", "staging", Ok(()));
+    check("https://ntfy.example.com/topic", "strict-prod", Ok(()));
+    check("http://127.0.0.1:8080/topic", "strict-prod", Ok(()));
+    check("http://[::1]:8080/", "staging", Ok(()));
+    check("http://example.com/topic", "debug", Ok(()));
+    check("http://example.com/topic", "staging", Err("without encryption"));
+    check("http://example.com/topic", "strict-prod", Err("without encryption"));
+    for url in ["ftp://example.com", "example.com", "https://me:hunter2@example.com", "http://[::1"]
+    {
+        check(url, "debug", Err("must be an `https` or `http` url"));
+    }
+    let error = load("", &[("MIDWATCH_NOTICE_URL", "http://example.com")]).unwrap_err();
+    assert!(error.message.starts_with("`MIDWATCH_NOTICE_URL` goes to"), "{error}");
+    let secret = load("notice.token = \"hunter22\"", &[]).unwrap_err();
+    assert!(!secret.to_string().contains("hunter22"), "{secret}");
 }
 
 #[test]

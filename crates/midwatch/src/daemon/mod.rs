@@ -1,6 +1,7 @@
 //! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
 
 mod descent;
+mod messengers;
 mod notify;
 mod serve;
 
@@ -42,12 +43,12 @@ struct Ready {
 pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
-    let _logs =
-        logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
-            Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
-        })?;
+    let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
+        Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
+    })?;
     let told_to_stop = signals()?;
     let lock = own(context).await?;
+    let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
     let watch = open_watch(context).await?;
     descent::adopt_orphans();
     let outputs = context.directory.path().join(OUTPUTS);
@@ -72,7 +73,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         announce(context, &ready);
         // Nobody need want to know.
         let _ = told.send(());
-        let kept = watch.keep(doer, served_to_the_end).await;
+        let kept = watch.keep(doer, messengers, served_to_the_end).await;
         stop.send_replace(true);
         kept
     };

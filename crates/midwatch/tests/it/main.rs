@@ -13,6 +13,8 @@ mod faults;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod notice_story;
+#[cfg(test)]
 mod principals;
 #[cfg(test)]
 mod secrets;

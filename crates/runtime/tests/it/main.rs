@@ -11,6 +11,8 @@ mod clock;
 #[cfg(test)]
 mod happenings;
 #[cfg(test)]
+mod notices;
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod runs;

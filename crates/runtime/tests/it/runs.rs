@@ -98,7 +98,7 @@ async fn what_a_process_says_that_has_lost_its_run_does_not_count() {
         .await;
     };
     select! {
-        kept = old.keep(doer, pending()) => panic!("it ended: {kept:?}"),
+        kept = old.keep(doer, vec![], pending()) => panic!("it ended: {kept:?}"),
         () = story => {}
     }
     let ended = world.kinds().await.iter().filter(|kind| *kind == "run.ended").count();
@@ -245,7 +245,7 @@ async fn a_watch_that_is_told_to_stop_ends_its_runs_and_begins_none() {
         assert_eq!(shown(&world, &runs.0).await.state, "running", "it may still end by itself");
         runs
     };
-    let (kept, (twice, once)) = join(world.watch.keep(world.doer(), stop), story).await;
+    let (kept, (twice, once)) = join(world.watch.keep(world.doer(), vec![], stop), story).await;
     kept.unwrap();
     assert_eq!(shown(&world, &twice).await.state, "queued");
     assert_eq!(shown(&world, &once).await.state, "unknown");

@@ -76,7 +76,7 @@ pub(crate) async fn crash(world: &mut World, meanwhile: impl AsyncFnOnce(&World)
     {
         let world = &*world;
         select! {
-            kept = world.watch.keep(world.doer(), pending()) => panic!("it ended: {kept:?}"),
+            kept = world.watch.keep(world.doer(), world.messengers(), pending()) => panic!("it ended: {kept:?}"),
             () = meanwhile(world) => {}
         }
     }

@@ -8,7 +8,7 @@ use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Settings, Watch};
+use runtime::{Clock, Messenger, Settings, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -96,6 +96,8 @@ pub(crate) struct World {
     pub(crate) policy: String,
     /// From the next opening on.
     pub(crate) lease: Lease,
+    /// Who calls humans, from the next keeping on.
+    pub(crate) messenger: Option<Arc<dyn Messenger>>,
 }
 
 impl World {
@@ -105,7 +107,8 @@ impl World {
             (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
         let (policy, lease) = (String::new(), Lease::default());
         let watch = open(&data, &store, &clock, &policy, lease).await.unwrap();
-        World { hands: Arc::default(), data, store, clock, watch, policy, lease }
+        let hands = Arc::default();
+        World { hands, data, store, clock, watch, policy, lease, messenger: None }
     }
 
     /// Another store in the same place.
@@ -123,6 +126,10 @@ impl World {
 
     pub(crate) fn doer(&self) -> Arc<dyn Doer> {
         self.hands.clone()
+    }
+
+    pub(crate) fn messengers(&self) -> Vec<Arc<dyn Messenger>> {
+        self.messenger.iter().cloned().collect()
     }
 
     pub(crate) fn set_now(&self, micros: i64) {
@@ -169,7 +176,8 @@ pub(crate) async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
         meanwhile.await;
         drop(stop);
     };
-    let (kept, ()) = futures::future::join(world.watch.keep(world.doer(), told), stopping).await;
+    let keeping = world.watch.keep(world.doer(), world.messengers(), told);
+    let (kept, ()) = futures::future::join(keeping, stopping).await;
     kept.unwrap();
 }
 

@@ -1,0 +1,130 @@
+//! Which events call for a human, and which settle a call: every golden sample is asked, so that a kind
+//! of event that is added later is asked too.
+
+use std::collections::BTreeMap;
+
+use kernel::event::Label;
+use kernel::notice::{of, settled};
+use kernel::run::{Cause, Ended, Event as RunEvent, Outcome};
+use kernel::{Body, RunId, Timestamp};
+
+use crate::golden::samples;
+
+const CANARY: &str = "canary-4f1d0c";
+const APPROVAL: &str = "apr_00064b4b6d9a4000000000000000000b";
+const RUN: &str = "run_019a86a14c00700080000000000000ab";
+const INSTANCE: &str = "0198f0c2-6a1e-7c3a-9d52-0a4b8c1d2e3f";
+const SCHEDULE: &str = "sch_0123abcd";
+
+/// All samples, each with a canary wherever somebody could write in their own words.
+fn bodies() -> Vec<(String, Body)> {
+    let mut bodies = Vec::new();
+    for (name, sample) in samples() {
+        let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
+        let mut body = Body::decode(label, sample.facts.clone()).unwrap();
+        let words = ["prompt", "payload", "note", "message", "output"];
+        body.put_words(words.map(|word| (word.to_owned(), CANARY.to_owned())).into());
+        bodies.push((name, body));
+    }
+    bodies
+}
+
+fn told(body: &Body) -> Option<[String; 4]> {
+    let notice = of(body)?;
+    Some([notice.kind.name().to_owned(), notice.subject, notice.text, notice.command])
+}
+
+#[test]
+fn these_events_call_for_a_human_and_no_others() {
+    let found: BTreeMap<String, [String; 4]> =
+        bodies().into_iter().filter_map(|(name, body)| Some((name, told(&body)?))).collect();
+    let expected = [
+        (
+            "approval.asked.1.plain.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
+            "run.ended.1.failed.json",
+            "run_failed",
+            RUN,
+            format!("Run {RUN} of {SCHEDULE} failed (agent_missing)."),
+            format!("midwatch run show {RUN}"),
+        ),
+        (
+            "run.ended.1.unknown.json",
+            "run_unknown",
+            RUN,
+            format!("Run {RUN} of {SCHEDULE} was cut off, and nobody knows how it ended."),
+            format!("midwatch run show {RUN}"),
+        ),
+        // By the watch itself; the sample beside it is by a human.
+        (
+            "schedule.paused.1.note.json",
+            "schedule_paused",
+            SCHEDULE,
+            format!("Schedule {SCHEDULE} was paused because its runs failed."),
+            format!("midwatch schedule show {SCHEDULE}"),
+        ),
+        (
+            "authority.warned.1.plain.json",
+            "lease_low",
+            INSTANCE,
+            "No human was here for long: from 2026-10-02T00:00:00Z on every run asks for approval."
+                .to_owned(),
+            "midwatch lease renew".to_owned(),
+        ),
+    ];
+    let expected = expected.map(|(name, kind, subject, text, command)| {
+        (name.to_owned(), [kind.to_owned(), subject.to_owned(), text, command])
+    });
+    assert_eq!(found, expected.into());
+}
+
+#[test]
+fn these_events_settle_a_call_and_no_others() {
+    let settling = [
+        "approval.decided",
+        "approval.consumed",
+        "approval.lapsed",
+        "run.requeued",
+        "run.settled",
+        "schedule.resumed",
+        "schedule.removed",
+        "authority.renewed",
+    ];
+    for (name, body) in bodies() {
+        let Label { kind, noun_id, .. } = body.label();
+        let expected = settling.contains(&kind).then_some(noun_id);
+        assert_eq!(settled(&body), expected, "{name}");
+    }
+}
+
+/// Whatever stands in the place of a code, only a plain word is told.
+#[test]
+fn a_code_that_is_none_is_left_out() {
+    let failed = |code: &str| {
+        let ended = Ended {
+            schedule: SCHEDULE.parse().unwrap(),
+            outcome: Outcome::Failed,
+            cause: Some(Cause { code: code.to_owned(), message: CANARY.to_owned() }),
+            output: None,
+            no_room: false,
+            ruling: None,
+            tier: None,
+            refused: false,
+            lacking: None,
+            at: Timestamp::from_micros(7),
+        };
+        of(&Body::Run(RunId::of(7), RunEvent::Ended(ended))).unwrap().text
+    };
+    let plain = format!("Run {} of {SCHEDULE} failed", RunId::of(7));
+    assert_eq!(failed("timeout"), format!("{plain} (timeout)."));
+    let at_the_limit = "x".repeat(40);
+    assert_eq!(failed(&at_the_limit), format!("{plain} ({at_the_limit})."));
+    for code in ["", "a b", "Exit", "curl|sh", "sk-1234", "x\n", &"x".repeat(41)] {
+        assert_eq!(failed(code), format!("{plain}."), "{code}");
+    }
+}
