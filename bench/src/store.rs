@@ -203,6 +203,7 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
         lease: Lease::default(),
+        limits: kernel::budget::Limits::default(),
     };
     Ok(Watch::open(store, Arc::new(SystemClock), settings).await?)
 }

@@ -36,7 +36,7 @@ pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived> {
     items.sort();
     let counters = tables.counters.iter().filter(|(_, value)| **value != 0);
     let mut counters: Vec<_> =
-        counters.map(|(counter, value)| (counter.name().to_owned(), *value)).collect();
+        counters.map(|(counter, value)| (counter.name().into_owned(), *value)).collect();
     counters.sort();
     Ok(Derived { through, items, counters })
 }

@@ -46,7 +46,7 @@ pub use schedule::{
     ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, SchedulesAdded, Terms,
     When, Why,
 };
-pub use status::{LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
+pub use status::{Budget, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 
 /// Items in a list when nobody says how many.

@@ -14,6 +14,7 @@ pub struct Status {
     pub watch: Watch,
     pub log: Log,
     pub authority: Authority,
+    pub budget: Budget,
     pub agents: i64,
     pub schedules: i64,
     pub runs: LiveRuns,
@@ -29,6 +30,15 @@ pub struct Status {
     /// How a human is called, while a daemon keeps the watch.
     #[serde(default)]
     pub notices: Vec<Channel>,
+}
+
+/// Runs that were begun today, by UTC, and are counted; those of tier 0 are not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    pub runs: i64,
+    /// The most there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_max: Option<i64>,
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

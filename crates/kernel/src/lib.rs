@@ -12,6 +12,7 @@ pub mod agent;
 pub mod approval;
 pub mod authority;
 pub mod backend;
+pub mod budget;
 pub mod event;
 pub mod id;
 pub mod notice;

@@ -18,13 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::approval;
+use crate::budget::Charge;
 use crate::id::{ApprovalId, ScheduleId};
 use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 pub use decide::{
     Command, Failure, Ground, Orders, Refusal, Report, decide, finish, give_back, interrupt,
-    recover, start,
+    recover, start, starve,
 };
 pub(crate) use decide::{WATCH, refuse, replace, terminate};
 pub use decision::{judged, requested, ruled};
@@ -101,6 +102,9 @@ pub struct Run {
     /// What it lacked then, if it was that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<Lack>,
+    /// What its try is counted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charge: Option<Charge>,
 }
 
 /// What a run lacks that is not let begin, though no rule and no human said no.
@@ -109,6 +113,8 @@ pub struct Run {
 pub enum Lack {
     /// The lease has run out.
     Lease,
+    /// As many were begun today as may.
+    Budget,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,9 +199,11 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             (run.epoch, run.attempt, run.started_at) = (*epoch, *attempt, Some(*at));
             run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
             (run.approval, run.ruling) = (None, started.ruling.clone());
+            run.charge = started.charge.clone();
         }
         Event::Retried(retried) => {
             run.state = State::Queued { from: retried.from };
+            run.charge = None;
             run.queued_again_at = Some(retried.at);
             run.attempt = run.attempt.saturating_sub(u32::from(retried.uncounted));
             (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
@@ -288,6 +296,7 @@ impl Run {
             ruling: None,
             refused: false,
             lacking: None,
+            charge: None,
         }
     }
 

@@ -247,6 +247,7 @@ impl Slot {
                 None if run.state == run::State::Parked => Disposition::Parked,
                 None => Disposition::Fired,
                 Some(_) if run.lacking == Some(Lack::Lease) => Disposition::SkippedLease,
+                Some(_) if run.lacking == Some(Lack::Budget) => Disposition::SkippedBudget,
                 Some(_) if run.refused => Disposition::SkippedPolicy,
                 Some(run::Outcome::Done) => {
                     let late_us = late_us.saturating_add(run.queued_us());

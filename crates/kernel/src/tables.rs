@@ -4,13 +4,15 @@
 //! Invariant: a row's version is the number of events that changed it. A removed thing keeps its row
 //! without a state, so that a version is never given twice for one id.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::agent::{self, Agent};
+use crate::agent::{self, Agent, AgentName};
 use crate::approval::{self, Approval};
 use crate::authority::{self, Authority};
+use crate::budget::{Charge, Limits};
 use crate::event::{Body, Noun};
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{self, Progress};
@@ -60,11 +62,15 @@ pub enum State {
 }
 
 /// A number that many writers share, changed by deltas and never by version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     Agents,
     Schedules,
     Tokens,
+    /// Runs that were begun on a day since 1970 and are counted.
+    Runs(i64),
+    /// Those of one agent.
+    AgentRuns(AgentName, i64),
 }
 
 impl Tables {
@@ -72,7 +78,7 @@ impl Tables {
         for Touched { noun, id, .. } in touched(body) {
             self.rows.entry((noun, id.clone())).or_default().apply(noun, &id, body);
         }
-        if let Some((counter, add)) = delta(body) {
+        for (counter, add) in deltas(body) {
             *self.counters.entry(counter).or_default() += add;
         }
     }
@@ -269,36 +275,47 @@ fn makers(event: &schedule::Event) -> impl Iterator<Item = (Noun, &str)> {
     run.into_iter().chain(agent.map(|agent| (Noun::Agent, agent.as_str())))
 }
 
-/// What an event adds to a counter.
-pub fn delta(body: &Body) -> Option<(Counter, i64)> {
+/// What an event adds to counters.
+pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
     match body {
-        Body::Agent(_, agent::Event::Registered(_)) => Some((Counter::Agents, 1)),
-        Body::Agent(_, agent::Event::Removed(_)) => Some((Counter::Agents, -1)),
-        Body::Schedule(_, schedule::Event::Added(_)) => Some((Counter::Schedules, 1)),
-        Body::Schedule(_, schedule::Event::Removed(_)) => Some((Counter::Schedules, -1)),
-        Body::Token(_, token::Event::Created(_)) => Some((Counter::Tokens, 1)),
-        Body::Token(_, token::Event::Revoked(_)) => Some((Counter::Tokens, -1)),
-        Body::Agent(_, agent::Event::Changed(_)) => None,
-        Body::Approval(..) | Body::Authority(..) => None,
-        Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => None,
+        Body::Agent(_, agent::Event::Registered(_)) => vec![(Counter::Agents, 1)],
+        Body::Agent(_, agent::Event::Removed(_)) => vec![(Counter::Agents, -1)],
+        Body::Schedule(_, schedule::Event::Added(_)) => vec![(Counter::Schedules, 1)],
+        Body::Schedule(_, schedule::Event::Removed(_)) => vec![(Counter::Schedules, -1)],
+        Body::Token(_, token::Event::Created(_)) => vec![(Counter::Tokens, 1)],
+        Body::Token(_, token::Event::Revoked(_)) => vec![(Counter::Tokens, -1)],
+        Body::Run(_, run::Event::Started(started)) => counted(started.charge.as_ref(), 1),
+        Body::Run(_, run::Event::Retried(retried)) => counted(retried.refund.as_ref(), -1),
+        Body::Agent(_, agent::Event::Changed(_)) => Vec::new(),
+        Body::Approval(..) | Body::Authority(..) => Vec::new(),
+        Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
     }
 }
 
+fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
+    let Some(Charge { agent, day }) = charge else { return Vec::new() };
+    vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
+}
+
 impl Counter {
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> Cow<'static, str> {
         match self {
-            Counter::Agents => "agents",
-            Counter::Schedules => "schedules",
-            Counter::Tokens => "tokens",
+            Counter::Agents => "agents".into(),
+            Counter::Schedules => "schedules".into(),
+            Counter::Tokens => "tokens".into(),
+            Counter::Runs(day) => format!("runs:{day}").into(),
+            Counter::AgentRuns(agent, day) => format!("runs:{agent}:{day}").into(),
         }
     }
 
     /// The most it may reach.
-    pub const fn max(self) -> i64 {
+    pub const fn limit(&self, limits: &Limits) -> i64 {
         match self {
             Counter::Agents => agent::AGENTS_MAX,
             Counter::Schedules => schedule::SCHEDULES_MAX,
             Counter::Tokens => token::TOKENS_MAX,
+            Counter::Runs(_) => Limits::or_none(limits.runs),
+            Counter::AgentRuns(..) => Limits::or_none(limits.runs_per_agent),
         }
     }
 }

@@ -36,6 +36,7 @@ pub struct Config {
     pub log: Log,
     pub ledger: Ledger,
     pub lease: Lease,
+    pub budget: Budget,
     pub store: Storage,
     pub notice: Notice,
     pub feature_flags: FeatureFlags,
@@ -75,6 +76,13 @@ pub struct Lease {
     pub ask_after: Duration,
     /// Then no run begins.
     pub pause_after: Duration,
+}
+
+/// The most runs that may begin in a day. Zero: as many as there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub runs: u32,
+    pub runs_per_agent: u32,
 }
 
 /// Where the data is kept.

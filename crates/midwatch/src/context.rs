@@ -8,6 +8,7 @@ use std::{fs, io};
 use api::{Code, Error};
 use etcetera::BaseStrategy;
 use kernel::authority::Lease;
+use kernel::budget::Limits;
 use runtime::POLICY_FILE;
 use sha2::{Digest, Sha256};
 
@@ -72,6 +73,10 @@ impl Context {
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
             lease: lease(&config.lease)?,
+            limits: Limits {
+                runs: config.budget.runs.into(),
+                runs_per_agent: config.budget.runs_per_agent.into(),
+            },
         })
     }
 

@@ -77,11 +77,14 @@ impl Watch {
         &self,
         messengers: Vec<Arc<dyn Messenger>>,
     ) -> Result<Vec<Caller>, Error> {
-        let size = self.store().head().await.map_err(errors::store)?.size();
         let names: Vec<&str> = messengers.iter().map(|it| it.channel()).collect();
         self.channels().begin(&names);
         position::forget_others(&self.settings().data, &names);
         let mut callers = Vec::new();
+        if messengers.is_empty() {
+            return Ok(callers);
+        }
+        let size = self.store().head().await.map_err(errors::store)?.size();
         for messenger in messengers {
             let mut place = Place::new(&self.settings().data, messenger.channel());
             let position = match place.read().filter(|position| position.through <= size) {

@@ -91,7 +91,7 @@ impl Watch {
         match self.settings().posture {
             Posture::Staging | Posture::Debug => Ok(Role::Maintainer),
             Posture::StrictProd => {
-                let tokens = self.store().counter(Counter::Tokens.name()).await;
+                let tokens = self.store().counter(&Counter::Tokens.name()).await;
                 let has_tokens = 0 < tokens.map_err(errors::store)?;
                 Ok(if has_tokens { Role::Operator } else { Role::Maintainer })
             }

@@ -1,7 +1,8 @@
 //! How things stand.
 
-use api::{Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use api::{Budget, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
 use kernel::approval::OPEN;
+use kernel::budget;
 use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
@@ -49,8 +50,9 @@ impl Watch {
                 check: self.check_found(),
             },
             authority: self.authority_wire(&self.authority().await?),
-            agents: store.counter(Counter::Agents.name()).await.map_err(errors::store)?,
-            schedules: store.counter(Counter::Schedules.name()).await.map_err(errors::store)?,
+            budget: self.budget().await?,
+            agents: store.counter(&Counter::Agents.name()).await.map_err(errors::store)?,
+            schedules: store.counter(&Counter::Schedules.name()).await.map_err(errors::store)?,
             runs: LiveRuns { queued, running, waiting },
             next: self.next_due().await?,
             unknown,
@@ -58,6 +60,13 @@ impl Watch {
             paused: self.paused_by_watch().await?,
             notices: self.channels().shown(),
         })
+    }
+
+    async fn budget(&self) -> Result<Budget, Error> {
+        let counter = Counter::Runs(budget::day(self.now())).name();
+        let runs = self.store().counter(&counter).await.map_err(errors::store)?;
+        let limit = self.settings().limits.runs;
+        Ok(Budget { runs, runs_max: Some(limit).filter(|limit| 0 < *limit) })
     }
 
     async fn open_approvals(&self) -> Result<Vec<String>, Error> {

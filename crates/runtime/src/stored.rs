@@ -124,7 +124,7 @@ pub(crate) fn derived(tables: &Tables, through: u64) -> Result<Derived, Error> {
     items.sort();
     let counters = tables.counters.iter().filter(|(_, value)| **value != 0);
     let mut counters: Vec<(String, i64)> =
-        counters.map(|(counter, value)| (counter.name().to_owned(), *value)).collect();
+        counters.map(|(counter, value)| (counter.name().into_owned(), *value)).collect();
     counters.sort();
     Ok(Derived { through, items, counters })
 }

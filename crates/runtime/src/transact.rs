@@ -8,7 +8,8 @@ use std::mem;
 use std::sync::Arc;
 
 use api::{Answer, Call, Code, Error, Request};
-use kernel::tables::delta;
+use kernel::budget::Limits;
+use kernel::tables::deltas;
 use kernel::{Actor, Body, Event, Noun, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
@@ -209,7 +210,8 @@ impl Watch {
                 return Ok(CarriedOut::Now(told, Done { bodies, after }));
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
-            let mut commit = commit_of(bodies.iter_mut().map(event), &before, &after)?;
+            let limits = &self.settings().limits;
+            let mut commit = commit_of(bodies.iter_mut().map(event), &before, &after, limits)?;
             commit.expects = expects.iter().map(|key| before.expect(key)).collect();
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
@@ -225,7 +227,7 @@ impl Watch {
                     return Ok(CarriedOut::Now(told, done));
                 }
                 Outcome::Conflict { .. } => {}
-                Outcome::OverLimit { counter } => return Err(over_limit(counter)),
+                Outcome::OverLimit { counter } => return Err(over_limit(&counter)),
                 Outcome::Answered(body) => {
                     return Ok(CarriedOut::Before(Box::new(stored_answer(&body)?)));
                 }
@@ -287,17 +289,18 @@ fn commit_of<'a>(
     events: impl Iterator<Item = Event<'a>>,
     before: &Rows,
     after: &Rows,
+    limits: &Limits,
 ) -> Result<Commit, Error> {
-    let (mut drafts, mut deltas) = (Vec::new(), Vec::new());
+    let (mut drafts, mut added) = (Vec::new(), Vec::new());
     for event in events {
-        deltas.extend(delta(event.body).map(|(counter, add)| Delta {
-            counter: counter.name(),
-            add,
-            max: counter.max(),
+        let deltas = deltas(event.body).into_iter();
+        added.extend(deltas.map(|(counter, add)| {
+            let max = counter.limit(limits);
+            Delta { counter: counter.name(), add, max }
         }));
         drafts.push(stored::draft(event)?);
     }
-    Ok(Commit { drafts, writes: before.writes(after)?, deltas, ..Commit::default() })
+    Ok(Commit { drafts, writes: before.writes(after)?, deltas: added, ..Commit::default() })
 }
 
 /// The answer as it is kept for another call with the same key.

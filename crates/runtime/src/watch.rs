@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
 use kernel::authority::Lease;
+use kernel::budget::Limits;
 use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
@@ -51,6 +52,7 @@ pub struct Settings {
     /// Zero: none.
     pub heartbeat: Duration,
     pub lease: Lease,
+    pub limits: Limits,
 }
 
 /// Cheap to clone; all clones are the same watch.
@@ -379,7 +381,7 @@ async fn recognise(
     clock: &dyn Clock,
     settings: &Settings,
 ) -> Result<(Identity, SigningKey), Error> {
-    let identity = match (identity(store).await, store.counter(Counter::Agents.name()).await) {
+    let identity = match (identity(store).await, store.counter(&Counter::Agents.name()).await) {
         (Ok(Some(identity)), Ok(_)) => identity,
         _ => {
             if let Some(reason) = damage::read(&settings.data) {

@@ -12,9 +12,10 @@ use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
 use kernel::agent::AgentName;
+use kernel::budget;
 use kernel::run::{self, Cause, Event, Failure, Ground, Output, Report, Run, State};
 use kernel::schedule::Action;
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Counter, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -168,6 +169,7 @@ impl Watch {
                 }
                 self.put_back(&taken, &stop).await;
             }
+            Err(spent) if spent.code == api::Code::LimitReached => self.starve(&taken).await,
             Err(failed) => {
                 error!(%failed, id = %taken.id, "a run could not be started");
                 sleep(PAUSE).await;
@@ -238,6 +240,43 @@ impl Watch {
             said: taken.said.clone(),
         };
         Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
+    }
+
+    /// Ends a run for which nothing is left of a budget. What could not be recorded is tried again with
+    /// the run.
+    async fn starve(&self, taken: &Taken) {
+        let Taken { id, schedule, agent, .. } = taken;
+        let what = self.spent(agent.as_ref()).await;
+        let mut rows = rows_of(id, schedule);
+        rows.extend(taken.approval.as_ref().map(approvals::row_of));
+        let ended = self.act(rows, reads_of(schedule, None), |rows, now| {
+            let ground = ground(rows, id, schedule, now);
+            Ok(ground.map(|it| run::starve(it, &what)).unwrap_or_default())
+        });
+        if let Err(failed) = ended.await {
+            error!(%failed, %id, "that a run has no budget could not be recorded");
+            sleep(PAUSE).await;
+            let loaded = self.load(&[(Noun::Run, id.to_string())]).await;
+            let run = loaded.as_ref().ok().and_then(|rows| rows.run(id));
+            run.into_iter().for_each(|run| self.desk().put(id, run));
+        }
+    }
+
+    /// Which budget is spent, in a sentence.
+    async fn spent(&self, agent: Option<&AgentName>) -> String {
+        let (limits, day) = (self.settings().limits, budget::day(self.now()));
+        let counter = agent.map(|agent| Counter::AgentRuns(agent.clone(), day).name());
+        let used = match counter {
+            Some(counter) => self.store().counter(&counter).await.unwrap_or_default(),
+            None => 0,
+        };
+        match agent {
+            Some(agent) if 0 < limits.runs_per_agent && limits.runs_per_agent <= used => {
+                let most = limits.runs_per_agent;
+                format!("agent `{agent}` has begun {most} runs today, and may begin no more")
+            }
+            _ => format!("{} runs were begun today, and no more may", limits.runs),
+        }
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.

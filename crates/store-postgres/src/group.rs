@@ -17,7 +17,7 @@ pub(crate) struct Loaded {
     /// Those that are only read, and so not locked.
     pub(crate) read: Versions,
     /// `None` for one that is not there.
-    pub(crate) counters: BTreeMap<&'static str, Option<i64>>,
+    pub(crate) counters: BTreeMap<String, Option<i64>>,
     pub(crate) answers: BTreeMap<String, (Hash, Vec<u8>)>,
 }
 
@@ -29,8 +29,8 @@ pub(crate) struct Plan<'a> {
     /// New rows and changed ones, each as its last write leaves it.
     pub(crate) inserts: Rows<'a>,
     pub(crate) updates: Rows<'a>,
-    pub(crate) new_counters: BTreeMap<&'static str, i64>,
-    pub(crate) counters: BTreeMap<&'static str, i64>,
+    pub(crate) new_counters: BTreeMap<&'a str, i64>,
+    pub(crate) counters: BTreeMap<&'a str, i64>,
     pub(crate) answers: Vec<&'a Answer>,
     /// Rows that are not written, and the versions that they must have once the end of the log is held.
     pub(crate) expects: BTreeMap<(&'static str, &'a str), u64>,
@@ -57,7 +57,7 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
     let (before, counters) = (loaded.versions.clone(), loaded.counters.clone());
     let is_there =
         |noun, id| before.get(noun).and_then(|ids| ids.get(id)).is_some_and(|it| 0 < *it);
-    let is_counted = |name| counters.get(name).is_some_and(Option::is_some);
+    let is_counted = |name: &str| counters.get(name).is_some_and(Option::is_some);
     let mut plan = Plan::default();
     for commit in commits {
         if let Some(refusal) = loaded.refusal(commit) {
@@ -77,12 +77,12 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
             versions.insert(write.id.clone(), write.version);
         }
         for delta in &commit.deltas {
-            let known = loaded.counters.entry(delta.counter).or_default();
+            let known = loaded.counters.entry(delta.counter.to_string()).or_default();
             let value = known.unwrap_or_default().saturating_add(delta.add);
             *known = Some(value);
-            match is_counted(delta.counter) {
-                true => plan.counters.insert(delta.counter, value),
-                false => plan.new_counters.insert(delta.counter, value),
+            match is_counted(&*delta.counter) {
+                true => plan.counters.insert(&*delta.counter, value),
+                false => plan.new_counters.insert(&*delta.counter, value),
             };
         }
         if let Some(answer) = &commit.answer {
@@ -141,15 +141,15 @@ impl Loaded {
         }
         let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
         for delta in &commit.deltas {
-            let known = self.counters.get(delta.counter).copied().flatten().unwrap_or_default();
-            let sum = sums.entry(delta.counter).or_insert(known);
+            let known = self.counters.get(&*delta.counter).copied().flatten().unwrap_or_default();
+            let sum = sums.entry(&*delta.counter).or_insert(known);
             // What is beyond all numbers is beyond the limit, whatever that is.
             let Some(next) = sum.checked_add(delta.add) else {
-                return Some(Outcome::OverLimit { counter: delta.counter });
+                return Some(Outcome::OverLimit { counter: delta.counter.clone() });
             };
             *sum = next;
             if !(0..=delta.max).contains(sum) {
-                return Some(Outcome::OverLimit { counter: delta.counter });
+                return Some(Outcome::OverLimit { counter: delta.counter.clone() });
             }
         }
         None

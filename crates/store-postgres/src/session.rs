@@ -158,13 +158,13 @@ impl Session {
                 loaded.read.entry(expect.noun).or_default().insert(expect.id.clone(), 0);
             }
             for delta in &commit.deltas {
-                loaded.counters.insert(delta.counter, None);
+                loaded.counters.insert(delta.counter.to_string(), None);
             }
             keys.extend(commit.answer.as_ref().map(|answer| answer.key.as_str()));
         }
         let (nouns, ids) = keys_of(&loaded.versions);
         let (read_nouns, read_ids) = keys_of(&loaded.read);
-        names.extend(loaded.counters.keys().copied());
+        names.extend(loaded.counters.keys().cloned());
         let ((), items, read, counters, answers) = try_join5(
             async { self.client.batch_execute("BEGIN").await },
             self.rows(&self.lock_items, nouns.len(), &[&nouns, &ids]),
@@ -393,7 +393,7 @@ impl Session {
     async fn count(
         &self,
         statement: &Statement,
-        counters: &BTreeMap<&'static str, i64>,
+        counters: &BTreeMap<&str, i64>,
     ) -> Result<usize, tokio_postgres::Error> {
         let (names, values): (Vec<&str>, Vec<i64>) =
             counters.iter().map(|(name, value)| (*name, *value)).unzip();

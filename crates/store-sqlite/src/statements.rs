@@ -134,20 +134,20 @@ impl<'c> Statements<'c> {
         if let Some(other) = self.unexpected(commit)? {
             return Ok(Some(other));
         }
-        let mut sums: Vec<(&'static str, i64)> = Vec::new();
+        let mut sums: Vec<(&str, i64)> = Vec::new();
         for delta in &commit.deltas {
             let known = sums.iter().rev().find(|(name, _)| *name == delta.counter);
             let value = match known {
                 Some((_, value)) => *value,
                 None => {
-                    let found = self.find_counter.query_row([delta.counter], |row| row.get(0));
+                    let found = self.find_counter.query_row([&*delta.counter], |row| row.get(0));
                     found.optional().map_err(of_tables)?.unwrap_or_default()
                 }
             };
             if !(0..=delta.max).contains(&(value + delta.add)) {
-                return Ok(Some(Outcome::OverLimit { counter: delta.counter }));
+                return Ok(Some(Outcome::OverLimit { counter: delta.counter.clone() }));
             }
-            sums.push((delta.counter, value + delta.add));
+            sums.push((&*delta.counter, value + delta.add));
         }
         Ok(None)
     }
@@ -196,7 +196,7 @@ impl<'c> Statements<'c> {
         }
         for delta in &commit.deltas {
             if !self.add(delta)? {
-                return refused(parts, Outcome::OverLimit { counter: delta.counter });
+                return refused(parts, Outcome::OverLimit { counter: delta.counter.clone() });
             }
             parts += 1;
         }
@@ -232,7 +232,7 @@ impl<'c> Statements<'c> {
     }
 
     fn add(&mut self, delta: &Delta) -> Result<bool, Error> {
-        let values = (delta.counter, delta.add, delta.max);
+        let values = (&*delta.counter, delta.add, delta.max);
         let added = self.add_to_counter.execute(values).map_err(of_tables)? == 1;
         Ok(added || self.start_counter.execute(values).map_err(of_tables)? == 1)
     }

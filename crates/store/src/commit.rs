@@ -1,5 +1,6 @@
 //! A commit: everything that one decision changes, and what may come of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger::{Draft, Hash};
@@ -57,7 +58,7 @@ pub enum Keeps {
 /// Adds to a counter that many writers share, if it stays between zero and its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
-    pub counter: &'static str,
+    pub counter: Cow<'static, str>,
     pub add: i64,
     pub max: i64,
 }
@@ -101,7 +102,7 @@ pub enum Outcome {
     /// A row had another version than expected: load, decide and commit again.
     Conflict { noun: &'static str, id: String },
     /// A counter would have left its bounds.
-    OverLimit { counter: &'static str },
+    OverLimit { counter: Cow<'static, str> },
     /// The key was answered before; this is that answer.
     Answered(Vec<u8>),
     /// The key was used before, for another request.

@@ -88,7 +88,7 @@ fn write(id: &str, expected: u64, body: Option<&str>) -> Write {
 }
 
 fn add(amount: i64, max: i64) -> Delta {
-    Delta { counter: "tests", add: amount, max }
+    Delta { counter: "tests".into(), add: amount, max }
 }
 
 fn answer(key: &str, request: u8, body: &str) -> Answer {
@@ -165,7 +165,7 @@ async fn a_commit_is_all_or_nothing(place: &dyn Place) {
         answer: Some(answer("k2", 1, "no")),
         ..Commit::default()
     };
-    let over = Outcome::OverLimit { counter: "tests" };
+    let over = Outcome::OverLimit { counter: "tests".into() };
     assert_eq!(commit(&*store, delta_too_large).await, over);
     let key_seen = Commit {
         drafts: vec![draft(1, "c")],
@@ -249,7 +249,7 @@ async fn reads_are_expected(place: &dyn Place) {
 
 async fn deltas_stay_within_bounds(place: &dyn Place) {
     let store = place.open();
-    let over = Outcome::OverLimit { counter: "tests" };
+    let over = Outcome::OverLimit { counter: "tests".into() };
     for (amount, fits, value) in
         [(3, true, 3), (-4, false, 3), (1, true, 4), (1, false, 4), (-4, true, 0), (-1, false, 0)]
     {
@@ -263,7 +263,7 @@ async fn deltas_stay_within_bounds(place: &dyn Place) {
 /// Each is checked on what those before it left, in their order.
 async fn deltas_add_up(place: &dyn Place) {
     let store = place.open();
-    let over = Outcome::OverLimit { counter: "tests" };
+    let over = Outcome::OverLimit { counter: "tests".into() };
     for (amounts, fits, value) in [
         (&[2, 3][..], false, 0),
         (&[2, 2], true, 4),

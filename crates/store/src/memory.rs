@@ -76,7 +76,7 @@ impl Inner {
             });
         }
         for delta in commit.deltas {
-            *self.counters.entry(delta.counter.to_owned()).or_default() += delta.add;
+            *self.counters.entry(delta.counter.to_string()).or_default() += delta.add;
         }
         if let Some(answer) = commit.answer {
             self.answers.insert(answer.key.clone(), answer);
@@ -115,11 +115,11 @@ impl Inner {
         }
         let mut values = BTreeMap::new();
         for delta in &commit.deltas {
-            let before = self.counters.get(delta.counter).copied().unwrap_or_default();
-            let value = values.entry(delta.counter).or_insert(before);
+            let before = self.counters.get(&*delta.counter).copied().unwrap_or_default();
+            let value = values.entry(&*delta.counter).or_insert(before);
             *value += delta.add;
             if !(0..=delta.max).contains(value) {
-                return Some(Outcome::OverLimit { counter: delta.counter });
+                return Some(Outcome::OverLimit { counter: delta.counter.clone() });
             }
         }
         None

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api::Error;
 use futures::future::pending;
+use kernel::budget::Limits;
 use runtime::{Clock, Settings, Watch};
 use store::Store;
 use tokio::sync::oneshot;
@@ -15,6 +16,9 @@ use tokio::task::JoinSet;
 use super::clock::SimClock;
 use super::faults::Faulty;
 use super::hands::{Hands, doer};
+
+/// Few enough for a life to come to their end.
+pub(super) const LIMITS: Limits = Limits { runs: 60, runs_per_agent: 40 };
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -43,6 +47,7 @@ impl Process {
             checkpoint_copy: None,
             heartbeat: Duration::ZERO,
             lease: kernel::authority::Lease::default(),
+            limits: LIMITS,
         };
         let (shared, time): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
         store.set_instant(true);

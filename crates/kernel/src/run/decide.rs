@@ -8,6 +8,7 @@ use crate::agent::Agent;
 use crate::approval::{self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Lapse, Lapsed, Plan};
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
+use crate::budget::{Charge, charge};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
@@ -197,6 +198,7 @@ pub fn start(
             repeatable: agent.is_repeatable() && tier < Tier::External,
             tier,
             ruling: Some(ruling),
+            charge: charge(&agent.name, tier, now),
             at: now,
         }))
     };
@@ -234,6 +236,18 @@ pub fn start(
     }
 }
 
+/// Ends a run that could not begin because as many have begun today as may.
+pub fn starve(ground: Ground<'_>, what: &str) -> Vec<Body> {
+    match ground.run.state {
+        State::Queued { .. } => {
+            let ended = ground.not_begun(Cause::new("budget_used_up", what), None);
+            let ended = Ended { lacking: Some(Lack::Budget), ..ended };
+            ground.over(Some(Lapse::RunEnded), ended)
+        }
+        State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
+}
+
 /// Ends a run that waits for an approval which it does not get.
 pub(crate) fn refuse(ground: Ground<'_>, cause: Cause) -> Vec<Body> {
     match ground.run.state {
@@ -268,6 +282,7 @@ pub fn finish(
             cause: failure.cause,
             output: report.output,
             uncounted: false,
+            refund: None,
             from: Timestamp::from_micros(
                 now.as_micros().saturating_add(retry.delay_us(run.attempt, random)),
             ),
@@ -286,7 +301,7 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
-            vec![ground.again(cause)]
+            vec![ground.again(cause, run.charge.clone())]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             Vec::new()
@@ -299,7 +314,8 @@ pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
     ground.check_held(epoch)?;
     Ok(match ground.run.state {
         State::Running { repeatable: true, .. } if ground.run.cancel.is_none() => {
-            vec![ground.again(Cause::new("stopped", "the watch stopped, and it may be done twice"))]
+            let cause = Cause::new("stopped", "the watch stopped, and it may be done twice");
+            vec![ground.again(cause, None)]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             recover(ground)
@@ -330,7 +346,7 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
     }
     let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
     let (epoch, output, uncounted) = (run.epoch, None, false);
-    let retried = Retried { epoch, cause, output, uncounted, from: now, at: now };
+    let retried = Retried { epoch, cause, output, uncounted, refund: None, from: now, at: now };
     vec![ground.body(Event::Retried(retried))]
 }
 
@@ -394,9 +410,10 @@ impl Ground<'_> {
     }
 
     /// Another try at once, for which this one does not count.
-    fn again(&self, cause: Cause) -> Body {
+    fn again(&self, cause: Cause, refund: Option<Charge>) -> Body {
         let (epoch, now) = (self.run.epoch, self.now);
-        let retried = Retried { epoch, cause, output: None, uncounted: true, from: now, at: now };
+        let (output, uncounted) = (None, true);
+        let retried = Retried { epoch, cause, output, uncounted, refund, from: now, at: now };
         self.body(Event::Retried(retried))
     }
 

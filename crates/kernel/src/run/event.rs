@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cancel, Cause, Lack, Origin, Outcome, Output};
 use crate::agent::AgentName;
 use crate::backend::Tier;
+use crate::budget::Charge;
 use crate::id::ScheduleId;
 use crate::progress::Ahead;
 use crate::ruling::Ruling;
@@ -87,6 +88,9 @@ pub struct Started {
     /// What the standing orders said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    /// What it is counted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charge: Option<Charge>,
     pub at: Timestamp,
 }
 
@@ -101,6 +105,9 @@ pub struct Retried {
     /// The try was not the run's to lose, and does not count.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub uncounted: bool,
+    /// What it is not counted for any more, as nothing was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<Charge>,
     pub from: Timestamp,
     pub at: Timestamp,
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{Channel, Error, LiveRuns, Status, StatusAsk};
+use api::{Budget, Channel, Error, LiveRuns, Status, StatusAsk};
 
 use super::authority;
 use crate::access::ask;
@@ -17,7 +17,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
 
 fn page(status: &Status) -> String {
     let Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
-    let Status { unknown, approvals, paused, notices, .. } = status;
+    let Status { budget, unknown, approvals, paused, notices, .. } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -35,6 +35,7 @@ fn page(status: &Status) -> String {
         Some(("schedules", schedules.to_string())),
         next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
         Some(("runs", live(runs))),
+        Some(("budget", spent(budget))),
         Some(("lease", authority::until(&authority.lease))),
         authority::attention(authority).map(|what| ("ATTENTION", what)),
         asked(approvals).map(|what| ("ATTENTION", what)),
@@ -65,6 +66,13 @@ fn told(Channel { channel, last_success, last_failure }: &Channel) -> String {
     match said.is_empty() {
         true => format!("{channel}: nothing to tell yet"),
         false => format!("{channel}: {}", said.join("; ")),
+    }
+}
+
+fn spent(Budget { runs, runs_max }: &Budget) -> String {
+    match runs_max {
+        Some(most) => format!("{runs} of {most} runs begun today"),
+        None => format!("{runs} runs begun today"),
     }
 }
 

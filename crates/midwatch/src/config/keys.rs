@@ -11,6 +11,7 @@ const GIB: u64 = 1024 * MIB;
 /// A heartbeat that is rarer says nothing about an outage that matters.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+const BUDGET_MAX: u32 = 1_000_000_000;
 const LEASE_MIN: Duration = Duration::from_secs(60 * 60);
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
@@ -55,6 +56,11 @@ pub(super) const SECTIONS: &[Section] = &[
         name: "lease",
         doc: "How long the watch goes on without a human. Deciding on an approval renews it, and so \
               does `midwatch lease renew`.",
+    },
+    Section {
+        name: "budget",
+        doc: "The most runs that may begin in a day of UTC, beside what a schedule's own terms say. Runs \
+              of tier 0 are not counted.",
     },
     Section {
         name: "store",
@@ -144,6 +150,22 @@ pub(super) const KEYS: &[Key] = &[
             field: |config| &mut config.lease.pause_after,
             min: LEASE_MIN,
             max: LEASE_MAX,
+        },
+    },
+    Key {
+        path: "budget.runs",
+        doc: "Of all agents together. `0`: as many as there are.",
+        default: Raw::Integer(50_000),
+        kind: Kind::Count { field: |config| &mut config.budget.runs, min: 0, max: BUDGET_MAX },
+    },
+    Key {
+        path: "budget.runs_per_agent",
+        doc: "Of each agent. `0`: as many as there are.",
+        default: Raw::Integer(10_000),
+        kind: Kind::Count {
+            field: |config| &mut config.budget.runs_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
         },
     },
     Key {

@@ -13,7 +13,9 @@ use super::error::Fault;
 use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
-use super::{Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice, Origin};
+use super::{
+    Budget, Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
+};
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
 
@@ -24,6 +26,7 @@ const BLANK: Config = Config {
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
+    budget: Budget { runs: 0, runs_per_agent: 0 },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
     feature_flags: FeatureFlags {

@@ -36,6 +36,7 @@ fn defaults_are_what_the_manual_says() {
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
+        budget: Budget { runs: 50_000, runs_per_agent: 10_000 },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
         feature_flags: FeatureFlags {
@@ -90,6 +91,8 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "ledger.heartbeat = \"60s\" (default)",
         "lease.ask_after = \"14d\" (default)",
         "lease.pause_after = \"28d\" (default)",
+        "budget.runs = 50000 (default)",
+        "budget.runs_per_agent = 10000 (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
@@ -157,7 +160,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `lease`, `store`, `notice`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `lease`, `budget`, `store`, `notice`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",

@@ -7,6 +7,8 @@ mod approvals;
 #[cfg(test)]
 mod authority;
 #[cfg(test)]
+mod budget;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod happenings;

@@ -7,6 +7,7 @@ use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
+use kernel::budget::Limits;
 use kernel::{Actor, Role, Timestamp};
 use runtime::{Clock, Messenger, Settings, Watch};
 use store::{Memory, Store};
@@ -96,6 +97,7 @@ pub(crate) struct World {
     pub(crate) policy: String,
     /// From the next opening on.
     pub(crate) lease: Lease,
+    pub(crate) limits: Limits,
     /// Who calls humans, from the next keeping on.
     pub(crate) messenger: Option<Arc<dyn Messenger>>,
 }
@@ -105,10 +107,10 @@ impl World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) =
             (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
-        let (policy, lease) = (String::new(), Lease::default());
-        let watch = open(&data, &store, &clock, &policy, lease).await.unwrap();
+        let (policy, lease, limits) = (String::new(), Lease::default(), Limits::default());
+        let watch = open(&data, &store, &clock, (&policy, lease, limits)).await.unwrap();
         let hands = Arc::default();
-        World { hands, data, store, clock, watch, policy, lease, messenger: None }
+        World { hands, data, store, clock, watch, policy, lease, limits, messenger: None }
     }
 
     /// Another store in the same place.
@@ -119,8 +121,8 @@ impl World {
 
     /// The same data, opened again.
     pub(crate) async fn reopen(&mut self) -> Result<(), Error> {
-        let World { data, store, clock, policy, lease, .. } = self;
-        self.watch = open(data, store, clock, policy, *lease).await?;
+        let World { data, store, clock, policy, lease, limits, .. } = self;
+        self.watch = open(data, store, clock, (policy, *lease, *limits)).await?;
         Ok(())
     }
 
@@ -185,8 +187,7 @@ async fn open(
     data: &TempDir,
     store: &Arc<Memory>,
     clock: &Arc<SetClock>,
-    policy: &str,
-    lease: Lease,
+    (policy, lease, limits): (&str, Lease, Limits),
 ) -> Result<Watch, Error> {
     let settings = Settings {
         data: data.path().to_owned(),
@@ -197,6 +198,7 @@ async fn open(
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),
         lease,
+        limits,
     };
     let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
     Watch::open(store, clock, settings).await

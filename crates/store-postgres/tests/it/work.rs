@@ -34,7 +34,7 @@ impl Step {
             body: Some(self.name.as_bytes().into()),
             ..Write::default()
         };
-        let delta = Some(Delta { counter: COUNTER, add: self.add, max: COUNTER_MAX });
+        let delta = Some(Delta { counter: COUNTER.into(), add: self.add, max: COUNTER_MAX });
         Commit {
             drafts: vec![draft(&self.name, &facts)],
             writes: vec![write],
@@ -61,7 +61,10 @@ pub(crate) fn event(name: &str) -> Commit {
 }
 
 pub(crate) fn add(counter: &'static str, add: i64) -> Commit {
-    Commit { deltas: vec![Delta { counter, add, max: 1_000_000 }], ..Commit::default() }
+    Commit {
+        deltas: vec![Delta { counter: counter.into(), add, max: 1_000_000 }],
+        ..Commit::default()
+    }
 }
 
 pub(crate) fn put(row: &str, version: u64) -> Commit {

@@ -15,7 +15,10 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, ensure};
+use kernel::agent::AgentName;
 use kernel::approval;
+use kernel::backend::Tier;
+use kernel::budget::Charge;
 use kernel::run::{Event as RunEvent, Occurrence};
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
@@ -27,6 +30,7 @@ use ledger::{Chain, Fields};
 use super::hands::Tries;
 use super::history::History;
 use super::peek::Peek;
+use super::process::LIMITS;
 use crate::fold::decode;
 use run::RunTrack;
 use schedule::Track;
@@ -44,6 +48,8 @@ pub(super) struct Audit {
     causes: HashMap<String, u64>,
     /// When people were told that a run is cancelled, and how often it had been asked for by then.
     cancels: BTreeMap<RunId, (u128, u32)>,
+    /// Runs of an agent, or of all, that were begun on a day.
+    charged: BTreeMap<(Option<AgentName>, i64), i64>,
     pub(super) history: History,
 }
 
@@ -59,6 +65,7 @@ impl Audit {
             causes: HashMap::new(),
             cancels: BTreeMap::new(),
             history: History::default(),
+            charged: BTreeMap::new(),
         }
     }
 
@@ -159,8 +166,15 @@ impl Audit {
             let new = self.runs.insert(id.clone(), RunTrack::new(queued)).is_none();
             ensure!(new, "S2: run {id} was queued twice");
         }
-        if let RunEvent::Started(_) = event {
-            ensure!(!self.is_frozen(), "I11: run {id} is started while the watch is frozen");
+        match event {
+            RunEvent::Started(started) => {
+                ensure!(!self.is_frozen(), "I11: run {id} is started while the watch is frozen");
+                let is_counted = Tier::ReadOnly < started.tier;
+                ensure!(started.charge.is_some() == is_counted, "I8: {started:?} is not counted");
+                self.charge(started.charge.as_ref(), 1)?;
+            }
+            RunEvent::Retried(retried) => self.charge(retried.refund.as_ref(), -1)?,
+            _ => {}
         }
         let run = self.runs.get_mut(id).with_context(|| format!("{id} was never queued"))?;
         let about = || format!("run {id} of {}", run.schedule);
@@ -168,6 +182,18 @@ impl Audit {
         run.happened(id, event, tries).with_context(|| about.clone())?;
         let track = self.schedules.get_mut(&schedule).with_context(|| about.clone())?;
         track.run_happened(id, event).with_context(|| format!("schedule {schedule}, {about}"))
+    }
+
+    /// No more begin in a day than may, whatever the clock shows.
+    fn charge(&mut self, charge: Option<&Charge>, add: i64) -> Result<()> {
+        let Some(Charge { agent, day }) = charge else { return Ok(()) };
+        let all = self.charged.entry((None, *day)).or_default();
+        *all += add;
+        ensure!((0..=LIMITS.runs).contains(all), "I8: {all} runs on day {day}");
+        let own = self.charged.entry((Some(agent.clone()), *day)).or_default();
+        *own += add;
+        ensure!((0..=LIMITS.runs_per_agent).contains(own), "I8: {own} runs of {agent} on {day}");
+        Ok(())
     }
 
     fn is_frozen(&self) -> bool {

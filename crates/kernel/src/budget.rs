@@ -1,0 +1,47 @@
+//! Budgets: how many runs may begin in a day, of one agent and of all.
+//!
+//! A run is counted in the commit that begins it, by adding to counters that may not pass a limit, and so
+//! never too many begin, however many want to at once. What was given back before anything was done is
+//! taken off again. A day is one of UTC; each has counters of its own, so a clock that goes back finds
+//! what was counted before. What only reads is not counted.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentName;
+use crate::backend::Tier;
+use crate::time::Timestamp;
+
+const DAY_US: i64 = 86_400_000_000;
+
+/// The most runs that may begin in a day. Zero: as many as there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub runs: i64,
+    pub runs_per_agent: i64,
+}
+
+/// What a run was counted for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Charge {
+    pub agent: AgentName,
+    /// Since 1970.
+    pub day: i64,
+}
+
+/// What a run that begins is counted for, if it is.
+pub(crate) fn charge(agent: &AgentName, tier: Tier, now: Timestamp) -> Option<Charge> {
+    (Tier::ReadOnly < tier).then(|| Charge { agent: agent.clone(), day: day(now) })
+}
+
+/// The day of an instant, counted from 1970.
+pub fn day(at: Timestamp) -> i64 {
+    at.as_micros().div_euclid(DAY_US)
+}
+
+impl Limits {
+    /// A limit of zero is none.
+    pub(crate) const fn or_none(limit: i64) -> i64 {
+        if limit == 0 { i64::MAX } else { limit }
+    }
+}
