@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Doer;
 use crate::command;
 use crate::output::Recorder;
+use crate::process::kill_orphans;
 use crate::script;
 use crate::work::{Ended, Failure, Outcome, Reason, Work};
 
@@ -65,6 +66,10 @@ impl Doer for Backends {
             };
             Ended { outcome, output: recorder.finish().await }
         })
+    }
+
+    fn end_strays(&self) {
+        kill_orphans();
     }
 }
 

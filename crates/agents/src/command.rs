@@ -79,7 +79,7 @@ impl Task<'_> {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let pipe = Receiver::from_owned_fd(reader.into())?;
-        Ok((Process::start(command)?, pipe))
+        Ok((Process::start(command, Some(&self.work.run))?, pipe))
     }
 
     fn variables(&self) -> impl Iterator<Item = (&str, String)> {

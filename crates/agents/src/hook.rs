@@ -81,7 +81,7 @@ impl Hook {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let pipe = Receiver::from_owned_fd(reader.into())?;
-        Ok((Process::start(command)?, pipe))
+        Ok((Process::start(command, None)?, pipe))
     }
 
     fn not_started(&self, error: &io::Error) -> Outcome {

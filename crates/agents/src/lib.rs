@@ -27,7 +27,7 @@ pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
 pub use http::{Answer, Http, Post, Unanswered, Way};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
-pub use process::bury_orphans;
+pub use process::{bury_orphans, run_of};
 pub use said::{SAID_BYTES_MAX, Said};
 pub use script::SCRIPT_BYTES_MAX;
 pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
@@ -35,4 +35,7 @@ pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
 pub trait Doer: Debug + Send + Sync + 'static {
     /// Does the work until it has ended, its time is over, or `stop` is cancelled.
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
+
+    /// Ends what earlier work has left behind, as far as it can be found.
+    fn end_strays(&self) {}
 }

@@ -1,7 +1,7 @@
 //! A program with all that it starts: one process group, which ends with this value at the latest.
 //!
-//! Whoever leaves the group (`setsid`) leaves our reach; only a sandbox can hold it. Should we be
-//! killed ourselves, the group lives on: to be killed with its parent a process would have to ask
+//! Whoever leaves the group (`setsid`) is only found again as an orphan, if this process adopts those;
+//! only a sandbox can hold it. Should we be killed ourselves, the group lives on: to be killed with its parent a process would have to ask
 //! for it between fork and exec, which needs unsafe code.
 
 use std::process::ExitStatus;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
-use rustix::process::{kill_process_group, test_kill_process_group};
+use rustix::process::{kill_process, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 
 #[derive(Debug)]
@@ -20,24 +20,41 @@ pub(crate) struct Process {
     number: Option<Pid>,
 }
 
-/// Programs that were started here and are waited for.
-fn started() -> MutexGuard<'static, Vec<Pid>> {
-    static STARTED: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+/// Programs that were started here and are waited for, each with its run if it has one.
+fn started() -> MutexGuard<'static, Vec<(Pid, Option<String>)>> {
+    static STARTED: Mutex<Vec<(Pid, Option<String>)>> = Mutex::new(Vec::new());
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The run whose program this process is, if it was started here for one.
+pub fn run_of(pid: i32) -> Option<String> {
+    let pid = Pid::from_raw(pid)?;
+    started().iter().find(|(own, _)| *own == pid).and_then(|(_, run)| run.clone())
 }
 
 /// Buries children that have ended and that nobody here has started: they were adopted when their
 /// parents went.
 pub fn bury_orphans() {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let started = started();
-    for pid in children() {
-        if !started.contains(&pid)
-            && let Ok(Some(_)) = waitid(WaitId::Pid(pid), peek)
-        {
+    for_each_orphan(|pid| {
+        if let Ok(Some(_)) = waitid(WaitId::Pid(pid), peek) {
             let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
         }
-    }
+    });
+}
+
+/// Kills those that were adopted. Their own children are adopted then, and found the next time.
+pub(crate) fn kill_orphans() {
+    for_each_orphan(|pid| {
+        // It fails only when nobody is there any more.
+        let _ = kill_process(pid, Signal::KILL);
+    });
+}
+
+fn for_each_orphan(mut act: impl FnMut(Pid)) {
+    let started = started();
+    let is_orphan = |pid: &Pid| started.iter().all(|(own, _)| own != pid);
+    children().into_iter().filter(is_orphan).for_each(&mut act);
 }
 
 /// The children of this process, of all its threads.
@@ -54,13 +71,13 @@ fn children() -> Vec<Pid> {
 
 impl Process {
     /// The command is dropped, and with it our copies of the pipes that the program writes to.
-    pub(crate) fn start(mut command: Command) -> io::Result<Process> {
+    pub(crate) fn start(mut command: Command, run: Option<&str>) -> io::Result<Process> {
         // Held until it is known, so that it is not taken for an orphan.
         let mut started = started();
         let child = command.process_group(0).spawn()?;
         let number = child.id().and_then(|id| i32::try_from(id).ok());
         let group = number.and_then(Pid::from_raw);
-        started.extend(group);
+        started.extend(group.map(|pid| (pid, run.map(str::to_owned))));
         Ok(Process { group, number: group, child })
     }
 
@@ -120,7 +137,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if let Some(number) = self.number {
-            started().retain(|other| *other != number);
+            started().retain(|(other, _)| *other != number);
         }
     }
 }

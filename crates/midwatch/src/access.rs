@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
-use runtime::{Local, Secret, SystemClock, Visitor, Watch};
+use runtime::{Descent, Local, Secret, SystemClock, Visitor, Watch};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
@@ -77,8 +77,8 @@ impl Access {
                 let watch = open_watch(context).await?;
                 let visitor = Visitor {
                     uid: rustix::process::getuid().as_raw(),
+                    descent: Descent::Stranger,
                     run: ours.run.as_deref(),
-                    is_descendant: false,
                     token: ours.token.as_ref().map(|token| Secret(&token.0)),
                 };
                 let handle = watch.handle(watch.admit(visitor).await?);

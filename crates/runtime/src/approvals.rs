@@ -65,7 +65,8 @@ impl Watch {
         let id = approval_id(&asked.id)?;
         let command = command(asked)?;
         let (rows, reads) = self.rows_of_approval(&id).await?;
-        let change = Change { rows, reads, ..Change::by(actor, key) };
+        let expects = vec![self.authority_row()];
+        let change = Change { rows, reads, expects, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
@@ -130,9 +131,7 @@ impl Watch {
         let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
         rows.push(row_of(id));
-        let mut reads = reads_of(schedule, None);
-        reads.push(self.authority_row());
-        Ok((rows, reads))
+        Ok((rows, reads_of(schedule, None)))
     }
 }
 

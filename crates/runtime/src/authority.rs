@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agents::Doer;
 use api::{Answer, AuthorityChanged, Error, Freeze, LeaseRenew, Thaw};
 use kernel::authority::{self, Authority, Command, Said, Step};
 use kernel::run::{self, State};
@@ -89,9 +90,9 @@ impl Watch {
     }
 
     /// Obeys what people say about the authority, here or elsewhere, and warns them before it decays.
-    pub(crate) async fn follow_authority(&self) {
+    pub(crate) async fn follow_authority(&self, doer: &dyn Doer) {
         loop {
-            let wake = match self.look_at_authority().await {
+            let wake = match self.look_at_authority(doer).await {
                 Ok(wake) => wake,
                 Err(failed) => {
                     error!(%failed, "what the watch may do could not be looked up");
@@ -107,18 +108,23 @@ impl Watch {
     }
 
     /// When to look again.
-    async fn look_at_authority(&self) -> Result<Timestamp, Error> {
+    async fn look_at_authority(&self, doer: &dyn Doer) -> Result<Timestamp, Error> {
         let authority = self.authority().await?;
         self.obey(&authority);
+        if let Some(said) = &authority.frozen {
+            // Also those that come to light only when their parents have gone.
+            doer.end_strays();
+            if self.stop_runs(&said.by).await {
+                return Ok(self.within(STOP_EVERY));
+            }
+        }
         let lease = self.settings().lease;
         self.act(vec![self.authority_row()], vec![], |rows, now| {
             Ok(self.bodies(authority::warn(&self.authority_in(rows), lease, now)))
         })
         .await?;
-        if authority.frozen.is_some() && self.stop_runs(&authority).await? {
-            return Ok(self.within(STOP_EVERY));
-        }
-        let latest = self.within(if self.store().is_shared() { LOOK_EVERY } else { SLEEP });
+        let is_soon = authority.frozen.is_some() || self.store().is_shared();
+        let latest = self.within(if is_soon { LOOK_EVERY } else { SLEEP });
         let warning = authority.next_warning(lease).map(|(at, _)| at);
         // What was to be said by now was said just now.
         let warning = warning.filter(|at| self.now() < *at);
@@ -135,14 +141,16 @@ impl Watch {
         noted.await.map(drop)
     }
 
-    /// Stops what is at work here; whether anything was.
-    async fn stop_runs(&self, authority: &Authority) -> Result<bool, Error> {
-        let by = authority.frozen.as_ref().map(|said| said.by.as_str()).unwrap_or_default();
+    /// Stops what is at work here; whether anything was. One that cannot be stopped does not keep the
+    /// others going.
+    async fn stop_runs(&self, by: &str) -> bool {
         let at_work = self.desk().at_work();
         for (id, schedule) in &at_work {
-            self.stop_run(id, schedule, by).await?;
+            if let Err(failed) = self.stop_run(id, schedule, by).await {
+                error!(%failed, %id, "a run could not be stopped yet");
+            }
         }
-        Ok(!at_work.is_empty())
+        !at_work.is_empty()
     }
 
     async fn stop_run(&self, id: &RunId, schedule: &ScheduleId, by: &str) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use api::{Code, Error};
 use kernel::agent::Refusal;
 use kernel::backend::{BackendKind, Invalid};
+use kernel::{Actor, Role};
 
 /// A store that could not do its work.
 pub fn store(error: store::Error) -> Error {
@@ -49,7 +50,7 @@ pub(crate) fn agent(refusal: Refusal) -> Error {
         Refusal::TierTooLow { .. } => {
             Error::new(Code::TierTooLow, refusal).hint("a tier may be higher than that, not lower")
         }
-        Refusal::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal),
+        Refusal::RoleTooLow { .. } => role(&refusal),
         Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         }
         Schedule::MadeByAgent(_) => says(Code::LimitReached)
             .hint("`midwatch schedule list` shows them; remove those that are not needed"),
-        Schedule::RoleTooLow { .. } => says(Code::RoleTooLow),
+        Schedule::RoleTooLow { .. } => role(&refusal),
     }
 }
 
@@ -149,11 +150,20 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
         Token::Unknown(_) => {
             Error::new(Code::NotFound, refusal).hint("`midwatch token list` shows the tokens")
         }
-        Token::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
-            .hint("ask a maintainer, or come with a token of one in MIDWATCH_TOKEN"),
+        Token::RoleTooLow { .. } => role(&refusal),
         Token::Role(_) => Error::new(Code::InvalidInput, refusal),
         Token::Note(refusal) => schedule(refusal),
     }
+}
+
+/// What a request needs that no noun has a rule for.
+pub(crate) fn role_too_low(actor: &Actor, needed: Role) -> Error {
+    role(&kernel::token::Refusal::RoleTooLow { actor: actor.clone(), needed })
+}
+
+fn role(refusal: &impl std::fmt::Display) -> Error {
+    Error::new(Code::RoleTooLow, refusal)
+        .hint("ask somebody with that role, or come with their token in MIDWATCH_TOKEN")
 }
 
 /// Settings that make no backend.

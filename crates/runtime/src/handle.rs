@@ -4,6 +4,8 @@ use api::{Answer, Call, Error, Handle, Request, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
+use crate::errors;
+use crate::principals::least_role;
 use crate::transact::Key;
 use crate::watch::Watch;
 
@@ -26,7 +28,11 @@ impl Handle for Local {
             let (watch, actor) = (&self.watch, &self.actor);
             let key = Key::of(&call, actor)?;
             let name = call.request.name();
-            let answer = self.carry_out(call, key).await;
+            let needed = least_role(&call.request);
+            let answer = match needed <= actor.role {
+                true => self.carry_out(call, key).await,
+                false => Err(errors::role_too_low(actor, needed)),
+            };
             if let Err(refusal) = &answer {
                 watch.refused(actor, Some(name), refusal).await;
             }
@@ -86,9 +92,7 @@ impl Local {
             }
             Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
-            Request::TokenList(asked) => {
-                watch.token_list(actor, asked).await.map(Answer::TokenList)
-            }
+            Request::TokenList(asked) => watch.token_list(asked).await.map(Answer::TokenList),
             Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
             Request::LedgerCheckpoint(_) => watch.checkpoint().await.map(Answer::LedgerCheckpoint),
             // The rare ones apart, so that the common ones stay small.

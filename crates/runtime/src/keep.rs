@@ -51,7 +51,7 @@ impl Watch {
         self.note_start(self.started().await?).await?;
         self.take_up().await?;
         let told = CancellationToken::new();
-        let runs = self.work(doer, told.clone());
+        let runs = self.work(Arc::clone(&doer), told.clone());
         // Runs end before the log does.
         let stop = async {
             let reason = stop.await;
@@ -62,7 +62,7 @@ impl Watch {
         let upkeep = join5(
             self.timer(told.clone()),
             self.lapse_approvals(),
-            self.follow_authority(),
+            self.follow_authority(&*doer),
             self.follow_zones(),
             join5(
                 self.checkpoints(),

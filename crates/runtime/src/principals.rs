@@ -4,20 +4,19 @@
 //! |---|---|
 //! | a process that a run has started, by its descent or by its own word | that run, a runner, whatever else it shows |
 //! | with a token | the person of the token, with its role |
-//! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator once there are tokens |
+//! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator, once a maintainer has a token |
 //!
 //! What is refused is written into the log, once a minute for each who and what.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use api::{Code, Error};
+use api::{Code, Error, Request};
 use kernel::ruling::Posture;
 use kernel::watch::{Event as WatchEvent, Refused};
-use kernel::{Actor, Counter, Noun, Role, RunId, Timestamp};
+use kernel::{Actor, Noun, Role, RunId, Timestamp};
 use tracing::warn;
 
-use crate::errors;
 use crate::watch::Watch;
 
 /// Refusals of one kind are written this often.
@@ -30,11 +29,21 @@ const KINDS_MAX: usize = 256;
 pub struct Visitor<'a> {
     /// The user of the machine.
     pub uid: u32,
+    pub descent: Descent<'a>,
     /// The run to which its process says to belong.
     pub run: Option<&'a str>,
-    /// Its process descends from the watch's own, and so from a run.
-    pub is_descendant: bool,
     pub token: Option<Secret<'a>>,
+}
+
+/// Whose child its process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descent<'a> {
+    /// Not one of the watch's own.
+    Stranger,
+    /// A run's.
+    Run(&'a str),
+    /// The watch's own, of whichever run; or nobody can tell.
+    Unknown,
 }
 
 /// Does not show itself.
@@ -57,14 +66,19 @@ type RefusalKind = (String, Option<&'static str>);
 impl Watch {
     /// Who that is.
     pub async fn admit(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
+        match visitor.descent {
+            Descent::Stranger => {}
+            Descent::Run(run) => {
+                let id = run.parse::<RunId>();
+                return Ok(id.map_or_else(|_| Actor::of_some_run(), |id| Actor::of_run(&id)));
+            }
+            Descent::Unknown => return Ok(Actor::of_some_run()),
+        }
         let run = visitor.run.and_then(|run| run.parse::<RunId>().ok());
         if let Some(id) = run
-            && (visitor.is_descendant || self.may_be_run(&id).await)
+            && self.may_be_run(&id).await
         {
             return Ok(Actor::of_run(&id));
-        }
-        if visitor.is_descendant {
-            return Ok(Actor::of_some_run());
         }
         let role = self.local_role().await?;
         let local = Actor { role, ..Actor::local_user(visitor.uid) };
@@ -86,15 +100,11 @@ impl Watch {
         rows.is_err() || rows.is_ok_and(|rows| rows.run(id).is_some())
     }
 
-    /// Somebody must give out the first token.
+    /// Somebody must give out a maintainer's token, the first and after the last.
     async fn local_role(&self) -> Result<Role, Error> {
         match self.settings().posture {
-            Posture::Staging | Posture::Debug => Ok(Role::Maintainer),
-            Posture::StrictProd => {
-                let tokens = self.store().counter(&Counter::Tokens.name()).await;
-                let has_tokens = 0 < tokens.map_err(errors::store)?;
-                Ok(if has_tokens { Role::Operator } else { Role::Maintainer })
-            }
+            Posture::StrictProd if self.has_maintainer().await? => Ok(Role::Operator),
+            Posture::StrictProd | Posture::Staging | Posture::Debug => Ok(Role::Maintainer),
         }
     }
 
@@ -113,6 +123,17 @@ impl Watch {
         if let Err(failed) = self.note(WatchEvent::Refused(refused)).await {
             warn!(%failed, by = by.name, "a refusal could not be written down");
         }
+    }
+}
+
+/// The least role that may ask for this. The kernel's own rules say more; what changes nothing, or is none
+/// of its nouns, is only looked at here.
+pub(crate) fn least_role(request: &Request) -> Role {
+    match request {
+        Request::LedgerRebuild(_) => Role::Maintainer,
+        Request::LedgerExport(_) | Request::LedgerCheckpoint(_) => Role::Operator,
+        Request::TokenList(_) => Role::Operator,
+        _ => Role::Observer,
     }
 }
 

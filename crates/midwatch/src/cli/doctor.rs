@@ -88,7 +88,7 @@ fn separation(context: &Context) -> Option<Check> {
             name,
             "only advisory: agents run as the same user as you",
             "what a run starts is told apart while the daemon lives, but it can read and change your \
-             files; let the daemon run as a user of its own, and come with a token",
+             files; let the daemon run as a user of its own, and give commands as that user",
         ),
     })
 }

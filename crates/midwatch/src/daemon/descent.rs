@@ -13,6 +13,8 @@ use tracing::warn;
 
 /// Generations that are looked back.
 const DEPTH_MAX: usize = 256;
+/// How often a chain with a gap is looked at again.
+const LOOKS_MAX: usize = 3;
 /// One that was not buried at once is looked for again.
 const BURY_EVERY: Duration = Duration::from_secs(10);
 
@@ -35,20 +37,38 @@ pub(super) async fn bury() -> Infallible {
     }
 }
 
-/// Whether a process descends from this one.
-pub(super) fn is_ours(pid: i32) -> bool {
+/// Whose child a process is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parentage {
+    Stranger,
+    /// It descends from this program, which we have started.
+    Child(i32),
+    /// It has gone, or its forefathers are: whoever spoke may be anybody.
+    Unknown,
+}
+
+pub(super) fn of(pid: i32) -> Parentage {
+    // Where nothing tells of processes, nobody can be told apart.
+    if !fs::exists("/proc/self/stat").unwrap_or(false) {
+        return Parentage::Stranger;
+    }
     let ours = rustix::process::getpid().as_raw_nonzero().get();
-    let mut next = Some(pid);
+    // A parent that goes meanwhile leaves a gap, and the child has another by then.
+    (0..LOOKS_MAX).find_map(|_| walk(pid, ours)).unwrap_or(Parentage::Unknown)
+}
+
+/// `None` when somebody was gone.
+fn walk(pid: i32, ours: i32) -> Option<Parentage> {
+    let mut child = pid;
     for _ in 0..DEPTH_MAX {
-        next = next.filter(|pid| 1 < *pid).and_then(parent);
-        match next {
-            Some(parent) if parent == ours => return true,
-            Some(_) => {}
-            None => return false,
+        match parent(child)? {
+            next if next == ours => return Some(Parentage::Child(child)),
+            0 | 1 => return Some(Parentage::Stranger),
+            next => child = next,
         }
     }
     // Nobody has so many forefathers who does not mean to hide one.
-    true
+    Some(Parentage::Unknown)
 }
 
 fn parent(pid: i32) -> Option<i32> {
@@ -74,9 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn we_are_not_our_own_child_and_our_parent_is_not_either() {
-        assert!(!is_ours(rustix::process::getpid().as_raw_nonzero().get()));
-        assert!(!is_ours(1));
-        assert!(!is_ours(i32::MAX));
+    fn we_are_not_our_own_child_and_who_has_gone_may_be_anybody() {
+        let ours = rustix::process::getpid().as_raw_nonzero().get();
+        assert_eq!(of(ours), Parentage::Stranger);
+        assert_eq!(of(1), Parentage::Stranger);
+        assert_eq!(of(i32::MAX), Parentage::Unknown);
     }
 }

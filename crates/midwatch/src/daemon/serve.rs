@@ -4,26 +4,29 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::wire::{Asked, Hello, PROTOCOL, Reply};
 use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
-use runtime::{Secret, Visitor, Watch};
+use runtime::{Descent, Secret, Visitor, Watch};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::select;
-use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use super::descent;
+use super::descent::{self, Parentage};
 use crate::context::VERSION;
 
 const CONNECTIONS_MAX: usize = 256;
+/// Of these, for what runs have started.
+const OF_RUNS_MAX: usize = 64;
 /// How long a client may take to greet.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long calls that are under way may take after the daemon was told to stop.
@@ -52,6 +55,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
 /// Serves until it is told to stop; nothing is answered any more once this returns.
 pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let of_runs = Arc::new(Semaphore::new(OF_RUNS_MAX));
     let mut stop = stopped.clone();
     loop {
         select! {
@@ -59,7 +63,9 @@ pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receive
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, watch.clone(), stopped.clone()));
+                    if let Some(connection) = admitted(stream, &of_runs) {
+                        connections.spawn(connection.serve(watch.clone(), stopped.clone()));
+                    }
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -74,14 +80,40 @@ pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receive
     connections.shutdown().await;
 }
 
-async fn connection(stream: UnixStream, watch: Watch, stopped: Receiver<bool>) {
-    if let Err(error) = converse(stream, watch, stopped).await {
-        debug!(%error, "a connection ended early");
+/// A connection that has a place.
+struct Connection {
+    stream: UnixStream,
+    peer: Peer,
+    /// Given back when it ends.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Nobody waits for a place: those of runs would keep out whoever wants to stop them.
+fn admitted(stream: UnixStream, of_runs: &Arc<Semaphore>) -> Option<Connection> {
+    let peer = Peer::of(&stream).ok().flatten()?;
+    let place = match peer.parentage {
+        Parentage::Stranger => None,
+        Parentage::Child(_) | Parentage::Unknown => {
+            Some(Arc::clone(of_runs).try_acquire_owned().ok()?)
+        }
+    };
+    Some(Connection { stream, peer, _place: place })
+}
+
+impl Connection {
+    async fn serve(self, watch: Watch, stopped: Receiver<bool>) {
+        if let Err(error) = converse(self.stream, self.peer, watch, stopped).await {
+            debug!(%error, "a connection ended early");
+        }
     }
 }
 
-async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>) -> io::Result<()> {
-    let Some((uid, is_descendant)) = peer(&stream)? else { return Ok(()) };
+async fn converse(
+    stream: UnixStream,
+    peer: Peer,
+    watch: Watch,
+    mut stopped: Receiver<bool>,
+) -> io::Result<()> {
     let (input, mut output) = stream.into_split();
     let mut input = BufReader::new(input);
     frames::write(&mut output, &Hello::new(VERSION)).await?;
@@ -90,36 +122,63 @@ async fn converse(stream: UnixStream, watch: Watch, mut stopped: Receiver<bool>)
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) | Err(_) => return Ok(()),
     };
-    let token = theirs.token.as_ref().map(|token| Secret(&token.0));
-    let visitor = Visitor { uid, run: theirs.run.as_deref(), is_descendant, token };
-    let handle = match watch.admit(visitor).await {
-        Ok(actor) => watch.handle(actor),
-        Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
-    };
+    let visitor = peer.visitor(&theirs);
+    // Whoever has no business here is told so at once.
+    if let Err(refused) = watch.admit(visitor).await {
+        return frames::write(&mut output, &Reply::Error(refused)).await;
+    }
     loop {
         let asked = select! {
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             asked = frames::read::<Asked>(&mut input) => asked,
         };
-        match asked {
-            Ok(Some(asked)) => answer(&handle, asked, &mut output).await?,
+        let asked = match asked {
+            Ok(Some(asked)) => asked,
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let refused = Error::new(Code::InvalidInput, format!("not a request: {error}"));
                 return frames::write(&mut output, &Reply::Error(refused)).await;
             }
             Err(error) => return Err(error),
+        };
+        // Each time anew: a token may have been revoked since.
+        match watch.admit(visitor).await {
+            Ok(actor) => answer(&watch.handle(actor), asked, &mut output).await?,
+            Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
         }
     }
 }
 
-/// The socket's user, and whether its process descends from this one. Only the user of this watch is let
-/// in, and the one who may do anything here anyway.
-fn peer(stream: &UnixStream) -> io::Result<Option<(u32, bool)>> {
-    let peer = stream.peer_cred()?;
-    let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
-    let is_descendant = peer.pid().is_some_and(descent::is_ours);
-    Ok((uid == ours || uid == 0).then_some((uid, is_descendant)))
+/// The other end of a connection.
+struct Peer {
+    uid: u32,
+    parentage: Parentage,
+    /// The run whose program it descends from.
+    run: Option<String>,
+}
+
+impl Peer {
+    /// Only the user of this watch is let in, and the one who may do anything here anyway.
+    fn of(stream: &UnixStream) -> io::Result<Option<Peer>> {
+        let peer = stream.peer_cred()?;
+        let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
+        let parentage = peer.pid().map_or(Parentage::Unknown, descent::of);
+        let run = match parentage {
+            Parentage::Child(pid) => agents::run_of(pid),
+            Parentage::Stranger | Parentage::Unknown => None,
+        };
+        Ok((uid == ours || uid == 0).then_some(Peer { uid, parentage, run }))
+    }
+
+    fn visitor<'a>(&'a self, theirs: &'a Hello) -> Visitor<'a> {
+        let descent = match (&self.parentage, &self.run) {
+            (Parentage::Stranger, _) => Descent::Stranger,
+            (_, Some(run)) => Descent::Run(run),
+            (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
+        };
+        let token = theirs.token.as_ref().map(|token| Secret(&token.0));
+        Visitor { uid: self.uid, descent, run: theirs.run.as_deref(), token }
+    }
 }
 
 /// A call is carried out to its end, whether or not somebody still listens.

@@ -5,8 +5,9 @@ use std::fs;
 
 use crate::world::{World, wait_for};
 
-/// Says who it is, and then hangs until it is stopped.
-const PROGRAM: &str = r#"echo $$ >> "$0"; exec sleep 1000"#;
+/// Starts another that leaves its group, says who both are, and then hangs until it is stopped.
+const PROGRAM: &str =
+    r#"setsid sleep 1000 & echo $! >> "$0.strays"; echo $$ >> "$0"; exec sleep 1000"#;
 
 #[test]
 fn a_freeze_stops_everything_and_outlives_the_daemon() {
@@ -39,8 +40,10 @@ fn story(world: &World) {
     let frozen = world.json(&["freeze", "--reason", "a strange bill"]);
     assert_eq!(frozen["changed"], true, "{frozen}");
     wait_for(|| (state(&first) == "cancelled").then_some(()));
-    let proc = format!("/proc/{}", begun()[0]);
-    wait_for(|| (!fs::exists(&proc).unwrap()).then_some(()));
+    let stray = fs::read_to_string(world.root().join("pids.strays")).unwrap();
+    for pid in [&begun()[0], stray.trim()] {
+        wait_for(|| (!fs::exists(format!("/proc/{pid}")).unwrap()).then_some(()));
+    }
 
     let second = start();
     daemon.kill();
@@ -54,10 +57,14 @@ fn story(world: &World) {
     wait_for(|| (begun().len() == 2).then_some(()));
     world.ok(&["run", "cancel", &second]);
     wait_for(|| (state(&second) == "cancelled").then_some(()));
+    world.ok(&["freeze"]);
+    let strays = fs::read_to_string(world.root().join("pids.strays")).unwrap();
+    let last = format!("/proc/{}", strays.lines().last().unwrap());
+    wait_for(|| (!fs::exists(&last).unwrap()).then_some(()));
     assert_eq!(daemon.stop().0, Some(0));
     let kinds = world.kinds();
     let count = |kind: &str| kinds.iter().filter(|it| *it == kind).count();
-    assert_eq!((count("authority.frozen"), count("authority.thawed")), (1, 1), "{kinds:?}");
+    assert_eq!((count("authority.frozen"), count("authority.thawed")), (2, 1), "{kinds:?}");
     world.verified();
     assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
 }

@@ -1,7 +1,7 @@
 //! Who speaks: tokens and roles, and that whatever descends from a run is that run, whatever it shows.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
@@ -44,6 +44,9 @@ fn b06_a_token_lets_in_with_its_role_and_no_more() {
         assert_eq!(with(&world, token, &["thaw"]), thaw);
         let another = ["token", "create", "--name", "eve", "--role", "observer"];
         assert_eq!(with(&world, token, &another), give);
+        assert_eq!(with(&world, token, &["ledger", "rebuild"]), thaw);
+        assert_eq!(with(&world, token, &["ledger", "export"]), freeze);
+        assert_eq!(with(&world, token, &["ledger", "checkpoint"]), freeze);
     }
     world.ok(&["token", "revoke", &operator_id, "--reason", "lost"]);
     assert_eq!(with(&world, &operator, &["freeze"]), "token_invalid");
@@ -92,14 +95,39 @@ fn a16_a_token_that_is_not_one_gets_one_answer_whatever_it_is() {
 
 /// What the daemon says to somebody who comes with this token.
 fn answer(world: &World, token: String) -> String {
+    greeted(world, token).next().unwrap().unwrap()
+}
+
+/// A connection whose hellos are exchanged.
+fn greeted(world: &World, token: String) -> Lines<BufReader<UnixStream>> {
     let stream = UnixStream::connect(world.data().join("midwatch.sock")).unwrap();
     let hello = Hello { token: Some(Secret(token)), ..Hello::new("test") };
     let mut frame = serde_json::to_vec(&hello).unwrap();
     frame.push(b'\n');
     (&stream).write_all(&frame).unwrap();
-    let mut lines = BufReader::new(&stream).lines();
+    let mut lines = BufReader::new(stream).lines();
     lines.next().unwrap().unwrap();
-    lines.next().unwrap().unwrap()
+    lines
+}
+
+#[test]
+fn a_token_that_is_revoked_ends_what_it_has_opened() {
+    let world = World::new();
+    let daemon = world.up();
+    let (id, secret) = create(&world, "ada", "maintainer");
+    let stream = UnixStream::connect(world.data().join("midwatch.sock")).unwrap();
+    let hello = Hello { token: Some(Secret(secret)), ..Hello::new("test") };
+    let say = |frame: &str| (&stream).write_all(format!("{frame}\n").as_bytes()).unwrap();
+    let mut lines = BufReader::new(&stream).lines();
+    say(&serde_json::to_string(&hello).unwrap());
+    lines.next().unwrap().unwrap();
+    let status = r#"{"request":{"call":"status","with":{}}}"#;
+    say(status);
+    assert!(lines.next().unwrap().unwrap().contains("authority"));
+    world.ok(&["token", "revoke", &id]);
+    say(status);
+    assert!(lines.next().unwrap().unwrap().contains("token_invalid"));
+    drop(daemon);
 }
 
 /// Leaves its group and its parent, forgets its run, and takes what it has found: a maintainer's token.
@@ -154,7 +182,8 @@ fn in_strict_prod_a_maintainer_comes_with_a_token() {
     let mut world = World::new();
     world.set("MIDWATCH_POSTURE", "strict-prod");
     let daemon = world.up();
-    // Somebody must give out the first.
+    // Somebody must give out the first, and an observer's is not enough to be locked out.
+    create(&world, "olga", "observer");
     let (_, maintainer) = create(&world, "ada", "maintainer");
     world.refused(&["token", "create", "--name", "eve", "--role", "maintainer"], "role_too_low", 4);
     world.ok(&["freeze"]);
