@@ -9,6 +9,8 @@ mod authority;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod foretold;
+#[cfg(test)]
 mod happenings;
 #[cfg(test)]
 mod notices;
