@@ -57,7 +57,7 @@ impl Plan {
                 for first in starts.skip(caller).step_by(CALLERS) {
                     let last = plan.schedules.min(first + ADDED_AT_ONCE);
                     let schedules = (first..last).map(|number| plan.schedule(number)).collect();
-                    ask(&*handle, ScheduleAddAll { schedules }).await?;
+                    ask(&*handle, ScheduleAddAll { schedules, dry_run: false }).await?;
                 }
                 Ok::<(), api::Error>(())
             })

@@ -39,12 +39,12 @@ pub use run::{
     RunShown, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
-    Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Happening, MadeBy,
-    Paused, Schedule, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleBackfill,
-    ScheduleBackfillEnd, ScheduleBackfilled, ScheduleEdit, ScheduleEdited, ScheduleFire,
-    ScheduleFired, ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved,
-    ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules, SchedulesAdded, Terms,
-    When, Why,
+    Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Foretold,
+    Happening, MadeBy, Paused, Schedule, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
+    ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled, ScheduleEdit, ScheduleEdited,
+    ScheduleFire, ScheduleFired, ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove,
+    ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
+    SchedulesAdded, Terms, When, Why,
 };
 pub use status::{Budget, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};

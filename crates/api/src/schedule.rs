@@ -1,5 +1,7 @@
 //! Requests about schedules and their slots.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 /// When a schedule is due, as people write it. Exactly one of the first four is given.
@@ -138,13 +140,19 @@ pub struct ScheduleAdd {
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
+    /// Only say what would be added.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub dry_run: bool,
 }
 
 /// Adds many schedules at once, all or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAddAll {
+    /// None of them with a `dry_run` of its own.
     pub schedules: Vec<ScheduleAdd>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub dry_run: bool,
 }
 
 /// Changes what is given, and leaves the rest as it is.
@@ -320,13 +328,31 @@ pub struct Paused {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleAdded {
+    /// In a dry run, as it would be.
     pub schedule: Schedule,
     /// False when it was there already.
     pub created: bool,
     /// The next five slots.
     pub next: Vec<String>,
+    /// Absent in an answer that was kept by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Foretold>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Nothing was changed.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub dry_run: bool,
+}
+
+/// What the standing orders will say of the runs of a schedule, if all stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foretold {
+    /// Whether runs begin without a human.
+    pub by_itself: bool,
+    /// Absent when a run has nothing to begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<crate::Ruling>,
+    pub sentence: String,
 }
 
 /// One of many that were added.
@@ -336,6 +362,8 @@ pub struct AddedOne {
     pub name: String,
     pub created: bool,
     pub next: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Foretold>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -344,6 +372,9 @@ pub struct AddedOne {
 pub struct SchedulesAdded {
     /// In the order in which they were given.
     pub schedules: Vec<AddedOne>,
+    /// Nothing was changed.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub dry_run: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -398,6 +429,7 @@ pub struct EventTold {
 pub struct ScheduleShown {
     pub schedule: Schedule,
     pub next: Vec<String>,
+    pub orders: Foretold,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

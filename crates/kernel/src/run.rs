@@ -28,7 +28,7 @@ pub use decide::{
     recover, start, starve,
 };
 pub(crate) use decide::{WATCH, refuse, replace, terminate};
-pub use decision::{judged, requested, ruled};
+pub use decision::{Foretold, LEASE, foretell, judged, requested, ruled};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };

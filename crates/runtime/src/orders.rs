@@ -1,9 +1,10 @@
 //! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
 
-use api::{Code, Error, PolicyExplain, PolicyExplained};
+use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
 use kernel::ruling::{Posture, Ruling, Verdict};
-use kernel::run::Orders;
-use kernel::{ApprovalId, Noun};
+use kernel::run::{self, LEASE, Orders};
+use kernel::schedule;
+use kernel::{ApprovalId, Noun, ScheduleId};
 use policy::{Example, Rules, Source, capability};
 
 use crate::approvals::plan_hash;
@@ -70,6 +71,21 @@ impl Watch {
         })
     }
 
+    /// What will be said of the runs of a schedule. The rows have it, its agent and the authority.
+    pub(crate) fn foretell(&self, id: &ScheduleId, rows: &Loaded) -> Result<Foretold, Error> {
+        let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
+        let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
+        let agent = definition.action.agent().and_then(|name| rows.agent(name));
+        let foretold = self.under_orders(None, rows, |orders| {
+            run::foretell(id, definition, agent, orders, self.now())
+        });
+        Ok(Foretold {
+            by_itself: foretold.is_by_itself(),
+            sentence: prospect(&foretold),
+            ruling: foretold.ruling.as_ref().ok().map(wire),
+        })
+    }
+
     /// What the standing orders said of a run.
     pub(crate) async fn policy_explain(
         &self,
@@ -105,6 +121,28 @@ fn sentence(ruling: &Ruling, [allow, ask, deny]: [&str; 3]) -> String {
         Verdict::Deny => deny,
     };
     format!("the standing orders {said} by {} in {}", rules.join(", "), ruling.posture)
+}
+
+/// What becomes of the runs of a schedule, in a sentence.
+fn prospect(foretold: &run::Foretold) -> String {
+    let then = match &foretold.ruling {
+        Ok(ruling) => {
+            let rule = ruling.rules.first().map_or("", String::as_str);
+            match ruling.verdict {
+                Verdict::Allow => "each run begins by itself".to_owned(),
+                Verdict::Ask => format!("each run waits for a human's approval (`{rule}`)"),
+                Verdict::Deny if rule == LEASE => {
+                    format!("no run begins before the lease is renewed (`{rule}`)")
+                }
+                Verdict::Deny => format!("no run begins: `{rule}` denies it"),
+            }
+        }
+        Err(cause) => format!("each run fails: {}", cause.message),
+    };
+    match foretold.is_frozen {
+        true => format!("no run begins while the watch is frozen; thawed, {then}"),
+        false => then,
+    }
 }
 
 pub(crate) fn wire(ruling: &Ruling) -> api::Ruling {

@@ -48,9 +48,14 @@ impl Watch {
 
     pub(crate) async fn schedule_show(&self, asked: ScheduleShow) -> Result<ScheduleShown, Error> {
         let id = self.schedule_id(&asked.id).await?;
-        let rows = self.load(&rows_of(&id)).await?;
+        let mut rows = self.load(&rows_of(&id)).await?;
+        let schedule = wire(&id, &rows)?;
+        let agent = rows.schedule(&id).and_then(|it| it.definition.action.agent());
+        let agent = agent.map(|name| (Noun::Agent, name.to_string()));
+        let reads: Vec<RowKey> = agent.into_iter().chain([self.authority_row()]).collect();
+        rows.extend(self.load(&reads).await?);
         let next = upcoming(&id, &rows, self.now())?;
-        Ok(ScheduleShown { schedule: wire(&id, &rows)?, next })
+        Ok(ScheduleShown { schedule, next, orders: self.foretell(&id, &rows)? })
     }
 
     pub(crate) async fn schedule_pause(

@@ -36,12 +36,21 @@ pub(crate) struct Change<'a> {
     pub expects: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
+    /// Everything but the commit; no answer is kept.
+    pub is_dry_run: bool,
 }
 
 impl<'a> Change<'a> {
     /// Nothing yet.
     pub(crate) fn by(actor: &'a Actor, key: Option<Key>) -> Change<'a> {
-        Change { rows: Vec::new(), reads: Vec::new(), expects: Vec::new(), actor, key }
+        Change {
+            rows: Vec::new(),
+            reads: Vec::new(),
+            expects: Vec::new(),
+            actor,
+            key,
+            is_dry_run: false,
+        }
     }
 }
 
@@ -175,10 +184,11 @@ impl Watch {
         tell: impl Fn(&Rows, &Rows) -> Result<T, Error>,
         keep: impl Fn(Option<&Key>, &T, Timestamp) -> Result<Option<store::Answer>, Error>,
     ) -> Result<CarriedOut<T>, Error> {
-        let Change { rows, reads, expects, actor, key } = change;
-        let key = key.as_ref();
+        let Change { rows, reads, expects, actor, key, is_dry_run } = change;
+        let key = key.as_ref().filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
-        let mut may_remember = true;
+        // No commit would show that what is remembered is out of date.
+        let mut may_remember = !is_dry_run;
         for _ in 0..DECISIONS_MAX {
             let (trust, trust_reads) = match may_remember {
                 true => (Trust::Remembered, Trust::Known),
@@ -212,6 +222,10 @@ impl Watch {
             let event = |body| Event { at: now, actor, cause: &cause, body };
             let limits = &self.settings().limits;
             let mut commit = commit_of(bodies.iter_mut().map(event), &before, &after, limits)?;
+            if is_dry_run {
+                self.check_limits(&commit.deltas).await?;
+                return Ok(CarriedOut::Now(told, Done { bodies: Vec::new(), after: before }));
+            }
             commit.expects = expects.iter().map(|key| before.expect(key)).collect();
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
@@ -275,6 +289,23 @@ impl Watch {
             }
         }
         Ok(rows)
+    }
+
+    /// Refuses what a commit of these would be refused for.
+    async fn check_limits(&self, deltas: &[Delta]) -> Result<(), Error> {
+        self.may_write()?;
+        let mut values: BTreeMap<&str, i64> = BTreeMap::new();
+        for Delta { counter, add, max } in deltas {
+            let before = match values.get(&**counter) {
+                Some(value) => *value,
+                None => self.store().counter(counter).await.map_err(errors::store)?,
+            };
+            if *max < before + add {
+                return Err(over_limit(counter));
+            }
+            values.insert(counter, before + add);
+        }
+        Ok(())
     }
 
     /// These rows, and those that the events change besides.

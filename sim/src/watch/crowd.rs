@@ -25,7 +25,7 @@ pub(super) async fn live(seed: u64, many: u64) -> Result<Summary> {
     for first in (0..many).step_by(usize::try_from(LIST)?) {
         let numbers = first..many.min(first + LIST);
         let schedules = numbers.map(|number| one(&format!("{number}"), PROGRAM, 9, at_us));
-        life.ask(ScheduleAddAll { schedules: schedules.collect() }.into_request());
+        life.ask(ScheduleAddAll { schedules: schedules.collect(), dry_run: false }.into_request());
     }
     // The last of all by every measure.
     life.ask(one("the one", ECHO, 0, at_us).into_request());

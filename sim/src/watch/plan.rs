@@ -129,6 +129,7 @@ pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> Sched
         action,
         tier: None,
         terms: terms(dice, now_us),
+        dry_run: false,
     }
 }
 

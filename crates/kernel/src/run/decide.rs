@@ -1,6 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
-use super::decision::{judged, request};
+use super::decision::{self, request, target};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -14,14 +14,12 @@ use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
 use crate::ruling::{Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
-use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::schedule::{self, Definition, Moved, MovedWhy, check_note, check_room};
 use crate::tick::Tick;
 use crate::time::Timestamp;
 
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
-/// What the lease is called among the rules that had something to say.
-pub(super) const LEASE: &str = "@lease";
 const REPLACED: &str = "a newer slot takes its place";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,24 +156,15 @@ pub fn start(
     };
     // A run is begun with the agent that it was queued for, or not at all.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let (agent, prompt) = match (&definition.action, agent) {
-        (Action::Prompt { prompt, .. }, Some(agent)) => (agent, prompt),
-        (Action::Prompt { agent, .. }, None) => {
-            let cause = Cause::new("agent_missing", &format!("there is no agent `{agent}`"));
-            return ground.failed(cause, None);
-        }
-        (Action::Tool { tool, .. }, _) => {
-            let cause = Cause::new("tool_missing", &format!("there is no tool `{tool}` yet"));
-            return ground.failed(cause, None);
-        }
+    let (agent, prompt) = match target(definition, agent) {
+        Ok(target) => target,
+        Err(cause) => return ground.failed(cause, None),
     };
-    let tier = definition.tier.unwrap_or(agent.tier).max(agent.tier);
-    let request = request(run, tier);
-    let mut ruling = judged(&request, orders.judge);
-    match orders.authority.step(orders.lease, now) {
-        Step::Full => {}
-        Step::Ask => ruling.join(Verdict::Ask, LEASE),
-        Step::Paused => return ground.without_lease(ruling, tier),
+    let tier = decision::tier(definition, agent);
+    let request = request(&run.schedule, run.agent.as_ref(), tier);
+    let (ruling, step) = orders.rule(&request, now);
+    if step == Step::Paused {
+        return ground.without_lease(ruling, tier);
     }
     let plan = |ruling: &Ruling| Plan {
         instance: orders.instance.to_owned(),
@@ -186,7 +175,7 @@ pub fn start(
         agent: agent.name.clone(),
         backend: agent.backend.clone(),
         credential: agent.credential.clone(),
-        prompt: prompt.clone(),
+        prompt: prompt.to_owned(),
         tier,
         policy: ruling.policy.clone(),
     };
@@ -436,8 +425,7 @@ impl Ground<'_> {
         self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, mut ruling: Ruling, tier: Tier) -> Vec<Body> {
-        ruling.join(Verdict::Deny, LEASE);
+    fn without_lease(&self, ruling: Ruling, tier: Tier) -> Vec<Body> {
         let what = "no human has renewed the lease of the watch for too long";
         let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, tier)));
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })

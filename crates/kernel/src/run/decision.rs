@@ -3,14 +3,29 @@
 //! What is asked is not stored where it follows from the run: who asks is its schedule, and the agent
 //! is the one that it was queued for. Only how far it reaches is decided when it is to begin.
 
-use super::decide::LEASE;
-use super::{Ended, Event, Run, Started};
+use super::{Cause, Ended, Event, Orders, Run, Started};
 use crate::actor::Role;
+use crate::agent::{Agent, AgentName};
 use crate::approval;
+use crate::authority::Step;
 use crate::backend::Tier;
 use crate::event::Body;
-use crate::id::RunId;
+use crate::id::{RunId, ScheduleId};
 use crate::ruling::{Details, Request, Ruling, Verdict};
+use crate::schedule::{Action, Definition};
+use crate::time::Timestamp;
+
+/// What the lease is called among the rules that had something to say.
+pub const LEASE: &str = "@lease";
+
+/// What becomes of the runs of a schedule if all stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foretold {
+    /// What is said of each, or why there is nothing to begin.
+    pub ruling: Result<Ruling, Cause>,
+    /// None begins before the watch is thawed.
+    pub is_frozen: bool,
+}
 
 /// The run of an event that tells what the standing orders decided, and what that was.
 ///
@@ -34,8 +49,8 @@ pub fn ruled(body: &Body) -> Option<(&RunId, &Ruling)> {
 pub fn requested(body: &Body, run: &Run) -> Option<Request> {
     match body {
         Body::Approval(_, approval::Event::Asked(asked)) => Some(asked.request.clone()),
-        Body::Run(_, Event::Started(started)) => Some(request(run, started.tier)),
-        Body::Run(_, Event::Ended(ended)) => ended.tier.map(|tier| request(run, tier)),
+        Body::Run(_, Event::Started(started)) => Some(request_of(run, started.tier)),
+        Body::Run(_, Event::Ended(ended)) => ended.tier.map(|tier| request_of(run, tier)),
         _ => None,
     }
 }
@@ -50,14 +65,76 @@ pub fn judged(request: &Request, judge: impl FnOnce(&Request) -> Ruling) -> Ruli
     ruling
 }
 
-/// What a run asks of the standing orders.
-pub(super) fn request(run: &Run, tier: Tier) -> Request {
+/// What the standing orders will say of the runs of a schedule, by what holds now.
+pub fn foretell(
+    schedule: &ScheduleId,
+    definition: &Definition,
+    agent: Option<&Agent>,
+    orders: &Orders<'_>,
+    now: Timestamp,
+) -> Foretold {
+    let ruling = target(definition, agent).map(|(agent, _)| {
+        let request = request(schedule, Some(&agent.name), tier(definition, agent));
+        orders.rule(&request, now).0
+    });
+    Foretold { ruling, is_frozen: orders.authority.frozen.is_some() }
+}
+
+impl Foretold {
+    /// No human is needed.
+    pub fn is_by_itself(&self) -> bool {
+        let is_allowed = |ruling: &Ruling| ruling.verdict == Verdict::Allow;
+        !self.is_frozen && self.ruling.as_ref().is_ok_and(is_allowed)
+    }
+}
+
+impl Orders<'_> {
+    /// What they say of a request, and what the lease leaves of it.
+    pub(super) fn rule(&self, request: &Request, now: Timestamp) -> (Ruling, Step) {
+        let mut ruling = judged(request, self.judge);
+        let step = self.authority.step(self.lease, now);
+        match step {
+            Step::Full => {}
+            Step::Ask => ruling.join(Verdict::Ask, LEASE),
+            Step::Paused => ruling.join(Verdict::Deny, LEASE),
+        }
+        (ruling, step)
+    }
+}
+
+/// Who is told what, or why nobody can be.
+pub(super) fn target<'a>(
+    definition: &'a Definition,
+    agent: Option<&'a Agent>,
+) -> Result<(&'a Agent, &'a str), Cause> {
+    match (&definition.action, agent) {
+        (Action::Prompt { prompt, .. }, Some(agent)) => Ok((agent, prompt)),
+        (Action::Prompt { agent, .. }, None) => {
+            Err(Cause::new("agent_missing", &format!("there is no agent `{agent}`")))
+        }
+        (Action::Tool { tool, .. }, _) => {
+            Err(Cause::new("tool_missing", &format!("there is no tool `{tool}` yet")))
+        }
+    }
+}
+
+/// A schedule reaches at least as far as its agent.
+pub(super) fn tier(definition: &Definition, agent: &Agent) -> Tier {
+    definition.tier.unwrap_or(agent.tier).max(agent.tier)
+}
+
+fn request_of(run: &Run, tier: Tier) -> Request {
+    request(&run.schedule, run.agent.as_ref(), tier)
+}
+
+/// What a run of a schedule asks of the standing orders.
+pub(super) fn request(schedule: &ScheduleId, agent: Option<&AgentName>, tier: Tier) -> Request {
     Request {
-        principal: format!("schedule:{}", run.schedule),
+        principal: format!("schedule:{schedule}"),
         role: Role::Runner,
         capability: "agent.prompt".to_owned(),
         tier,
-        agent: run.agent.clone(),
+        agent: agent.cloned(),
         details: Details::default(),
     }
 }

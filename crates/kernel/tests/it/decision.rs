@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 
-use kernel::approval::Plan;
-use kernel::authority::{Authority, Lease};
+use kernel::approval::{self, Plan};
+use kernel::authority::{Authority, Lease, Said};
 use kernel::backend::Tier;
 use kernel::ruling::{Posture, Request, Ruling, Verdict};
-use kernel::run::{self, Event, Ground, Occurrence, Orders, Queued, Run, requested, ruled};
+use kernel::run::{
+    self, Event, Foretold, Ground, Occurrence, Orders, Queued, Run, foretell, requested, ruled,
+};
 use kernel::schedule::terms::Terms;
-use kernel::{ApprovalId, Body, RunId};
+use kernel::{ApprovalId, Body, RunId, Timestamp};
 
 use crate::support::{World, at, every};
 
@@ -28,6 +30,17 @@ fn queued(agent: &str) -> Run {
 
 /// What is decided of a run of `ada` when the orders say this of it, and what they were asked.
 fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Request>) {
+    let (bodies, asked, _) = decided_under(&Authority::default(), tier, verdict, run);
+    (bodies, asked)
+}
+
+/// The same under an authority with a lease, and what was foretold of it.
+fn decided_under(
+    authority: &Authority,
+    tier: Tier,
+    verdict: Verdict,
+    run: &Run,
+) -> (Vec<Body>, Option<Request>, Foretold) {
     let mut world = World::new(every(60), Terms::default());
     world.definition.tier = Some(tier);
     let asked = RefCell::new(None);
@@ -38,8 +51,8 @@ fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Reques
     };
     let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
     let orders = Orders {
-        authority: &Authority::default(),
-        lease: Lease::default(),
+        authority,
+        lease: Lease { ask_after_us: 10, pause_after_us: 20 },
         instance: "here",
         judge: &judge,
         hash: &hash,
@@ -48,8 +61,13 @@ fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Reques
     };
     let definition = Some(&world.definition);
     let ground = Ground { id: &RunId::of(1), run, definition, progress: None, now: at(1) };
-    let bodies = run::start(ground, world.agent.as_ref(), "me", &orders);
-    (bodies, asked.into_inner())
+    let agent = world.agent.as_ref();
+    let foretold = foretell(&run.schedule, &world.definition, agent, &orders, at(1));
+    let foretold_asked = asked.take();
+    let bodies = run::start(ground, agent, "me", &orders);
+    let asked = asked.into_inner();
+    assert!(asked.is_none() || foretold_asked == asked, "{foretold_asked:?}");
+    (bodies, asked, foretold)
 }
 
 #[test]
@@ -65,6 +83,38 @@ fn what_was_asked_can_be_told_from_the_log() {
             let least = if tier == Tier::External { Verdict::Ask } else { Verdict::Allow };
             let (id, ruling) = ruled(body).unwrap();
             assert_eq!((id, ruling.verdict), (&RunId::of(1), verdict.max(least)));
+        }
+    }
+}
+
+/// Whatever holds, and however far it reaches: the run is told what was foretold.
+#[test]
+fn what_was_foretold_is_what_is_decided() {
+    let run = queued("ada");
+    for ago_us in [0, 15, 20] {
+        let said =
+            |us| Some(Said { by: "uid:1".into(), note: None, at: Timestamp::from_micros(us) });
+        let authority =
+            Authority { renewed: said(at(1).as_micros() - ago_us), ..Authority::default() };
+        for tier in [Tier::ReadOnly, Tier::LocalWrite, Tier::External] {
+            for verdict in [Verdict::Allow, Verdict::Ask, Verdict::Deny] {
+                let (bodies, _, foretold) = decided_under(&authority, tier, verdict, &run);
+                let ruling = match &bodies[..] {
+                    [Body::Run(_, Event::Started(started))] => started.ruling.clone(),
+                    [Body::Run(_, Event::Ended(ended))] => ended.ruling.clone(),
+                    [Body::Approval(_, approval::Event::Asked(asked))] => {
+                        Some(asked.ruling.clone())
+                    }
+                    other => panic!("{other:?}"),
+                };
+                let begins = matches!(bodies[0], Body::Run(_, Event::Started(_)));
+                assert_eq!(foretold.is_by_itself(), begins, "{bodies:?}");
+                assert_eq!(foretold.ruling.ok(), ruling);
+                let frozen = Authority { frozen: said(0), ..authority.clone() };
+                let (bodies, _, foretold) = decided_under(&frozen, tier, verdict, &run);
+                assert_eq!((bodies, foretold.ruling.ok()), (Vec::new(), ruling));
+                assert!(foretold.is_frozen);
+            }
         }
     }
 }

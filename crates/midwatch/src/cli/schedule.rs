@@ -34,14 +34,15 @@ Examples:
       --agent ada --prompt 'Summarise what changed since yesterday.'
   midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50
   midwatch schedule add --name report --after sch_0a1b2c3d --agent ada --prompt 'Say how it went.'
-  midwatch schedule add --file schedules.toml";
+  midwatch schedule add --file schedules.toml --dry-run";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Add a schedule; the same one again changes nothing
     ///
-    /// The answer says in words when it is due, and shows the next five times. `midwatch schedule
-    /// next` tries a trigger out first, and its help tells how triggers are written.
+    /// The answer says in words when it is due, and shows the next five times; if its runs do not begin
+    /// by themselves, it says that too. `--dry-run` says all of it beforehand. `midwatch schedule next`
+    /// tries a trigger out first, and its help tells how triggers are written.
     #[command(after_help = EXAMPLES)]
     Add(Box<add::Add>),
     /// Change a schedule; what is not said stays as it is
@@ -58,7 +59,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "CURSOR")]
         cursor: Option<String>,
     },
-    /// Show one schedule, with its terms and its next times
+    /// Show one schedule, with its terms, its next times and what the standing orders say of its runs
     Show {
         #[arg(help = ID)]
         id: String,

@@ -28,6 +28,14 @@ const LIST_MAX: usize = 1_000;
 /// How often ids are looked for that others take first.
 const TRIES_MAX: usize = 8;
 
+/// What is to be added, and for whom.
+struct Addition<'a> {
+    actor: &'a Actor,
+    key: Option<Key>,
+    defined: Vec<Defined>,
+    dry_run: bool,
+}
+
 /// A schedule that is to be added or changed, with what the rules about it look at.
 struct Draft {
     id: ScheduleId,
@@ -43,8 +51,9 @@ impl Watch {
         key: Option<Key>,
         asked: ScheduleAdd,
     ) -> Result<Answer, Error> {
-        let defined = vec![define::new(asked)?];
-        self.add(actor, key, defined, |drafts, before, after| {
+        let dry_run = asked.dry_run;
+        let addition = Addition { actor, key, defined: vec![define::new(asked)?], dry_run };
+        self.add(addition, |drafts, before, after| {
             let [Draft { id, warnings, .. }] = drafts else {
                 return Err(internal("one schedule became several"));
             };
@@ -52,7 +61,9 @@ impl Watch {
                 schedule: wire(id, after)?,
                 created: before.schedule(id).is_none(),
                 next: upcoming(id, after, self.now())?,
+                orders: Some(self.foretell(id, after)?),
                 warnings: warnings.clone(),
+                dry_run,
             }))
         })
         .await
@@ -73,10 +84,16 @@ impl Watch {
         let defined = asked.schedules.into_iter().enumerate();
         let defined = defined.map(|(place, asked)| {
             let name = asked.name.clone();
-            define::new(asked).map_err(|error| of_list(place, &name, error))
+            // Nobody shall believe that one of them was only tried.
+            let meant = match asked.dry_run {
+                true => Err(Error::new(Code::InvalidInput, "`dry_run` is for the whole list")),
+                false => define::new(asked),
+            };
+            meant.map_err(|error| of_list(place, &name, error))
         });
-        let defined = defined.collect::<Result<_, _>>()?;
-        self.add(actor, key, defined, |drafts, before, after| {
+        let (defined, dry_run) = (defined.collect::<Result<_, _>>()?, asked.dry_run);
+        let addition = Addition { actor, key, defined, dry_run };
+        self.add(addition, |drafts, before, after| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
             let added = drafts.iter().zip(&names).map(|(draft, name)| {
                 let is_first = added.insert(&draft.id, ()).is_none();
@@ -85,11 +102,12 @@ impl Watch {
                     name: name.clone(),
                     created: is_first && before.schedule(&draft.id).is_none(),
                     next: upcoming(&draft.id, after, self.now())?,
+                    orders: Some(self.foretell(&draft.id, after)?),
                     warnings: draft.warnings.clone(),
                 })
             });
             let schedules = added.collect::<Result<_, Error>>()?;
-            Ok(Answer::ScheduleAddAll(SchedulesAdded { schedules }))
+            Ok(Answer::ScheduleAddAll(SchedulesAdded { schedules, dry_run }))
         })
         .await
     }
@@ -129,16 +147,14 @@ impl Watch {
 
     async fn add(
         &self,
-        actor: &Actor,
-        key: Option<Key>,
-        defined: Vec<Defined>,
+        addition: Addition<'_>,
         answer: impl Fn(&[Draft], &Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
         let mut tries = TRIES_MAX;
         loop {
-            let drafts = self.drafts(defined.clone()).await?;
+            let drafts = self.drafts(addition.defined.clone()).await?;
             let told = |before: &Rows, after: &Rows| answer(&drafts, before, after);
-            match self.add_drafts(actor, key.clone(), &drafts, told).await {
+            match self.add_drafts(&addition, &drafts, told).await {
                 // Somebody else has taken an id meanwhile, so another one is free.
                 Err(taken) if taken.code == Code::Busy && 1 < tries => tries -= 1,
                 other => return other,
@@ -148,13 +164,14 @@ impl Watch {
 
     async fn add_drafts(
         &self,
-        actor: &Actor,
-        key: Option<Key>,
+        addition: &Addition<'_>,
         drafts: &[Draft],
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
+        let Addition { actor, ref key, dry_run: is_dry_run, .. } = *addition;
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
+        reads.push(self.authority_row());
         let maker = self.maker(actor).await?;
         if let Some(MakerRows { run, agent, schedule }) = &maker {
             rows.extend([(Noun::Run, run.to_string()), (Noun::Agent, agent.to_string())]);
@@ -163,7 +180,7 @@ impl Watch {
         reads.sort();
         reads.dedup();
         reads.retain(|row| !rows.contains(row));
-        let change = Change { rows, reads, ..Change::by(actor, key) };
+        let change = Change { rows, reads, is_dry_run, ..Change::by(actor, key.clone()) };
         let decide = |rows: &Rows, now| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
             let mut bodies = Vec::with_capacity(drafts.len());

@@ -372,6 +372,7 @@ async fn a_list_is_added_as_a_whole_or_not_at_all() {
     let world = world().await;
     let list = |names: &[&str]| ScheduleAddAll {
         schedules: names.iter().map(|name| named(name, "ada", every("1h", name))).collect(),
+        dry_run: false,
     };
     let added = world.ask(list(&["one", "two", "one"])).await.unwrap().schedules;
     let created: Vec<bool> = added.iter().map(|it| it.created).collect();
@@ -393,6 +394,7 @@ async fn a_list_is_added_as_a_whole_or_not_at_all() {
 
     let many = |count: usize| ScheduleAddAll {
         schedules: (0..count).map(|it| named(&format!("n{it}"), "ada", every("1h", "x"))).collect(),
+        dry_run: false,
     };
     assert_eq!(world.ask(many(1_001)).await.unwrap_err().code, Code::InvalidInput);
     assert_eq!(world.ask(many(1_000)).await.unwrap().schedules.len(), 1_000);

@@ -11,6 +11,8 @@ mod budget;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod foretold;
+#[cfg(test)]
 mod happenings;
 #[cfg(test)]
 mod notices;

@@ -22,6 +22,10 @@ pub(in crate::cli) struct Add {
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     file: Option<PathBuf>,
 
+    /// Only say what would be added, and what will be asked of a human when it fires
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten, next_help_heading = "When")]
     fires: Fires,
     #[command(flatten, next_help_heading = "What")]
@@ -40,7 +44,8 @@ impl Add {
     /// Reads what is elsewhere: the list, or the prompt.
     pub(super) fn request(self) -> Result<Asked, Error> {
         if let Some(file) = self.file {
-            return list::read(&file).map(Asked::List);
+            let list = list::read(&file)?;
+            return Ok(Asked::List(ScheduleAddAll { dry_run: self.dry_run, ..list }));
         }
         let (when, happening) = self.fires.into();
         Ok(Asked::One(Box::new(ScheduleAdd {
@@ -50,6 +55,7 @@ impl Add {
             tier: self.action.tier,
             action: self.action.read()?,
             terms: self.terms.into(),
+            dry_run: self.dry_run,
         })))
     }
 }

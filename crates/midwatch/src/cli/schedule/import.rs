@@ -138,7 +138,7 @@ async fn carry_out(context: &Context, plan: Plan, agent: &str) -> Result<Report,
         _ => error,
     })?;
     let requests = schedules.iter().map(|planned| planned.request.clone()).collect();
-    let answer = ask(context, ScheduleAddAll { schedules: requests }).await?;
+    let answer = ask(context, ScheduleAddAll { schedules: requests, dry_run: false }).await?;
     let imported = schedules.into_iter().zip(answer.schedules).map(|(planned, added)| Imported {
         id: Some(added.id),
         created: Some(added.created),

@@ -44,7 +44,7 @@ fn schedules(document: Value) -> Result<ScheduleAddAll, String> {
         serde_json::from_value::<ScheduleAdd>(item)
             .map_err(|error| format!("schedule {} of it: {error}", place + 1))
     });
-    Ok(ScheduleAddAll { schedules: parsed.collect::<Result<_, _>>()? })
+    Ok(ScheduleAddAll { schedules: parsed.collect::<Result<_, _>>()?, dry_run: false })
 }
 
 fn whole(from: impl Read, path: &Path) -> Result<String, Error> {

@@ -1,13 +1,16 @@
 //! What people see of schedules.
 
 use api::{
-    Action, Backfill, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed, ScheduleShown,
-    Schedules, SchedulesAdded, Terms,
+    Action, Backfill, Foretold, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed,
+    ScheduleShown, Schedules, SchedulesAdded, Terms,
 };
 use kernel::Timestamp;
 
 use super::times::{upcoming, warned, when};
 use crate::output::{counted, pairs, paragraphs, table, table_with_more};
+
+/// What a dry run has to say for itself.
+const UNCHANGED: &str = "nothing was changed";
 
 pub(super) fn list(answer: &Schedules) -> String {
     if answer.schedules.is_empty() {
@@ -30,26 +33,37 @@ pub(super) fn list(answer: &Schedules) -> String {
 }
 
 pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
-    let ScheduleAdded { schedule, created, next, warnings } = answer;
-    let said = match (created, schedule.status.as_str()) {
-        (true, _) => "added".to_owned(),
-        (false, "active") => "was there already".to_owned(),
-        (false, status) => format!("was there already, and is {status}"),
+    let ScheduleAdded { schedule, created, next, orders, warnings, dry_run } = answer;
+    let said = match (created, dry_run, schedule.status.as_str()) {
+        (true, false, _) => "added".to_owned(),
+        (true, true, _) => "would be added".to_owned(),
+        (false, _, "active") => "was there already".to_owned(),
+        (false, _, status) => format!("was there already, and is {status}"),
+    };
+    let orders = match (orders, dry_run) {
+        (Some(orders), true) => pairs(foretold(orders)),
+        (Some(orders), false) if !orders.by_itself => orders.sentence.clone(),
+        (Some(_) | None, _) => String::new(),
     };
     paragraphs([
-        format!("schedule {} {said}", called(schedule)),
+        format!("schedule {} {said}{}", called(schedule), unchanged(*dry_run)),
         when(&schedule.describe, &schedule.tz),
+        orders,
         upcoming(schedule, next, now),
         warned(warnings),
     ])
 }
 
-pub(super) fn all_added(SchedulesAdded { schedules }: &SchedulesAdded) -> String {
+pub(super) fn all_added(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String {
     if schedules.is_empty() {
         return "the list is empty".into();
     }
     let rows = schedules.iter().map(|it| {
-        let said = if it.created { "added" } else { "was there already" };
+        let said = match (it.created, dry_run) {
+            (true, false) => "added",
+            (true, true) => "would be added",
+            (false, _) => "was there already",
+        };
         let next = it.next.first().cloned().unwrap_or_default();
         [it.id.clone(), it.name.clone(), said.to_owned(), next]
     });
@@ -57,7 +71,14 @@ pub(super) fn all_added(SchedulesAdded { schedules }: &SchedulesAdded) -> String
         it.warnings.iter().map(|warning| format!("warning: `{}`: {warning}", it.name))
     });
     let warnings: Vec<String> = warnings.collect();
-    paragraphs([table(["ID", "NAME", "", "NEXT"], rows), warnings.join("\n")])
+    let orders = schedules.iter().filter_map(|it| {
+        let orders = it.orders.as_ref().filter(|orders| !orders.by_itself)?;
+        Some(format!("`{}`: {}", it.name, orders.sentence))
+    });
+    let orders: Vec<String> = orders.collect();
+    let table = table(["ID", "NAME", "", "NEXT"], rows);
+    let unchanged = if *dry_run { UNCHANGED } else { "" };
+    paragraphs([table, orders.join("\n"), warnings.join("\n"), unchanged.to_owned()])
 }
 
 pub(super) fn edited(answer: &ScheduleEdited, now: Timestamp) -> String {
@@ -83,9 +104,10 @@ pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
 }
 
 /// The prompt comes last: it may be long.
-pub(super) fn shown(ScheduleShown { schedule, next }: &ScheduleShown, now: Timestamp) -> String {
+pub(super) fn shown(answer: &ScheduleShown, now: Timestamp) -> String {
+    let ScheduleShown { schedule, next, orders } = answer;
     let prompt = schedule.action.prompt.as_ref().map(|prompt| format!("prompt:\n{prompt}"));
-    let rows = facts(schedule).into_iter().chain(terms(&schedule.terms));
+    let rows = facts(schedule).into_iter().chain(terms(&schedule.terms)).chain(foretold(orders));
     paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
 }
 
@@ -101,6 +123,20 @@ fn target(action: &Action) -> String {
         (None, Some(tool)) => format!("tool {tool}"),
         (None, None) => String::new(),
     }
+}
+
+fn unchanged(dry_run: bool) -> String {
+    if dry_run { format!("; {UNCHANGED}") } else { String::new() }
+}
+
+/// What the standing orders will say of its runs.
+fn foretold(Foretold { ruling, sentence, .. }: &Foretold) -> Vec<(&'static str, String)> {
+    let ruling = ruling.as_ref().map(|it| {
+        let rules: Vec<String> = it.rules.iter().map(|rule| format!("`{rule}`")).collect();
+        let (verdict, posture, policy) = (&it.verdict, &it.posture, &it.policy);
+        ("ruling", format!("{verdict} by {} in {posture}, policy {policy}", rules.join(", ")))
+    });
+    [("orders", sentence.clone())].into_iter().chain(ruling).collect()
 }
 
 fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
@@ -228,6 +264,29 @@ mod tests {
         }
     }
 
+    fn asks() -> Foretold {
+        let ruling = api::Ruling {
+            verdict: "ask".into(),
+            rules: vec!["@tier-2".into(), "own/x".into()],
+            posture: "staging".into(),
+            policy: "0123abcd".into(),
+        };
+        let sentence = "each run waits for a human's approval (`@tier-2`)".to_owned();
+        Foretold { by_itself: false, ruling: Some(ruling), sentence }
+    }
+
+    /// Of an add after which runs begin by themselves.
+    fn answer() -> ScheduleAdded {
+        ScheduleAdded {
+            schedule: schedule(),
+            created: true,
+            next: next(),
+            orders: Some(Foretold { by_itself: true, ..asks() }),
+            warnings: Vec::new(),
+            dry_run: false,
+        }
+    }
+
     fn check(found: &str, expected: &[&str]) {
         assert_eq!(found.lines().collect::<Vec<_>>(), expected);
     }
@@ -251,8 +310,7 @@ mod tests {
     #[test]
     fn what_was_added_is_said_in_words_and_in_both_times() {
         let warnings = vec!["it is the first".to_owned(), "and the last".to_owned()];
-        let mut answer =
-            ScheduleAdded { schedule: schedule(), created: true, next: next(), warnings };
+        let mut answer = ScheduleAdded { warnings, ..answer() };
         check(
             &added(&answer, now()),
             &[
@@ -279,9 +337,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_human_will_be_asked_is_said_in_a_line_and_in_a_dry_run_at_length() {
+        let said = |dry_run, next| {
+            let orders = Some(asks());
+            added(&ScheduleAdded { orders, dry_run, next, ..answer() }, now())
+        };
+        check(
+            &said(false, Vec::new()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "each run waits for a human's approval (`@tier-2`)",
+            ],
+        );
+        check(
+            &said(true, Vec::new()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) would be added; nothing was changed",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "orders         each run waits for a human's approval (`@tier-2`)",
+                "ruling         ask by `@tier-2`, `own/x` in staging, policy 0123abcd",
+            ],
+        );
+    }
+
+    #[test]
     fn a_zone_of_tomorrow_is_shown_in_utc_only() {
         let schedule = Schedule { tz: "Mars/Olympus".into(), ..schedule() };
-        let answer = ScheduleAdded { schedule, created: true, next: next(), warnings: Vec::new() };
+        let answer = ScheduleAdded { schedule, ..answer() };
         check(
             &added(&answer, now()),
             &[
@@ -297,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_the_prompt() {
-        let answer = ScheduleShown { schedule: schedule(), next: next() };
+        let answer = ScheduleShown { schedule: schedule(), next: next(), orders: asks() };
         check(
             &shown(&answer, now()),
             &[
@@ -314,6 +401,8 @@ mod tests {
                 "runs per day   4",
                 "overlap        skip",
                 "pause after    1 failed run",
+                "orders         each run waits for a human's approval (`@tier-2`)",
+                "ruling         ask by `@tier-2`, `own/x` in staging, policy 0123abcd",
                 "",
                 "UTC                   Europe/Berlin              IN",
                 "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
@@ -328,7 +417,9 @@ mod tests {
 
     #[test]
     fn a_page_tells_of_the_pause_and_of_runs() {
-        let answer = ScheduleShown { schedule: tool(), next: Vec::new() };
+        let sentence = "each run fails: there is no tool `fs.list` yet".to_owned();
+        let orders = Foretold { by_itself: false, ruling: None, sentence };
+        let answer = ScheduleShown { schedule: tool(), next: Vec::new(), orders };
         check(
             &shown(&answer, now()),
             &[
@@ -347,6 +438,7 @@ mod tests {
                 "revision       1",
                 "created at     2026-03-27T08:00:00Z",
                 "changed at     2026-03-27T08:00:00Z",
+                "orders         each run fails: there is no tool `fs.list` yet",
             ],
         );
     }

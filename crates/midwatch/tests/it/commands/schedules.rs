@@ -79,6 +79,32 @@ fn what_was_added_is_said_in_words() {
     assert!(again.starts_with(&format!("schedule `standup` ({id}) was there already\n")));
 }
 
+#[test]
+fn a_dry_run_says_what_will_be_asked_and_leaves_nothing() {
+    let world = world();
+    let log = || world.json(&["status"])["log"]["entries"].clone();
+    let before = log();
+    let outside = [STANDUP, &["--tier", "2"]].concat();
+    let tried = world.json(&[&outside[..], &["--dry-run"]].concat());
+    assert_eq!((&tried["created"], &tried["dry_run"]), (&json!(true), &json!(true)), "{tried}");
+    let orders = &tried["orders"];
+    assert_eq!(
+        (&orders["by_itself"], &orders["ruling"]["verdict"]),
+        (&json!(false), &json!("ask"))
+    );
+    assert_eq!(orders["ruling"]["rules"][0], "@tier-2", "{orders}");
+    assert_eq!(
+        (log(), world.json(&["schedule", "list"])["schedules"].clone()),
+        (before, json!([]))
+    );
+
+    let line = "\neach run waits for a human's approval (`@tier-2`)\n";
+    assert!(world.ok(&outside).contains(line));
+    let id = text(&tried["schedule"]["id"]);
+    assert_eq!(world.json(&["schedule", "show", &id])["orders"], *orders);
+    assert!(!world.ok(STANDUP).contains("each run"), "what begins by itself needs no word");
+}
+
 /// Terms come back as they were given, and those that were not have their defaults.
 #[test]
 fn terms_are_kept() {
