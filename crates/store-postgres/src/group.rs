@@ -80,7 +80,7 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
             let known = loaded.counters.entry(delta.counter.to_string()).or_default();
             let value = known.unwrap_or_default().saturating_add(delta.add);
             *known = Some(value);
-            match is_counted(&*delta.counter) {
+            match is_counted(&delta.counter) {
                 true => plan.counters.insert(&*delta.counter, value),
                 false => plan.new_counters.insert(&*delta.counter, value),
             };
