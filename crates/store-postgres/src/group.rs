@@ -118,6 +118,11 @@ impl Loaded {
         Some(expected)
     }
 
+    fn version(&self, noun: &str, id: &str) -> u64 {
+        let found = |of: &Versions| of.get(noun).and_then(|ids| ids.get(id)).copied();
+        found(&self.versions).or_else(|| found(&self.read)).unwrap_or_default()
+    }
+
     /// The first reason why a commit cannot be. A key that was answered comes first: its request may
     /// have been overtaken by what it did itself.
     fn refusal(&self, commit: &Commit) -> Option<Outcome> {
@@ -153,13 +158,6 @@ impl Loaded {
             }
         }
         None
-    }
-}
-
-impl Loaded {
-    fn version(&self, noun: &str, id: &str) -> u64 {
-        let found = |of: &Versions| of.get(noun).and_then(|ids| ids.get(id)).copied();
-        found(&self.versions).or_else(|| found(&self.read)).unwrap_or_default()
     }
 }
 

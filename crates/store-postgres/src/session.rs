@@ -433,7 +433,6 @@ impl Session {
     }
 }
 
-/// The nouns and ids of all rows, sorted.
 fn set_versions(versions: &mut Versions, rows: &[Row]) {
     for row in rows {
         let (noun, id): (&str, &str) = (row.get(0), row.get(1));
@@ -443,6 +442,7 @@ fn set_versions(versions: &mut Versions, rows: &[Row]) {
     }
 }
 
+/// The nouns and ids of all rows, sorted.
 fn keys_of(versions: &Versions) -> (Vec<&'static str>, Vec<&str>) {
     let rows = versions.iter();
     rows.flat_map(|(noun, ids)| ids.keys().map(|id| (*noun, id.as_str()))).unzip()
