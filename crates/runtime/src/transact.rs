@@ -205,6 +205,8 @@ impl Watch {
                 Ok(bodies) if bodies.is_empty() && is_unsure => continue,
                 Err(_) if is_unsure => continue,
                 Ok(bodies) => bodies,
+                // Whoever may not ask gets nobody's answer, of whatever name they are.
+                Err(refusal) if refusal.code == Code::RoleTooLow => return Err(refusal),
                 // The first call with this key may be what the second is refused for.
                 Err(refusal) => {
                     let earlier = self.answered(key).await?;

@@ -1,9 +1,9 @@
 //! Agents through the handle: keys, conflicts, limits, roles.
 
-use api::{AgentEdit, AgentList, AgentRemove, AgentShow, Code};
+use api::{AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Call, Code};
 use futures::future::join_all;
-use kernel::Role;
 use kernel::agent::AGENTS_MAX;
+use kernel::{Actor, Role};
 
 use crate::world::{World, builtin};
 
@@ -107,4 +107,15 @@ async fn an_observer_and_a_runner_change_nothing() {
         assert_eq!(refused.code, Code::RoleTooLow);
     }
     assert_eq!(world.kinds().await, ["genesis", "watch.refused"], "of many, one is written");
+}
+
+/// A key belongs to a name, and a name may come with another role.
+#[tokio::test]
+async fn an_answer_is_not_given_to_one_who_may_not_ask() {
+    let world = World::new().await;
+    world.ask_with_key("k", builtin("ada")).await.unwrap();
+    let observer = Actor { name: "somebody".into(), role: Role::Observer };
+    let call = Call { key: Some("k".into()), ..Call::new(builtin("ada")) };
+    let refused = call.ask::<AgentAdd>(&world.watch.handle(observer)).await.unwrap_err();
+    assert_eq!(refused.code, Code::RoleTooLow);
 }
