@@ -4,11 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use api::wire::{Hello, Secret};
 use serde_json::Value;
 
 use crate::world::{World, wait_for};
+
+const ATTACK: &str = include_str!("attack.c");
 
 /// A token as it is printed, once.
 fn create(world: &World, name: &str, role: &str) -> (String, String) {
@@ -173,6 +176,52 @@ fn b04_whatever_descends_from_a_run_has_no_more_rights_than_a_run() {
         let children = format!("/proc/{0}/task/{0}/children", daemon.pid());
         fs::read_to_string(children).unwrap().trim().is_empty().then_some(())
     });
+    drop(daemon);
+}
+
+/// A world with an agent whose program is [`ATTACK`] with these arguments after the socket and the file
+/// that it says its end in; and a run of it.
+fn attacked(world: &World, manner: &str, arguments: &[&str]) -> PathBuf {
+    let (source, program) = (world.root().join("attack.c"), world.root().join("attack"));
+    fs::write(&source, ATTACK).unwrap();
+    let compiled = world.wrapped("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
+    assert!(compiled.success(), "there is no C compiler");
+    let (socket, out) = (world.data().join("midwatch.sock"), world.root().join("out"));
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let argv = [text(&program), manner.to_owned(), text(&socket), text(&out)];
+    let argv: Vec<&str> =
+        argv.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+    world.ok(&[&["agent", "add", "eve", "--backend", "command", "--"], &argv[..]].concat());
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "eve", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "attack"], &what[..]].concat());
+    world.ok(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
+    out
+}
+
+/// The process that connects has gone by the time it is looked at; whoever speaks then is not its user.
+#[test]
+fn b04_a_connection_whose_maker_has_gone_has_no_rights_of_a_human() {
+    let world = World::new();
+    let daemon = world.up();
+    let hello = serde_json::to_string(&Hello::new("test")).unwrap();
+    let with = format!(r#"{{"name":"eve","role":"maintainer","hash":"{}"}}"#, "ab".repeat(32));
+    let request = format!(r#"{{"request":{{"call":"token.create","with":{with}}}}}"#);
+    let out = attacked(&world, "ghost", &[&hello, &request]);
+    let said = wait_for(|| fs::read_to_string(&out).ok());
+    assert!(said.contains("role_too_low"), "{said}");
+    assert_eq!(world.json(&["token", "list"])["tokens"].as_array().unwrap().len(), 0);
+    drop(daemon);
+}
+
+/// However many connections a run holds, there is one left to stop it by.
+#[test]
+fn a_run_that_holds_connections_does_not_keep_the_kill_switch_out() {
+    let world = World::new();
+    let daemon = world.up();
+    let hello = serde_json::to_string(&Hello::new("test")).unwrap();
+    let out = attacked(&world, "hog", &[&hello]);
+    wait_for(|| fs::exists(&out).unwrap().then_some(()));
+    assert_eq!(world.json(&["freeze"])["changed"], true);
     drop(daemon);
 }
 
