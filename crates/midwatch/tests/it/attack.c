@@ -2,6 +2,7 @@
  *   attack ghost SOCKET OUT HELLO REQUEST   speaks over a connection whose maker has gone
  *   attack hog SOCKET OUT HELLO             holds as many connections as it gets
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,48 +17,53 @@ static int new_socket(const char *path, struct sockaddr_un *address) {
     return socket(AF_UNIX, SOCK_STREAM, 0);
 }
 
+/* Nobody need listen. */
 static void say(int fd, const char *frame) {
     if (write(fd, frame, strlen(frame)) < 0 || write(fd, "\n", 1) < 0)
-        _exit(3);
+        close(fd);
 }
 
-/* All that is said until the other end has nothing more, into a file that appears whole. */
-static void keep(int fd, const char *out) {
-    char part[4096], bytes[65536];
-    snprintf(part, sizeof part, "%s.part", out);
-    FILE *file = fopen(part, "w");
-    if (fd >= 0)
-        shutdown(fd, SHUT_WR);
-    for (ssize_t count; fd >= 0 && (count = read(fd, bytes, sizeof bytes)) > 0;)
-        fwrite(bytes, 1, count, file);
-    fclose(file);
-    rename(part, out);
+/* Makes a connection in another process, which is gone when this returns. */
+static int ghostly(const char *path) {
+    struct sockaddr_un address;
+    int fd = new_socket(path, &address);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(connect(fd, (struct sockaddr *)&address, sizeof address));
+    waitpid(child, NULL, 0);
+    return fd;
 }
 
 int main(int argc, char **argv) {
-    struct sockaddr_un address;
-    if (argc == 6 && !strcmp(argv[1], "ghost")) {
-        int fd = new_socket(argv[2], &address);
-        pid_t child = fork();
-        if (child == 0)
-            _exit(connect(fd, (struct sockaddr *)&address, sizeof address));
-        waitpid(child, NULL, 0);
-        say(fd, argv[4]);
-        say(fd, argv[5]);
-        keep(fd, argv[3]);
-        return 0;
-    }
-    if (argc == 5 && !strcmp(argv[1], "hog")) {
+    char part[4096], bytes[65536];
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 5)
+        return 2;
+    snprintf(part, sizeof part, "%s.part", argv[3]);
+    FILE *out = fopen(part, "w");
+    if (!strcmp(argv[1], "ghost")) {
+        for (int round = 0; round < 100; round++) {
+            int fd = ghostly(argv[2]);
+            say(fd, argv[4]);
+            say(fd, argv[5]);
+            shutdown(fd, SHUT_WR);
+            for (ssize_t count; (count = read(fd, bytes, sizeof bytes)) > 0;)
+                fwrite(bytes, 1, count, out);
+            close(fd);
+        }
+    } else {
+        struct sockaddr_un address;
         for (int number = 0; number < 400; number++) {
             int fd = new_socket(argv[2], &address);
             if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
                 break;
-            if (write(fd, argv[4], strlen(argv[4])) < 0 || write(fd, "\n", 1) < 0)
-                close(fd);
+            say(fd, argv[4]);
         }
-        keep(-1, argv[3]);
-        for (;;)
-            pause();
     }
-    return 2;
+    /* It appears whole. */
+    fclose(out);
+    rename(part, argv[3]);
+    while (strcmp(argv[1], "ghost"))
+        pause();
+    return 0;
 }
