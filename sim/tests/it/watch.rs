@@ -29,11 +29,13 @@ const HAPPENED: [&str; 18] = [
     "/dispositions/cancelled",
     "/dispositions/coalesced",
     "/dispositions/superseded",
+    "/dispositions/skipped_budget",
+    "/dispositions/skipped_policy",
 ];
 
 #[test]
 fn lives_of_fixed_seeds_keep_every_invariant() {
-    let summary = check(&["--seed", "1", "--lives", "10", "--steps", "60"]);
+    let summary = check(&["--seed", "4", "--lives", "10", "--steps", "60"]);
     for count in HAPPENED {
         let number = summary.pointer(count).and_then(Value::as_u64).unwrap_or_default();
         assert!(0 < number, "{count}: {summary}");
