@@ -10,7 +10,7 @@ const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// Another seed than a random one, to look at a failure again.
 const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Each of these must have happened: lives in which nothing happened prove nothing.
-const HAPPENED: [&str; 18] = [
+const HAPPENED: [&str; 20] = [
     "/acknowledged",
     "/in_doubt",
     "/jumps",
