@@ -234,7 +234,7 @@ pub fn decide(
         }
         (Command::Approve { note, .. }, State::Pending { .. }) => {
             let decision = Decision { by: actor.name.clone(), is_approved: true, note, at: now };
-            Ok(vec![approval.decided(id, decision, Some(after(now, EXECUTE_WITHIN_US)))])
+            Ok(vec![approval.decided(id, decision, Some(now.after_us(EXECUTE_WITHIN_US)))])
         }
         (Command::Approve { .. }, _) => over("approved"),
         (Command::Deny { .. }, State::Denied) => Ok(Vec::new()),
@@ -387,10 +387,6 @@ impl State {
             State::Lapsed(Lapse::NotNeeded) => "not_needed",
         }
     }
-}
-
-pub(crate) fn after(now: Timestamp, span_us: i64) -> Timestamp {
-    Timestamp::from_micros(now.as_micros().saturating_add(span_us))
 }
 
 fn denied_by(by: &str, note: Option<&str>) -> Cause {

@@ -171,7 +171,7 @@ impl Authority {
     /// When a step is taken, unless somebody renews the lease.
     pub fn steps_at(&self, lease: Lease, step: Step) -> Option<Timestamp> {
         let span_us = lease.span_us(step).filter(|span_us| 0 < *span_us)?;
-        Some(later(self.renewed.as_ref()?.at, span_us))
+        Some(self.renewed.as_ref()?.at.after_us(span_us))
     }
 
     /// When people are to be warned next, and of what.
@@ -179,13 +179,13 @@ impl Authority {
         let is_new = |step: &Step| self.warned.is_none_or(|warned| warned < *step);
         let warning = |step| {
             let before_us = WARN_BEFORE_US.min(lease.span_us(step)? / 4);
-            Some((later(self.steps_at(lease, step)?, -before_us), step))
+            Some((self.steps_at(lease, step)?.after_us(-before_us), step))
         };
         [Step::Ask, Step::Paused].into_iter().filter(is_new).filter_map(warning).min()
     }
 
     fn was_just_renewed(&self, now: Timestamp) -> bool {
-        let until = self.renewed.as_ref().map(|said| later(said.at, RENEW_EVERY_US));
+        let until = self.renewed.as_ref().map(|said| said.at.after_us(RENEW_EVERY_US));
         until.is_some_and(|until| now < until)
     }
 }
@@ -208,10 +208,6 @@ impl Step {
             Step::Paused => "paused",
         }
     }
-}
-
-fn later(at: Timestamp, span_us: i64) -> Timestamp {
-    Timestamp::from_micros(at.as_micros().saturating_add(span_us))
 }
 
 #[cfg(test)]
@@ -251,7 +247,7 @@ mod tests {
         let after = apply(Some(renewed(0)), &events[0]);
         assert_eq!(after.step(LEASE, now), Step::Full);
         // Who decides a hundred times an hour renews it once.
-        assert_eq!(decide(&after, &by, Command::Attend, later(now, 1)).unwrap(), []);
+        assert_eq!(decide(&after, &by, Command::Attend, now.after_us(1)).unwrap(), []);
     }
 
     #[test]

@@ -15,4 +15,9 @@ impl Timestamp {
     pub const fn as_micros(self) -> i64 {
         self.0
     }
+
+    /// So much later, or as late as can be told.
+    pub const fn after_us(self, span_us: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(span_us))
+    }
 }

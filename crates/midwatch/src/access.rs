@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
-use runtime::{Descent, Local, Secret, SystemClock, Visitor, Watch};
+use runtime::{Descent, Local, SystemClock, Visitor, Watch};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
@@ -79,7 +79,7 @@ impl Access {
                     uid: rustix::process::getuid().as_raw(),
                     descent: Descent::Stranger,
                     run: ours.run.as_deref(),
-                    token: ours.token.as_ref().map(|token| Secret(&token.0)),
+                    token: ours.token.as_ref(),
                 };
                 let handle = watch.handle(watch.admit(visitor).await?);
                 return Ok(Access::Directory { handle, watch, lock });

@@ -72,7 +72,7 @@ impl Context {
             config_hash: config_hash(loaded),
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
-            lease: lease(&config.lease)?,
+            lease: lease(&config.lease),
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),
@@ -101,15 +101,9 @@ impl Context {
     }
 }
 
-fn lease(lease: &config::Lease) -> Result<Lease, Error> {
-    let config::Lease { ask_after, pause_after } = lease;
-    if !pause_after.is_zero() && pause_after <= ask_after {
-        let what = "`lease.pause_after` is not longer than `lease.ask_after`";
-        return Err(Error::new(Code::ConfigInvalid, what)
-            .hint("people are asked first: give `pause_after` a longer span, or `0s`"));
-    }
+fn lease(config::Lease { ask_after, pause_after }: &config::Lease) -> Lease {
     let micros = |span: &Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-    Ok(Lease { ask_after_us: micros(ask_after), pause_after_us: micros(pause_after) })
+    Lease { ask_after_us: micros(ask_after), pause_after_us: micros(pause_after) }
 }
 
 /// Of the effective values, wherever they came from.

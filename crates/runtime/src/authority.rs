@@ -12,7 +12,6 @@ use tokio::select;
 use tracing::{error, warn};
 
 use crate::errors;
-use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
@@ -65,10 +64,7 @@ impl Watch {
         answer: impl Fn(AuthorityChanged) -> Answer,
     ) -> Result<Answer, Error> {
         let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, key) };
-        let decide = |rows: &Rows, now| {
-            let events = authority::decide(&self.authority_in(rows), actor, command.clone(), now);
-            Ok(self.bodies(events.map_err(errors::schedule)?))
-        };
+        let decide = |rows: &Rows, now| self.decide_authority(rows, actor, &command, now);
         self.transact(change, decide, |before, after| {
             let (before, after) = (self.authority_in(before), self.authority_in(after));
             let changed = before != after;
@@ -80,13 +76,22 @@ impl Watch {
     /// A human has decided something, and so is there.
     pub(crate) async fn attend(&self, actor: &Actor) {
         let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, None) };
-        let attended = self.act_for(change, |rows, now| {
-            let events = authority::decide(&self.authority_in(rows), actor, Command::Attend, now);
-            Ok(self.bodies(events.map_err(errors::schedule)?))
-        });
+        let attended = self
+            .act_for(change, |rows, now| self.decide_authority(rows, actor, &Command::Attend, now));
         if let Err(failed) = attended.await {
             warn!(%failed, "the lease could not be renewed");
         }
+    }
+
+    fn decide_authority(
+        &self,
+        rows: &Rows,
+        actor: &Actor,
+        command: &Command,
+        now: Timestamp,
+    ) -> Result<Vec<Body>, Error> {
+        let events = authority::decide(&self.authority_in(rows), actor, command.clone(), now);
+        Ok(self.bodies(events.map_err(errors::schedule)?))
     }
 
     /// Obeys what people say about the authority, here or elsewhere, and warns them before it decays.
@@ -96,7 +101,7 @@ impl Watch {
                 Ok(wake) => wake,
                 Err(failed) => {
                     error!(%failed, "what the watch may do could not be looked up");
-                    self.within(LOOK_EVERY)
+                    self.after(LOOK_EVERY)
                 }
             };
             select! {
@@ -115,7 +120,7 @@ impl Watch {
             // Also those that come to light only when their parents have gone.
             doer.end_strays();
             if self.stop_runs(&said.by).await {
-                return Ok(self.within(STOP_EVERY));
+                return Ok(self.after(STOP_EVERY));
             }
         }
         let lease = self.settings().lease;
@@ -124,7 +129,7 @@ impl Watch {
         })
         .await?;
         let is_soon = authority.frozen.is_some() || self.store().is_shared();
-        let latest = self.within(if is_soon { LOOK_EVERY } else { SLEEP });
+        let latest = self.after(if is_soon { LOOK_EVERY } else { SLEEP });
         let warning = authority.next_warning(lease).map(|(at, _)| at);
         // What was to be said by now was said just now.
         let warning = warning.filter(|at| self.now() < *at);
@@ -204,10 +209,6 @@ impl Watch {
     fn bodies(&self, events: impl IntoIterator<Item = authority::Event>) -> Vec<Body> {
         let body = |event| Body::Authority(self.instance().to_owned(), event);
         events.into_iter().map(body).collect()
-    }
-
-    fn within(&self, span: Duration) -> Timestamp {
-        Timestamp::from_micros(self.now().as_micros().saturating_add(micros(span)))
     }
 }
 

@@ -57,7 +57,7 @@ pub use log::{report_unreadable, verify};
 pub use notices::{Messenger, Untold};
 pub use orders::{POLICY_FILE, foresee, rules};
 pub use policy::Rules;
-pub use principals::{Descent, Secret, Visitor};
+pub use principals::{Descent, Visitor};
 pub use restore::{ExportDir, RestoredKey, restore};
 pub use tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
 pub use watch::{Settings, Watch};

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use api::wire::Secret;
 use api::{Code, Error, Request};
 use kernel::ruling::Posture;
 use kernel::watch::{Event as WatchEvent, Refused};
@@ -32,7 +33,7 @@ pub struct Visitor<'a> {
     pub descent: Descent<'a>,
     /// The run to which its process says to belong.
     pub run: Option<&'a str>,
-    pub token: Option<Secret<'a>>,
+    pub token: Option<&'a Secret>,
 }
 
 /// Whose child its process is.
@@ -44,16 +45,6 @@ pub enum Descent<'a> {
     Run(&'a str),
     /// The watch's own, of whichever run; or nobody can tell.
     Unknown,
-}
-
-/// Does not show itself.
-#[derive(Clone, Copy)]
-pub struct Secret<'a>(pub &'a str);
-
-impl std::fmt::Debug for Secret<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Secret(…)")
-    }
 }
 
 /// When each kind of refusal was last written, and how many have come since.
@@ -126,14 +117,27 @@ impl Watch {
     }
 }
 
-/// The least role that may ask for this. The kernel's own rules say more; what changes nothing, or is none
-/// of its nouns, is only looked at here.
+/// The least role for what the kernel has no rule about. Whatever else changes something is one of its
+/// nouns, whose own rules say who may; and everybody who is let in may read.
 pub(crate) fn least_role(request: &Request) -> Role {
+    use Request as Is;
     match request {
-        Request::LedgerRebuild(_) => Role::Maintainer,
-        Request::LedgerExport(_) | Request::LedgerCheckpoint(_) => Role::Operator,
-        Request::TokenList(_) => Role::Operator,
-        _ => Role::Observer,
+        Is::LedgerRebuild(_) => Role::Maintainer,
+        Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
+        Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
+        Is::AgentList(_) | Is::AgentShow(_) => Role::Observer,
+        Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
+        Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,
+        Is::ScheduleAdd(_) | Is::ScheduleAddAll(_) | Is::ScheduleEdit(_) => Role::Observer,
+        Is::SchedulePause(_) | Is::ScheduleResume(_) | Is::ScheduleRemove(_) => Role::Observer,
+        Is::ScheduleFire(_) | Is::ScheduleBackfill(_) => Role::Observer,
+        Is::ScheduleBackfillEnd(_) | Is::EventTell(_) => Role::Observer,
+        Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) => Role::Observer,
+        Is::RunCancel(_) | Is::RunRetry(_) | Is::RunSettle(_) => Role::Observer,
+        Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::ApprovalDecide(_) => Role::Observer,
+        Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,
+        Is::Freeze(_) | Is::Thaw(_) | Is::LeaseRenew(_) => Role::Observer,
+        Is::TokenCreate(_) | Is::TokenRevoke(_) => Role::Observer,
     }
 }
 

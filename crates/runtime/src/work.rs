@@ -331,8 +331,8 @@ impl Watch {
         }
     }
 
-    fn after(&self, span: Duration) -> Timestamp {
-        Timestamp::from_micros(self.now().as_micros().saturating_add(micros(span)))
+    pub(crate) fn after(&self, span: Duration) -> Timestamp {
+        self.now().after_us(micros(span))
     }
 }
 

@@ -203,8 +203,7 @@ pub fn start(
         }
         (Verdict::Ask, None) => {
             let plan = plan(&ruling);
-            let (plan_hash, approve_by) =
-                ((orders.hash)(&plan), approval::after(now, APPROVE_WITHIN_US));
+            let (plan_hash, approve_by) = ((orders.hash)(&plan), now.after_us(APPROVE_WITHIN_US));
             let asked = Asked { plan, plan_hash, request, ruling, approve_by, at: now };
             vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
         }

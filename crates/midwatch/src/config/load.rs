@@ -52,6 +52,7 @@ impl Config {
         }
         draft.read_variables(environment)?;
         draft.check_needs(file)?;
+        draft.check_lease(file)?;
         draft.check_ways(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
         Ok(Loaded { config: draft.config, values, warnings: variables::unknown(environment) })
@@ -137,6 +138,18 @@ impl Draft {
             }
         }
         Ok(())
+    }
+
+    /// People are asked before everything stops.
+    fn check_lease(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
+        let Lease { ask_after, pause_after } = self.config.lease;
+        if pause_after.is_zero() || ask_after < pause_after {
+            return Ok(());
+        }
+        let hint = "give it a longer span, or `0s`";
+        let what = "is not longer than `lease.ask_after`";
+        let pause = self.chosen.iter().find(|it| it.key.path == "lease.pause_after");
+        pause.map_or(Ok(()), |pause| Err(pause.contradiction(what, hint.to_owned(), file)))
     }
 
     /// What is told of runs leaves the machine encrypted, unless somebody tries things out.

@@ -334,6 +334,23 @@ fn limits_hold_to_the_last() {
 }
 
 #[test]
+fn people_are_asked_before_everything_stops() {
+    for (ask, pause, fits) in [
+        ("14d", "28d", true),
+        ("14d", "14d", false),
+        ("14d", "13d", false),
+        ("14d", "0s", true),
+        ("0s", "1d", true),
+        ("0s", "0s", true),
+    ] {
+        let text = format!("[lease]\nask_after = \"{ask}\"\npause_after = \"{pause}\"");
+        assert_eq!(load(&text, &[]).is_ok(), fits, "{text}");
+    }
+    let error = load("lease.ask_after = \"60d\"", &[]).unwrap_err();
+    assert!(error.message.contains("is not longer than `lease.ask_after`"), "{error}");
+}
+
+#[test]
 fn flags_that_need_another() {
     check_error(
         "[feature_flags]\nautonomy_fidelity_gates = true",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::wire::{Asked, Hello, PROTOCOL, Reply};
 use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
-use runtime::{Descent, Secret, Visitor, Watch};
+use runtime::{Descent, Visitor, Watch};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -176,8 +176,8 @@ impl Peer {
             (_, Some(run)) => Descent::Run(run),
             (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
         };
-        let token = theirs.token.as_ref().map(|token| Secret(&token.0));
-        Visitor { uid: self.uid, descent, run: theirs.run.as_deref(), token }
+        let (run, token) = (theirs.run.as_deref(), theirs.token.as_ref());
+        Visitor { uid: self.uid, descent, run, token }
     }
 }
 
