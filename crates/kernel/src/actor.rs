@@ -74,6 +74,11 @@ impl Actor {
 
     /// Whether nothing is known of the person but the user of the machine.
     pub fn is_local_user(&self) -> bool {
-        self.name.starts_with(OF_USER)
+        Actor::is_name_of_user(&self.name)
+    }
+
+    /// Whether a name is that of a user of the machine, and tells of no person.
+    pub fn is_name_of_user(name: &str) -> bool {
+        name.starts_with(OF_USER)
     }
 }

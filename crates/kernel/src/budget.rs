@@ -1,4 +1,4 @@
-//! Budgets: how many runs may begin in a day, of one agent and of all.
+//! Budgets: how many runs may begin in a day, of one agent and of all, and how often an agent may ask.
 //!
 //! A run is counted in the commit that begins it, by adding to counters that may not pass a limit, and so
 //! never too many begin, however many want to at once. What was given back before anything was done is
@@ -13,14 +13,19 @@ use crate::time::Timestamp;
 
 const DAY_US: i64 = 86_400_000_000;
 
-/// The most runs that may begin in a day. Zero: as many as there are.
+/// The most of each. Zero: as many as there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
+    /// Runs that begin in a day.
     pub runs: i64,
     pub runs_per_agent: i64,
+    /// Questions to humans in a day.
+    pub asks_per_agent: i64,
+    /// Questions that nobody has answered yet.
+    pub pending_per_agent: i64,
 }
 
-/// What a run was counted for.
+/// What a run or a question was counted for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {

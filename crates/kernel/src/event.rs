@@ -149,6 +149,7 @@ kinds! {
     "schedule.backfill_moved" 1 Schedule schedule::Event::BackfillMoved;
     "tz.changed" 1 Watch watch::Event::TzChanged;
     "approval.asked" 1 Approval approval::Event::Asked;
+    "approval.assented" 1 Approval approval::Event::Assented;
     "approval.decided" 1 Approval approval::Event::Decided;
     "approval.consumed" 1 Approval approval::Event::Consumed;
     "approval.lapsed" 1 Approval approval::Event::Lapsed;

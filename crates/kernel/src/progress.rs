@@ -47,6 +47,18 @@ pub struct Progress {
     pub followers: Vec<ScheduleId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<Box<Backfill>>,
+    /// What a human denied last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<Box<Denied>>,
+}
+
+/// What a human did not let a run do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Denied {
+    /// The hash of it.
+    pub action: String,
+    pub at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +232,9 @@ impl Progress {
             run::Outcome::Failed => self.failures += 1,
             run::Outcome::Cancelled | run::Outcome::Unknown => {}
         }
+        if let Some(action) = ended.denied.clone() {
+            self.denied = Some(Box::new(Denied { action, at: ended.at }));
+        }
         if !self.waiting.is_empty() && !ended.no_room {
             self.room_since = Some(ended.at);
         }
@@ -325,6 +340,7 @@ impl Progress {
             last_run: None,
             followers: Vec::new(),
             backfill: None,
+            denied: None,
         }
     }
 

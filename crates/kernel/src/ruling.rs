@@ -77,6 +77,19 @@ pub struct Ruling {
     pub posture: Posture,
     /// Which rules were in force: the beginning of their hash.
     pub policy: String,
+    /// Who has to say yes, where it is asked.
+    #[serde(default, skip_serializing_if = "Approvers::is_one_operator")]
+    pub approvers: Approvers,
+}
+
+/// The humans who have to say yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approvers {
+    /// Different ones; at least one.
+    pub persons: u8,
+    /// The least of each.
+    pub role: Role,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +104,24 @@ impl Ruling {
             false => self.rules.push(source.to_owned()),
         }
         self.verdict = self.verdict.max(verdict);
+    }
+}
+
+impl Approvers {
+    /// What satisfies both.
+    #[must_use]
+    pub fn join(self, other: Approvers) -> Approvers {
+        Approvers { persons: self.persons.max(other.persons), role: self.role.max(other.role) }
+    }
+
+    fn is_one_operator(&self) -> bool {
+        *self == Approvers::default()
+    }
+}
+
+impl Default for Approvers {
+    fn default() -> Approvers {
+        Approvers { persons: 1, role: Role::Operator }
     }
 }
 

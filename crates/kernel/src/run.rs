@@ -24,10 +24,10 @@ use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 pub use decide::{
-    Command, Failure, Ground, Orders, Refusal, Report, decide, finish, give_back, interrupt,
+    Command, Failure, Ground, Orders, Refusal, Report, decide, finish, give_back, hush, interrupt,
     recover, start, starve,
 };
-pub(crate) use decide::{WATCH, refuse, replace, terminate};
+pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
 pub use decision::{Foretold, LEASE, foretell, judged, requested, ruled};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
@@ -93,6 +93,9 @@ pub struct Run {
     /// The question about its next try that is open or answered with yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
+    /// Whose open questions it is among.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asking: Option<AgentName>,
     /// What the standing orders said of it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
@@ -213,7 +216,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.state = State::Ended(ended.outcome);
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
-            run.approval = None;
+            (run.approval, run.asking) = (None, None);
             run.ruling = ended.ruling.clone().or(run.ruling);
             if run.first_outcome.is_none() {
                 (run.refused, run.lacking) = (ended.refused, ended.lacking);
@@ -241,12 +244,15 @@ pub(crate) fn answered(run: Option<Run>, id: &ApprovalId, event: &approval::Even
         approval::Event::Asked(asked) => {
             run.state = State::Parked;
             (run.approval, run.ruling) = (Some(id.clone()), Some(asked.ruling.clone()));
+            run.asking = asked.charge.as_ref().map(|charge| charge.agent.clone());
         }
         approval::Event::Decided(decided) if decided.decision.is_approved => {
             run.state = State::Queued { from: decided.decision.at };
             run.queued_again_at = Some(decided.decision.at);
+            run.asking = None;
         }
-        approval::Event::Decided(_) => {}
+        approval::Event::Decided(_) => run.asking = None,
+        approval::Event::Assented(_) => {}
         approval::Event::Consumed(_) | approval::Event::Lapsed(_) => {}
     }
     Some(run)
@@ -293,6 +299,7 @@ impl Run {
             first_outcome: None,
             settled_by: None,
             approval: None,
+            asking: None,
             ruling: None,
             refused: false,
             lacking: None,

@@ -29,6 +29,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
 /// Of what tells one start by hand from another.
 pub const KEY_BYTES_MAX: usize = 256;
+/// Who has changed a schedule, as far as it is remembered.
+const CHANGED_BY_MAX: usize = 32;
 /// Schedules that one installation may hold.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
 
@@ -69,6 +71,9 @@ pub struct Schedule {
     pub created_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
+    /// Who has changed it since, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_by: Vec<String>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -81,6 +86,7 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             revision: 1,
             created_by: added.by.clone(),
             made_by: added.made_by.clone(),
+            changed_by: Vec::new(),
             created_at: added.at,
             changed_at: added.at,
         }),
@@ -88,12 +94,31 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             definition: (*changed.definition).clone(),
             revision: before.revision + 1,
             changed_at: changed.at,
+            changed_by: joined(before.changed_by, changed.by.as_ref()),
             ..before
         }),
         Event::Removed(_) => None,
         Event::Paused(_) | Event::Resumed(_) | Event::Moved(_) => schedule,
         Event::Passed(_) | Event::Buffered(_) | Event::Dropped(_) => schedule,
         Event::BackfillBegun(_) | Event::BackfillMoved(_) => schedule,
+    }
+}
+
+/// The oldest of very many are forgotten.
+fn joined(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
+    if let Some(name) = name.filter(|name| !names.contains(name)) {
+        names.drain(..names.len().saturating_sub(CHANGED_BY_MAX - 1));
+        names.push(name.clone());
+    }
+    names
+}
+
+impl Schedule {
+    /// Everybody who has had a hand in what it says.
+    pub fn authors(&self) -> Vec<String> {
+        let mut authors = vec![self.created_by.clone()];
+        authors.extend(self.changed_by.iter().filter(|by| **by != self.created_by).cloned());
+        authors
     }
 }
 

@@ -71,6 +71,10 @@ pub enum Counter {
     Runs(i64),
     /// Those of one agent.
     AgentRuns(AgentName, i64),
+    /// Questions about runs of an agent on a day since 1970.
+    Asks(AgentName, i64),
+    /// Those of them that nobody has answered.
+    PendingAsks(AgentName),
 }
 
 impl Tables {
@@ -235,6 +239,7 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                     vec![new(Noun::Approval, approval.id), run(&asked.plan.run)]
                 }
                 approval::Event::Decided(decided) => vec![approval, run(&decided.run)],
+                approval::Event::Assented(_) => vec![approval],
                 approval::Event::Consumed(_) | approval::Event::Lapsed(_) => vec![approval],
             }
         }
@@ -287,9 +292,24 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
         Body::Run(_, run::Event::Started(started)) => counted(started.charge.as_ref(), 1),
         Body::Run(_, run::Event::Retried(retried)) => counted(retried.refund.as_ref(), -1),
         Body::Agent(_, agent::Event::Changed(_)) => Vec::new(),
-        Body::Approval(..) | Body::Authority(..) => Vec::new(),
+        Body::Approval(_, event) => asked(event),
+        Body::Authority(..) => Vec::new(),
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
     }
+}
+
+fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
+    let frees = match event {
+        approval::Event::Asked(asked) => {
+            let Some(Charge { agent, day }) = &asked.charge else { return Vec::new() };
+            let asks = Counter::Asks(agent.clone(), *day);
+            return vec![(asks, 1), (Counter::PendingAsks(agent.clone()), 1)];
+        }
+        approval::Event::Decided(decided) => &decided.frees,
+        approval::Event::Lapsed(lapsed) => &lapsed.frees,
+        approval::Event::Assented(_) | approval::Event::Consumed(_) => &None,
+    };
+    frees.iter().map(|agent| (Counter::PendingAsks(agent.clone()), -1)).collect()
 }
 
 fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
@@ -305,6 +325,8 @@ impl Counter {
             Counter::Tokens => "tokens".into(),
             Counter::Runs(day) => format!("runs:{day}").into(),
             Counter::AgentRuns(agent, day) => format!("runs:{agent}:{day}").into(),
+            Counter::Asks(agent, day) => format!("asks:{agent}:{day}").into(),
+            Counter::PendingAsks(agent) => format!("asks:{agent}").into(),
         }
     }
 
@@ -316,6 +338,8 @@ impl Counter {
             Counter::Tokens => token::TOKENS_MAX,
             Counter::Runs(_) => Limits::or_none(limits.runs),
             Counter::AgentRuns(..) => Limits::or_none(limits.runs_per_agent),
+            Counter::Asks(..) => Limits::or_none(limits.asks_per_agent),
+            Counter::PendingAsks(_) => Limits::or_none(limits.pending_per_agent),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::time::Timestamp;
 pub const TOKENS_MAX: i64 = 1_000;
 pub const NAME_BYTES_MAX: usize = 64;
 const HASH_DIGITS: usize = 64;
+const KEY_BYTES_MAX: usize = 256;
 
 /// Invariant: 1 to 64 letters, digits, `-`, `_`, `.` and `@` of ASCII, and not a name of the watch itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,12 +28,20 @@ pub struct PersonName(String);
 #[serde(into = "String", try_from = "String")]
 pub struct TokenHash(String);
 
+/// Invariant: 1 to 256 printable characters without blanks. What they mean is not known here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct PublicKey(String);
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     pub name: PersonName,
     pub role: Role,
     pub hash: TokenHash,
+    /// What the signatures of the person are checked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<PublicKey>,
     pub created_by: String,
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +60,8 @@ pub struct Created {
     pub name: PersonName,
     pub role: Role,
     pub hash: TokenHash,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<PublicKey>,
     pub by: String,
     pub at: Timestamp,
 }
@@ -67,7 +78,7 @@ pub struct Revoked {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Create { name: PersonName, role: Role, hash: TokenHash },
+    Create { name: PersonName, role: Role, hash: TokenHash, key: Option<PublicKey> },
     Revoke { note: Option<String> },
 }
 
@@ -79,6 +90,8 @@ pub enum Refusal {
     RoleTooLow { actor: Actor, needed: Role },
     #[error("no token has the role `{}`", .0.name())]
     Role(Role),
+    #[error("a token of the role `{}` has no key: its holder approves nothing", .0.name())]
+    NoKeyFor(Role),
     #[error(transparent)]
     Note(#[from] crate::schedule::Refusal),
 }
@@ -90,6 +103,10 @@ pub struct InvalidName(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not the hash of a token")]
 pub struct InvalidHash;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a public key")]
+pub struct InvalidKey;
 
 /// Every rule about tokens. Nothing happens when it is so already.
 pub fn decide(
@@ -106,8 +123,12 @@ pub fn decide(
     let by = actor.name.clone();
     match (command, token) {
         (Command::Create { role: role @ Role::System, .. }, _) => Err(Refusal::Role(role)),
-        (Command::Create { name, role, hash }, None) => {
-            Ok(Some(Event::Created(Created { name, role, hash, by, at: now })))
+        // What cannot approve has nothing to sign.
+        (Command::Create { role, key: Some(_), .. }, None) if role < Role::Operator => {
+            Err(Refusal::NoKeyFor(role))
+        }
+        (Command::Create { name, role, hash, key }, None) => {
+            Ok(Some(Event::Created(Created { name, role, hash, key, by, at: now })))
         }
         (Command::Create { .. }, Some(_)) => Ok(None),
         (Command::Revoke { .. }, None) => Err(Refusal::Unknown(id.to_owned())),
@@ -122,10 +143,11 @@ pub fn decide(
 /// The token after an event.
 pub fn apply(token: Option<Token>, event: &Event) -> Option<Token> {
     match event {
-        Event::Created(Created { name, role, hash, by, at }) => Some(Token {
+        Event::Created(Created { name, role, hash, key, by, at }) => Some(Token {
             name: name.clone(),
             role: *role,
             hash: hash.clone(),
+            key: key.clone(),
             created_by: by.clone(),
             created_at: *at,
             revoked: None,
@@ -178,6 +200,38 @@ impl fmt::Display for PersonName {
     }
 }
 
+impl FromStr for PublicKey {
+    type Err = InvalidKey;
+
+    fn from_str(text: &str) -> Result<PublicKey, InvalidKey> {
+        let fits = (1..=KEY_BYTES_MAX).contains(&text.len());
+        match fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(PublicKey(text.to_owned())),
+            false => Err(InvalidKey),
+        }
+    }
+}
+
+impl PublicKey {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<PublicKey> for String {
+    fn from(key: PublicKey) -> String {
+        key.0
+    }
+}
+
+impl TryFrom<String> for PublicKey {
+    type Error = InvalidKey;
+
+    fn try_from(text: String) -> Result<PublicKey, InvalidKey> {
+        text.parse()
+    }
+}
+
 impl TokenHash {
     pub fn as_str(&self) -> &str {
         &self.0
@@ -222,7 +276,7 @@ mod tests {
 
     fn create(role: Role) -> Command {
         let hash = "ab".repeat(32).parse().unwrap();
-        Command::Create { name: "ada".parse().unwrap(), role, hash }
+        Command::Create { name: "ada".parse().unwrap(), role, hash, key: None }
     }
 
     fn by(role: Role) -> Actor {

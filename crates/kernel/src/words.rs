@@ -39,6 +39,7 @@ impl Body {
             },
             Body::Approval(_, event) => match event {
                 approval::Event::Asked(asked) => vec![("prompt", &mut asked.plan.prompt)],
+                approval::Event::Assented(assented) => note(&mut assented.decision.note),
                 approval::Event::Decided(decided) => note(&mut decided.decision.note),
                 approval::Event::Consumed(_) | approval::Event::Lapsed(_) => Vec::new(),
             },

@@ -5,8 +5,9 @@
 
 use std::str::FromStr;
 
+use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Verdict};
+use kernel::ruling::{Approvers, Posture, Verdict};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
@@ -21,6 +22,8 @@ use crate::rule::Rule;
 
 const ID_BYTES_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 4_096;
+/// More would never come together.
+const PERSONS_MAX: u8 = 5;
 
 const KEYS: &[&str] = &[
     "id",
@@ -35,6 +38,8 @@ const KEYS: &[&str] = &[
     "argv",
     "tier",
     "posture",
+    "persons",
+    "approver",
     "match",
     "not_match",
 ];
@@ -55,6 +60,7 @@ struct Draft {
     verdicts: Vec<(Verdict, Vec<Class>)>,
     conditions: Conditions,
     postures: Vec<Posture>,
+    approvers: Option<Approvers>,
     examples: Vec<(Expected, usize, Example)>,
 }
 
@@ -153,6 +159,22 @@ impl Reader<'_, '_> {
             "argv" => conditions.argv = self.list(key, value, text),
             "tier" => conditions.tier = self.list(key, value, tier),
             "posture" => draft.postures = self.list(key, value, posture),
+            "persons" => {
+                let persons = value.get_ref().as_integer().and_then(|it| it.as_str().parse().ok());
+                match persons.filter(|persons| (1..=PERSONS_MAX).contains(persons)) {
+                    Some(persons) => draft.approvers.get_or_insert_default().persons = persons,
+                    None => {
+                        self.fault(at, format!("`persons` is a number from 1 to {PERSONS_MAX}"))
+                    }
+                }
+            }
+            "approver" => match value.get_ref().as_str() {
+                Some("operator") => draft.approvers.get_or_insert_default().role = Role::Operator,
+                Some("maintainer") => {
+                    draft.approvers.get_or_insert_default().role = Role::Maintainer;
+                }
+                _ => self.fault(at, "`approver` is \"operator\" or \"maintainer\""),
+            },
             "match" => self.examples(Expected::Match, at, value, draft),
             "not_match" => self.examples(Expected::NoMatch, at, value, draft),
             other => {
@@ -198,11 +220,15 @@ impl Reader<'_, '_> {
             self.fault(self.at, "write exactly one of `deny`, `ask` and `allow`");
             return None;
         };
+        if draft.approvers.is_some() && *verdict != Verdict::Ask {
+            self.fault(self.at, "`persons` and `approver` say who is asked: they go with `ask`");
+        }
         Some(Rule {
             name: self.id.clone()?,
             verdict: *verdict,
             classes: classes.clone(),
             conditions: draft.conditions.clone(),
+            approvers: draft.approvers.unwrap_or_default(),
         })
     }
 

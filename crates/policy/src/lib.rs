@@ -45,12 +45,14 @@ mod host;
 mod path;
 mod pattern;
 mod programs;
+mod remember;
 mod rule;
 mod rules;
 mod strictest;
 
 pub use example::Example;
 pub use fault::Fault;
+pub use remember::remember;
 pub use rule::Rule;
 pub use rules::{FILE_BYTES_MAX, RULES_MAX, Rules, Source};
 pub use strictest::strictest;

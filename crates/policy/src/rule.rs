@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kernel::ruling::Verdict;
+use kernel::ruling::{Approvers, Verdict};
 
 use crate::conditions::{Conditions, Facts, Fit};
 use crate::pattern::Class;
@@ -14,6 +14,8 @@ pub struct Rule {
     pub(crate) verdict: Verdict,
     pub(crate) classes: Vec<Class>,
     pub(crate) conditions: Conditions,
+    /// Who has to say yes to what it asks.
+    pub(crate) approvers: Approvers,
 }
 
 /// What a rule has to say of a request.
@@ -84,6 +86,10 @@ impl fmt::Display for Rule {
                 key => write!(out, " {joint} {key} is {}", values.join(", "))?,
             }
         }
-        Ok(())
+        let Approvers { persons, role } = self.approvers;
+        match self.approvers == Approvers::default() {
+            true => Ok(()),
+            false => write!(out, ", of {persons} with the role {}", role.name()),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use sha2::{Digest, Sha256};
 
 use crate::capability;
@@ -20,12 +20,12 @@ pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 const SOURCE_NAME_BYTES_MAX: usize = 64;
 const VERSION_BYTES: usize = 6;
-const BASELINE: &str = "baseline";
+pub(crate) const BASELINE: &str = "baseline";
 
 /// No rule matched, and so the posture decides.
-const DEFAULT: &str = "@default";
+pub(crate) const DEFAULT: &str = "@default";
 /// What is external is never just allowed.
-const TIER_2: &str = "@tier-2";
+pub(crate) const TIER_2: &str = "@tier-2";
 
 /// A text with rules, and the name under which decisions refer to it.
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +65,14 @@ impl Rules {
         let facts = Facts::of(request);
         let malformed = facts.malformed.iter().map(|field| (Verdict::Deny, error(field)));
         let mut said: Vec<(Verdict, String)> = malformed.collect();
+        let mut approvers = Approvers::default();
         for rule in self.candidates(&request.capability) {
             match rule.answer(&facts) {
                 Answer::Nothing => {}
-                Answer::Verdict(verdict) => said.push((verdict, rule.name.clone())),
+                Answer::Verdict(verdict) => {
+                    said.push((verdict, rule.name.clone()));
+                    approvers = approvers.join(rule.approvers);
+                }
                 Answer::Unknown => said.push((Verdict::Deny, error(&rule.name))),
             }
         }
@@ -85,6 +89,7 @@ impl Rules {
             rules: said.into_iter().map(|(_, name)| name).collect(),
             posture: self.posture,
             policy: self.version.clone(),
+            approvers,
         }
     }
 

@@ -12,13 +12,14 @@ use kernel::ruling::Ruling;
 /// named, with `+` between them.
 ///
 /// ```
-/// use kernel::ruling::{Posture, Ruling, Verdict};
+/// use kernel::ruling::{Approvers, Posture, Ruling, Verdict};
 ///
 /// let ruling = |verdict, rule: &str| Ruling {
 ///     verdict,
 ///     rules: vec![rule.to_owned()],
 ///     posture: Posture::Staging,
 ///     policy: "0123456789ab".to_owned(),
+///     approvers: Approvers::default(),
 /// };
 /// let budget = ruling(Verdict::Deny, "@budget");
 /// let joined = policy::strictest(ruling(Verdict::Allow, "baseline/agents"), budget);
@@ -37,5 +38,6 @@ pub fn strictest(a: Ruling, b: Ruling) -> Ruling {
             true => stricter.policy,
             false => format!("{}+{}", stricter.policy, other.policy),
         },
+        approvers: stricter.approvers.join(other.approvers),
     }
 }

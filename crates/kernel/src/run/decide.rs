@@ -2,13 +2,17 @@
 
 use super::decision::{self, request, target};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
-use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
+use super::{
+    CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Origin, Outcome, Output, Run, State,
+};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
-use crate::approval::{self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Lapse, Lapsed, Plan};
+use crate::approval::{
+    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Hashes, Lapse, Lapsed, Plan,
+};
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
-use crate::budget::{Charge, charge};
+use crate::budget::{Charge, charge, day};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
@@ -73,10 +77,16 @@ pub struct Orders<'a> {
     pub authority: &'a Authority,
     pub lease: Lease,
     pub judge: &'a dyn Fn(&Request) -> Ruling,
-    pub hash: &'a dyn Fn(&Plan) -> String,
+    pub hash: &'a dyn Fn(&Plan) -> Hashes,
     /// The one that the run names.
     pub approval: Option<&'a Approval>,
+    /// Whether what was said to it carries a signature that holds now.
+    pub is_signed: &'a dyn Fn(&Decision) -> bool,
     pub new_approval: &'a dyn Fn() -> ApprovalId,
+    /// Who wrote the schedule.
+    pub authors: &'a [String],
+    /// For how long nobody is asked again what was denied.
+    pub denied_for_us: i64,
 }
 
 /// Every rule about what people ask of a run. Nothing happens when it is so already.
@@ -203,13 +213,29 @@ pub fn start(
         }
         (Verdict::Ask, None) => {
             let plan = plan(&ruling);
-            let (plan_hash, approve_by) = ((orders.hash)(&plan), now.after_us(APPROVE_WITHIN_US));
-            let asked = Asked { plan, plan_hash, request, ruling, approve_by, at: now };
+            let hashes = (orders.hash)(&plan);
+            if ground.was_denied(&hashes.action, orders.denied_for_us) {
+                let cause = Cause::new("denied_before", "a human has denied the same before");
+                return ground.refused(cause, Some((ruling, tier)), None);
+            }
+            let asked = Asked {
+                plan,
+                plan_hash: hashes.plan,
+                action_hash: Some(hashes.action),
+                request,
+                ruling,
+                authors: orders.authors.to_vec(),
+                charge: Some(Charge { agent: agent.name.clone(), day: day(now) }),
+                approve_by: now.after_us(APPROVE_WITHIN_US),
+                at: now,
+            };
             vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
         }
         (Verdict::Ask, Some(id)) => {
             let covered = match orders.approval {
-                Some(approval) => approval.covers(&(orders.hash)(&plan(&ruling)), now),
+                Some(approval) => {
+                    approval.covers(&(orders.hash)(&plan(&ruling)).plan, orders.is_signed, now)
+                }
                 None => Err((Lapse::RunEnded, Cause::new("refused", "there is no such approval"))),
             };
             match covered {
@@ -233,6 +259,27 @@ pub fn starve(ground: Ground<'_>, what: &str) -> Vec<Body> {
             ground.over(Some(Lapse::RunEnded), ended)
         }
         State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
+}
+
+/// Ends a run that may not ask a human, as its agent has asked too much.
+pub fn hush(ground: Ground<'_>, what: &str) -> Vec<Body> {
+    match ground.run.state {
+        State::Queued { .. } => {
+            ground.refused(Cause::new("asked_too_much", what), None, Some(Lapse::RunEnded))
+        }
+        State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
+    }
+}
+
+/// Ends a run that a human has denied, and remembers what that was.
+pub(crate) fn deny(ground: Ground<'_>, cause: Cause, action: Option<String>) -> Vec<Body> {
+    match ground.run.state {
+        State::Parked | State::Queued { .. } => {
+            let ended = ground.not_begun(cause, None);
+            ground.over(None, Ended { denied: action, ..ended })
+        }
+        State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
@@ -408,9 +455,19 @@ impl Ground<'_> {
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
         let schedule = self.run.schedule.clone();
         let (no_room, at) = (self.leaves_no_room(), self.now);
-        let (ruling, tier, refused, lacking) = (None, None, false, None);
-        let ended =
-            Ended { schedule, outcome, cause, output, no_room, ruling, tier, refused, lacking, at };
+        let ended = Ended {
+            schedule,
+            outcome,
+            cause,
+            output,
+            no_room,
+            ruling: None,
+            tier: None,
+            refused: false,
+            lacking: None,
+            denied: None,
+            at,
+        };
         self.over(Some(Lapse::RunEnded), ended)
     }
 
@@ -442,8 +499,18 @@ impl Ground<'_> {
             tier,
             refused: true,
             lacking: None,
+            denied: None,
             at: self.now,
         }
+    }
+
+    /// Whether a human has denied the same not long ago. Somebody who starts it by hand, or again, wants
+    /// to be asked.
+    fn was_denied(&self, action: &str, within_us: i64) -> bool {
+        let by_hand = self.run.origin == Origin::Manual || self.run.first_outcome.is_some();
+        let denied = self.progress.and_then(|progress| progress.denied.as_ref());
+        let is_same = |at: Timestamp| self.now < at.after_us(within_us);
+        !by_hand && denied.is_some_and(|it| it.action == action && is_same(it.at))
     }
 
     fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {
@@ -461,7 +528,8 @@ impl Ground<'_> {
 
     /// Nobody waits for the approval any more, if there is one.
     fn lapse(&self, why: Lapse) -> Option<Body> {
-        let lapsed = Lapsed { run: self.id.clone(), why, by: None, at: self.now };
+        let (run, frees) = (self.id.clone(), self.run.asking.clone());
+        let lapsed = Lapsed { run, why, by: None, frees, at: self.now };
         let id = self.run.approval.clone()?;
         Some(Body::Approval(id, approval::Event::Lapsed(lapsed)))
     }

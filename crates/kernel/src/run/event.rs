@@ -136,6 +136,9 @@ pub struct Ended {
     /// What it lacked, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<Lack>,
+    /// The hash of what a human denied, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
     pub at: Timestamp,
 }
 

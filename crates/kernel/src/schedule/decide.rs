@@ -155,7 +155,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         }
         (_, None) => Err(Refusal::Unknown(ground.id.clone())),
         (Command::Edit { definition }, Some((schedule, progress))) => {
-            edit(ground, schedule, progress, *definition)
+            edit(ground, schedule, progress, *definition, &actor.name)
         }
         (Command::Pause { note }, Some((_, progress))) => {
             check_note(note.as_deref())?;
@@ -203,6 +203,7 @@ fn edit(
     schedule: &Schedule,
     progress: &Progress,
     definition: Definition,
+    by: &str,
 ) -> Result<Vec<Body>, Refusal> {
     if definition == schedule.definition {
         return Ok(Vec::new());
@@ -216,7 +217,8 @@ fn edit(
     let unfollows =
         follows(&schedule.definition).filter(|id| Some(id) != follows(&definition).as_ref());
     let definition = Box::new(definition);
-    let changed = Changed { definition, unfollows, at: ground.now, ahead };
+    let by = Some(by.to_owned());
+    let changed = Changed { definition, unfollows, by, at: ground.now, ahead };
     bodies.push(ground.body(Event::Changed(changed)));
     Ok(bodies)
 }

@@ -80,6 +80,8 @@ pub struct Changed {
     /// The schedule that it followed and does not follow any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfollows: Option<ScheduleId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     pub at: Timestamp,
     pub ahead: Ahead,
 }

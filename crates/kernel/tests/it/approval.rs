@@ -1,14 +1,15 @@
 //! A question to a human: asked once, answered once, good for one beginning of one plan.
 
-use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US};
+use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US, Signature, Signed};
 use kernel::backend::Tier;
-use kernel::ruling::Verdict;
+use kernel::ruling::{Approvers, Posture, Verdict};
 use kernel::run::Command as RunCommand;
+use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::slot::Disposition;
-use kernel::{Role, RunId};
+use kernel::{Actor, Counter, Role, RunId, TokenId};
 
-use crate::support::{Ask, World, broken, every};
+use crate::support::{Ask, DENIED_FOR_US, Standing, World, at, broken, every};
 use Ask::{Add, Answer, Expire, Fire, Recover, Run, StartUnder, Tick};
 use Verdict::{Allow, Ask as Asks, Deny};
 
@@ -32,7 +33,7 @@ fn shown(world: &World) -> String {
 }
 
 fn approve(world: &World) -> Ask {
-    Answer(1, Command::Approve { shown: shown(world), note: None })
+    Answer(1, Command::Approve { shown: shown(world), note: None, signed: None })
 }
 
 fn deny(world: &World) -> Ask {
@@ -143,7 +144,7 @@ fn an_approved_run_begins_soon_or_not_at_all() {
 #[test]
 fn a03_an_answer_to_another_plan_is_refused() {
     let mut world = parked();
-    let other = Answer(1, Command::Approve { shown: "another".into(), note: None });
+    let other = Answer(1, Command::Approve { shown: "another".into(), note: None, signed: None });
     let refused = "no: approval `A` is about another plan than the one that was shown";
     check(&mut world, &[(70, other, refused)]);
     assert_eq!(world.approval(1).unwrap().1.state.name(), "pending");
@@ -277,4 +278,176 @@ fn an_edit_of_the_schedule_makes_another_plan() {
     world.definition.terms.priority = 9;
     assert!(world.ask(71, &Ask::Edit).starts_with("changed"));
     assert!(world.ask(72, &StartUnder(1, Asks)).starts_with("lapsed changed"));
+}
+
+/// A yes of this person, brought by themselves or signed.
+fn yes_of(world: &mut World, name: &str, role: Role, is_signed: bool) -> Ask {
+    let by = Actor { name: name.to_owned(), role };
+    let signed = is_signed.then(|| Signed {
+        by: by.clone(),
+        signature: Signature {
+            token: TokenId::of(1),
+            text: "mws_00".to_owned(),
+            expires_at: at(61 + DAY_S),
+        },
+    });
+    world.actor = if is_signed { Actor::local_user(7) } else { by };
+    Answer(1, Command::Approve { shown: shown(world), note: None, signed })
+}
+
+/// A run that waits under such orders, of a schedule that these have written.
+fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World {
+    let mut world = World::new(every(60), Terms::default());
+    world.standing = Standing { posture, approvers, signatures_hold: true };
+    let (first, later) = authors.split_first().unwrap();
+    world.actor = Actor { name: (*first).to_owned(), role: Role::Maintainer };
+    world.ask(0, &Add);
+    for (edit, author) in later.iter().enumerate() {
+        world.actor.name = (*author).to_owned();
+        world.definition.name = format!("edit {edit}");
+        world.ask(0, &Ask::Edit);
+    }
+    assert!(world.ask(60, &Tick).contains("fires 60"));
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    world
+}
+
+#[test]
+fn b05_two_persons_are_two_persons() {
+    let two = Approvers { persons: 2, role: Role::Operator };
+    let mut world = parked_by(&["eve"], Posture::Staging, two);
+    let story = [
+        (70, "ada", "assented by ada"),
+        (71, "ada", ""),
+        (72, "bob", "approved, until 972"),
+        (73, "bob", ""),
+        (74, "cyd", ""),
+    ];
+    for (second, name, expected) in story {
+        let yes = yes_of(&mut world, name, Role::Operator, false);
+        assert_eq!(world.ask(second, &yes), expected, "{name} at {second}");
+        let state = world.run(1).unwrap().state.name();
+        assert_eq!(state, if second < 72 { "waiting_permission" } else { "queued" });
+    }
+    assert_eq!(world.ask(75, &StartUnder(1, Asks)), BEGUN);
+    let happened = world.approval(1).unwrap().1.happened();
+    assert_eq!(happened, "was approved by ada and bob, and its run has begun");
+
+    let mut world = parked_by(&["eve"], Posture::Staging, two);
+    let yes = yes_of(&mut world, "ada", Role::Operator, false);
+    world.ask(70, &yes);
+    let no = deny(&world);
+    assert!(world.ask(71, &no).starts_with("denied, cancelled"), "one no is enough");
+}
+
+#[test]
+fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
+    let two = Approvers { persons: 2, role: Role::Operator };
+    let one = Approvers::default();
+    // Who wrote it, in which posture, who must say yes, and what is said to the author, a user of the
+    // machine, and somebody else.
+    let author = "no: `eve` has written the schedule, and approval `A` needs somebody else";
+    let nobody = "no: approval `A` needs a person who is known by a token of their own";
+    let unsigned = "no: approval `A` needs a signature made with the approver's own key";
+    let table: [(&[&str], Posture, Approvers, bool, [&str; 3]); 6] = [
+        (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
+        (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
+        (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
+        (&["eve"], Posture::StrictProd, one, false, [unsigned, unsigned, unsigned]),
+        (&["eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
+        // Who wrote it could be ada.
+        (
+            &["uid:7"],
+            Posture::StrictProd,
+            one,
+            true,
+            ["assented by eve", nobody, "assented by ada"],
+        ),
+    ];
+    for (authors, posture, approvers, is_signed, expected) in table {
+        for (name, expected) in ["eve", "uid:9", "ada"].into_iter().zip(expected) {
+            let mut world = parked_by(authors, posture, approvers);
+            let yes = yes_of(&mut world, name, Role::Operator, is_signed);
+            assert_eq!(world.ask(70, &yes), expected, "{authors:?} {posture} {name}");
+        }
+    }
+}
+
+#[test]
+fn b06_a_rule_can_want_a_maintainer() {
+    let maintainer = Approvers { persons: 1, role: Role::Maintainer };
+    let mut world = parked_by(&["eve"], Posture::Staging, maintainer);
+    let yes = yes_of(&mut world, "ada", Role::Operator, false);
+    assert!(world.ask(70, &yes).starts_with("no: this needs a human with the role `maintainer`"));
+    let yes = yes_of(&mut world, "ada", Role::Maintainer, false);
+    assert_eq!(world.ask(70, &yes), APPROVED);
+}
+
+#[test]
+fn a_signature_must_still_hold_when_the_run_begins() {
+    for (holds, expected) in [
+        (true, BEGUN),
+        (
+            false,
+            "lapsed unsigned, cancelled (a signature under its approval does not hold any more)",
+        ),
+    ] {
+        let mut world = parked_by(&["eve"], Posture::StrictProd, Approvers::default());
+        let yes = yes_of(&mut world, "ada", Role::Operator, true);
+        assert_eq!(world.ask(70, &yes), APPROVED);
+        world.standing.signatures_hold = holds;
+        assert_eq!(world.ask(71, &StartUnder(1, Asks)), expected);
+    }
+}
+
+#[test]
+fn what_was_denied_is_not_asked_again_for_a_while() {
+    let mut world = parked();
+    let no = deny(&world);
+    world.ask(70, &no);
+    assert_eq!(world.ask(120, &Tick), "slot fires 120");
+    let silent = "cancelled (a human has denied the same before)";
+    assert_eq!(world.ask(121, &StartUnder(2, Asks)), silent);
+    // Somebody who starts it by hand is there to be asked.
+    world.ask(122, &Fire("now"));
+    assert!(world.ask(123, &StartUnder(3, Asks)).starts_with("asked"));
+    world.ask(124, &Run(3, RunCommand::Cancel { note: None }));
+    // Another prompt is another question.
+    world.definition.action =
+        Action::Prompt { agent: "ada".parse().unwrap(), prompt: "else".into() };
+    world.ask(130, &Ask::Edit);
+    assert!(world.ask(180, &Tick).starts_with("slot fires 180"));
+    assert!(world.ask(181, &StartUnder(4, Asks)).starts_with("asked"));
+}
+
+#[test]
+fn what_was_denied_is_asked_again_later() {
+    let mut world = parked();
+    let no = deny(&world);
+    world.ask(70, &no);
+    let until = 70 + DENIED_FOR_US / 1_000_000;
+    assert!(world.ask(until - 10, &Tick).contains("fires"));
+    assert!(world.ask(until - 1, &StartUnder(2, Asks)).starts_with("cancelled"));
+    assert!(world.ask(until + 50, &Tick).contains("fires"));
+    assert!(world.ask(until + 51, &StartUnder(3, Asks)).starts_with("asked"));
+}
+
+#[test]
+fn questions_are_counted_while_they_are_open() {
+    let pending = |world: &World| world.counter(&Counter::PendingAsks("ada".parse().unwrap()));
+    let ends: [fn(&World) -> Ask; 4] =
+        [approve, deny, |_| revoke(), |_| Run(1, RunCommand::Cancel { note: None })];
+    for end in ends {
+        let mut world = parked();
+        assert_eq!(pending(&world), 1);
+        let end = end(&world);
+        world.ask(70, &end);
+        assert_eq!(pending(&world), 0, "{end:?}");
+        world.ask(71, &StartUnder(1, Asks));
+        world.ask(71 + SOON_S, &Expire(1));
+        assert_eq!(pending(&world), 0, "{end:?}");
+    }
+    let mut world = parked();
+    world.ask(61 + DAY_S, &Expire(1));
+    assert_eq!(pending(&world), 0);
 }

@@ -2,17 +2,17 @@
 
 use std::cell::RefCell;
 
-use kernel::approval::{self, Plan};
+use kernel::approval;
 use kernel::authority::{Authority, Lease, Said};
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{
     self, Event, Foretold, Ground, Occurrence, Orders, Queued, Run, foretell, requested, ruled,
 };
 use kernel::schedule::terms::Terms;
 use kernel::{ApprovalId, Body, RunId, Timestamp};
 
-use crate::support::{World, at, every};
+use crate::support::{World, at, every, hashes};
 
 fn queued(agent: &str) -> Run {
     let queued = Queued {
@@ -47,17 +47,25 @@ fn decided_under(
     let judge = |request: &Request| {
         asked.replace(Some(request.clone()));
         let rules = vec!["test/all".to_owned()];
-        Ruling { verdict, rules, posture: Posture::Staging, policy: "0123".to_owned() }
+        Ruling {
+            verdict,
+            rules,
+            posture: Posture::Staging,
+            policy: "0123".to_owned(),
+            approvers: Approvers::default(),
+        }
     };
-    let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
     let orders = Orders {
         authority,
         lease: Lease { ask_after_us: 10, pause_after_us: 20 },
         instance: "here",
         judge: &judge,
-        hash: &hash,
+        hash: &hashes,
         approval: None,
+        is_signed: &|_| false,
         new_approval: &|| ApprovalId::of(1),
+        authors: &[],
+        denied_for_us: 0,
     };
     let definition = Some(&world.definition);
     let ground = Ground { id: &RunId::of(1), run, definition, progress: None, now: at(1) };

@@ -22,7 +22,7 @@ use kernel::tables::touched;
 use kernel::tick::{Tick, tick};
 use kernel::{Actor, ApprovalId, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
 
-use crate::support::under;
+use crate::support::{Standing, under};
 
 const SEEDS: Range<u64> = 0..400;
 const STEPS: usize = 60;
@@ -425,7 +425,7 @@ impl World {
             let (shown, note) = (approval.plan_hash.clone(), None);
             let question = Question { id, approval, ground };
             let decided = match self.random.below(5) {
-                0..2 => answer(question, Answer::Approve { shown, note }),
+                0..2 => answer(question, Answer::Approve { shown, note, signed: None }),
                 2 => answer(question, Answer::Deny { shown, note }),
                 3 => answer(question, Answer::Revoke { note }),
                 _ => approval::expire(question),
@@ -442,9 +442,12 @@ impl World {
                     Verdict::Ask,
                     Verdict::Deny,
                 ]);
-                Ok(under(verdict, approval.as_ref().map(|(_, it)| it), |orders| {
-                    run::start(ground, has_agent.then_some(&agent), "me", orders)
-                }))
+                Ok(under(
+                    (&Standing::default(), &[]),
+                    verdict,
+                    approval.as_ref().map(|(_, it)| it),
+                    |orders| run::start(ground, has_agent.then_some(&agent), "me", orders),
+                ))
             }
             3..8 => {
                 let epoch = run.epoch - u32::from(0 < run.epoch && self.random.one_in(5));
@@ -665,7 +668,7 @@ fn what_is_previewed_is_what_fires() {
                     progress: None,
                     now,
                 };
-                let started = under(Verdict::Allow, None, |orders| {
+                let started = under((&Standing::default(), &[]), Verdict::Allow, None, |orders| {
                     run::start(ground(&run), Some(&agent), "me", orders)
                 });
                 world.commit(started);

@@ -47,6 +47,13 @@ fn these_events_call_for_a_human_and_no_others() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.two-persons.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "run.ended.1.failed.json",
             "run_failed",
             RUN,
@@ -116,6 +123,7 @@ fn a_code_that_is_none_is_left_out() {
             tier: None,
             refused: false,
             lacking: None,
+            denied: None,
             at: Timestamp::from_micros(7),
         };
         of(&Body::Run(RunId::of(7), RunEvent::Ended(ended))).unwrap().text

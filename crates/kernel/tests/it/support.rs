@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calendar::Trigger;
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Plan, Question};
+use kernel::approval::{self, Approval, Hashes, Plan, Question};
 use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
-use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Cause, Failure, Occurrence, Orders, Report, Run};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};
 use kernel::tick::{Happened, Tick, happened, tick};
-use kernel::{Actor, ApprovalId, Body, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+use kernel::{Actor, ApprovalId, Body, Counter, Noun, RunId, ScheduleId, State, Tables, Timestamp};
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
+pub(crate) const DENIED_FOR_US: i64 = 72_000_000_000;
 
 /// What is asked. Runs are numbered as they come to be, from 1.
 #[derive(Clone, Debug)]
@@ -52,10 +53,20 @@ pub(crate) enum Ask {
     Expire(u128),
 }
 
+/// What the standing orders say beside allow, ask or deny.
+#[derive(Clone, Default)]
+pub(crate) struct Standing {
+    pub(crate) posture: Posture,
+    pub(crate) approvers: Approvers,
+    /// Whether signatures that were good still are.
+    pub(crate) signatures_hold: bool,
+}
+
 pub(crate) struct World {
     pub(crate) actor: Actor,
     pub(crate) agent: Option<Agent>,
     pub(crate) definition: Definition,
+    pub(crate) standing: Standing,
     id: ScheduleId,
     tables: Tables,
     runs: u128,
@@ -97,6 +108,7 @@ impl World {
                 tier: None,
                 terms,
             },
+            standing: Standing::default(),
             id: "sch_0123abcd".parse().unwrap(),
             tables: Tables::default(),
             runs: 0,
@@ -109,6 +121,14 @@ impl World {
 
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         self.state(Noun::Schedule, self.id.as_str())?.schedule()
+    }
+
+    pub(crate) fn counter(&self, counter: &Counter) -> i64 {
+        self.tables.counters.get(counter).copied().unwrap_or_default()
+    }
+
+    fn authors(&self) -> Vec<String> {
+        self.schedule().map(|schedule| schedule.authors()).unwrap_or_default()
     }
 
     pub(crate) fn progress(&self) -> Option<Progress> {
@@ -173,15 +193,20 @@ impl World {
             Ask::Tick => Ok(self.tick(now)),
             Ask::Start(number) => return self.start(now, *number),
             Ask::StartAlone(number) => self.of_run(now, *number, |ground| {
-                Ok(under(Verdict::Allow, None, |orders| run::start(ground, None, "me", orders)))
+                Ok(under((&self.standing, &self.authors()), Verdict::Allow, None, |orders| {
+                    run::start(ground, None, "me", orders)
+                }))
             }),
             Ask::StartUnder(number, verdict) => {
                 let approval = self.approval(*number).map(|(_, it)| it);
                 self.of_run(now, *number, |ground| {
                     let agent = self.agent.as_ref();
-                    Ok(under(*verdict, approval.as_ref(), |orders| {
-                        run::start(ground, agent, "me", orders)
-                    }))
+                    Ok(under(
+                        (&self.standing, &self.authors()),
+                        *verdict,
+                        approval.as_ref(),
+                        |orders| run::start(ground, agent, "me", orders),
+                    ))
                 })
             }
             Ask::Answer(number, command) => {
@@ -230,7 +255,7 @@ impl World {
             return said;
         }
         let shown = self.approval(number).expect("an approval").1.plan_hash;
-        let approve = approval::Command::Approve { shown, note: None };
+        let approve = approval::Command::Approve { shown, note: None, signed: None };
         self.ask_at(now, &Ask::Answer(number, approve));
         let said = self.ask_at(now, &Ask::StartUnder(number, Verdict::Ask));
         said.split_once(", ").expect("consumed and started").1.to_owned()
@@ -319,6 +344,7 @@ impl World {
 
 /// What a run is begun under when the standing orders say this of everything.
 pub(crate) fn under<T>(
+    (standing, authors): (&Standing, &[String]),
     verdict: Verdict,
     approval: Option<&Approval>,
     begin: impl FnOnce(&Orders<'_>) -> T,
@@ -326,21 +352,31 @@ pub(crate) fn under<T>(
     let judge = |_: &Request| Ruling {
         verdict,
         rules: vec!["test/all".to_owned()],
-        posture: Posture::Staging,
+        posture: standing.posture,
         policy: "0123".to_owned(),
+        approvers: standing.approvers,
     };
-    // Whatever is part of a plan is part of its hash.
-    let hash = |plan: &Plan| serde_json::to_string(plan).unwrap();
     let new_approval = || ApprovalId::of(another());
     begin(&Orders {
         instance: "here",
         authority: &Authority::default(),
         lease: Lease::default(),
         judge: &judge,
-        hash: &hash,
+        hash: &hashes,
         approval,
+        is_signed: &|decision| decision.signature.is_some() && standing.signatures_hold,
         new_approval: &new_approval,
+        authors,
+        denied_for_us: DENIED_FOR_US,
     })
+}
+
+/// Whatever is part of a plan is part of its hash.
+pub(crate) fn hashes(plan: &Plan) -> Hashes {
+    let mut action = serde_json::to_value(plan).unwrap();
+    let fields = action.as_object_mut().unwrap();
+    (fields.remove("run"), fields.remove("attempt"));
+    Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }
 
 /// Another number each time.
@@ -435,6 +471,7 @@ fn describe(body: &Body) -> String {
         },
         Body::Approval(_, event) => match event {
             approval::Event::Asked(it) => format!("asked, until {}", time(it.approve_by)),
+            approval::Event::Assented(it) => format!("assented by {}", it.decision.by),
             approval::Event::Decided(it) => match it.execute_by {
                 Some(until) => format!("approved, until {}", time(until)),
                 None => "denied".to_owned(),

@@ -1,7 +1,8 @@
 //! How requests fit rules, and what a ruling says about it.
 
+use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Request, Verdict};
+use kernel::ruling::{Approvers, Posture, Request, Verdict};
 use policy::{Rules, Source};
 
 use crate::support::{at_path, check, load, program, prompt, request, rule, rules, to_host};
@@ -189,4 +190,55 @@ not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/cargo"
     let by_ada =
         Request { agent: "ada".parse().ok(), ..program(&["/usr/bin/cargo", "test", "-q"]) };
     assert!(rules.decide(&by_ada).rules.contains(&"policy.toml/cargo-test".to_owned()));
+}
+
+#[test]
+fn the_most_that_any_rule_wants_of_humans_is_wanted() {
+    let text = [
+        rule(
+            "id = 'two'\nask = ['agent.prompt']\npersons = 2\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'code.read' }]",
+        ),
+        rule(
+            "id = 'boss'\nask = ['agent.prompt']\napprover = 'maintainer'\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'code.read' }]",
+        ),
+    ];
+    let approvers = |persons, role| Approvers { persons, role };
+    let table = [
+        (String::new(), approvers(1, Role::Operator)),
+        (text[0].clone(), approvers(2, Role::Operator)),
+        (text[1].clone(), approvers(1, Role::Maintainer)),
+        (text.concat(), approvers(2, Role::Maintainer)),
+    ];
+    for (text, expected) in table {
+        assert_eq!(rules(&text).decide(&request("agent.prompt")).approvers, expected, "{text}");
+        assert_eq!(
+            rules(&text).decide(&request("code.read")).approvers,
+            approvers(1, Role::Operator)
+        );
+    }
+}
+
+#[test]
+fn a_rule_says_whom_it_asks_or_has_a_fault() {
+    let of = |line: &str, verdict: &str| {
+        rule(&format!(
+            "id = 'x'\n{verdict} = ['agent.prompt']\n{line}\nmatch = [{{ capability = 'agent.prompt' }}]\nnot_match = [{{ capability = 'code.read' }}]"
+        ))
+    };
+    for line in [
+        "persons = 0",
+        "persons = 6",
+        "persons = '2'",
+        "persons = 1.5",
+        "approver = 'runner'",
+        "approver = 2",
+    ] {
+        assert!(load(Posture::Staging, &of(line, "ask")).is_err(), "{line}");
+    }
+    for verdict in ["deny", "allow"] {
+        assert!(load(Posture::Staging, &of("persons = 2", verdict)).is_err(), "{verdict}");
+    }
+    let two = rules(&of("persons = 2", "ask"));
+    let shown = two.iter().find(|rule| rule.name() == "policy.toml/x").unwrap().to_string();
+    assert_eq!(shown, "ask agent.prompt, of 2 with the role operator");
 }

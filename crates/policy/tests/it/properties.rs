@@ -2,7 +2,7 @@
 
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Details, Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
 use policy::{Rules, Source, capability, strictest};
 use proptest::prelude::*;
 
@@ -95,6 +95,7 @@ fn ruling() -> impl Strategy<Value = Ruling> {
         rules,
         posture,
         policy,
+        approvers: Approvers::default(),
     })
 }
 
