@@ -28,11 +28,34 @@ pub struct Approval {
     pub decided_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    pub needs: Needs,
+    /// Who has said yes so far, where more than one has to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assents: Vec<String>,
+    /// Who wrote the schedule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
     pub ruling: Ruling,
+    /// Of the plan without its run and try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_hash: Option<String>,
     /// Of the plan: what is approved, and nothing else.
     pub plan_hash: String,
     /// Everything that can change the effect.
     pub plan: Value,
+}
+
+/// What it takes to say yes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// Different ones.
+    pub persons: u8,
+    /// The least of each: `operator` or `maintainer`
+    pub role: String,
+    /// Each has a token of their own, and none has written the schedule.
+    pub others: bool,
+    /// With a signature of each.
+    pub signed: bool,
 }
 
 /// What the standing orders said.
@@ -68,7 +91,7 @@ pub struct ApprovalShow {
 }
 
 /// What a human says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecide {
     pub id: String,
@@ -79,6 +102,12 @@ pub struct ApprovalDecide {
     pub plan_hash: Option<String>,
     #[serde(default)]
     pub note: Option<String>,
+    /// Of whoever approves, whoever brings it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Also say how the same could be allowed from now on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remember: bool,
 }
 
 /// Asks what the standing orders said of a run.
@@ -120,6 +149,9 @@ pub struct ApprovalDecided {
     pub approval: Approval,
     /// Whether this answer made a difference.
     pub changed: bool,
+    /// How the same could be allowed from now on, if that was asked. No answer does that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,9 @@ pub struct Token {
     pub name: String,
     /// `observer`, `runner`, `operator` or `maintainer`
     pub role: String,
+    /// What their signatures are checked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     pub created_by: String,
     pub created_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,6 +28,9 @@ pub struct TokenCreate {
     pub role: String,
     /// SHA-256 of the secret, in hexadecimal digits.
     pub hash: String,
+    /// What their signatures are checked with, as `midwatch approval key` prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// The newest first.

@@ -7,6 +7,7 @@
 
 mod decide;
 mod event;
+mod file;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ use crate::run::Cause;
 use crate::time::Timestamp;
 pub use decide::{Command, Question, Refusal, Signed, decide, expire};
 pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature};
+pub use file::{TokenFile, Unfit};
 
 /// How long a question waits for an answer.
 pub const APPROVE_WITHIN_US: i64 = 86_400_000_000;

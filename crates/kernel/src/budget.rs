@@ -23,6 +23,8 @@ pub struct Limits {
     pub asks_per_agent: i64,
     /// Questions that nobody has answered yet.
     pub pending_per_agent: i64,
+    /// For how long nobody is asked again what was denied, in microseconds. Zero: not at all.
+    pub denied_for_us: i64,
 }
 
 /// What a run or a question was counted for.

@@ -30,7 +30,7 @@ pub enum KeyError {
     NotAKey,
 }
 
-/// Signs checkpoints and manifests. Its text form is a secret.
+/// Signs checkpoints and manifests, or what a person approves. Its text form is a secret.
 #[derive(Clone)]
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
@@ -70,7 +70,8 @@ impl SigningKey {
         &self.public
     }
 
-    pub(crate) fn sign(&self, text: &[u8]) -> [u8; 64] {
+    /// Of a text that says itself what it is.
+    pub fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.key.sign(text).to_bytes()
     }
 }
@@ -97,7 +98,7 @@ impl VerifyingKey {
     }
 
     /// Strictly: keys of small order and signatures with several encodings are refused.
-    pub(crate) fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
+    pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
         let Ok(signature) = Signature::from_slice(signature) else { return false };
         self.key.verify_strict(text, &signature).is_ok()
     }

@@ -37,6 +37,7 @@ pub struct Config {
     pub ledger: Ledger,
     pub lease: Lease,
     pub budget: Budget,
+    pub approval: Approval,
     pub store: Storage,
     pub notice: Notice,
     pub feature_flags: FeatureFlags,
@@ -83,6 +84,18 @@ pub struct Lease {
 pub struct Budget {
     pub runs: u32,
     pub runs_per_agent: u32,
+}
+
+/// How much agents may ask of humans, and how humans may answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Zero: as many as there are.
+    pub pending_per_agent: u32,
+    pub asks_per_agent: u32,
+    /// For how long nobody is asked again what was denied.
+    pub denied_for: Duration,
+    /// Whether a file in the data directory can approve.
+    pub token_file: bool,
 }
 
 /// Where the data is kept.

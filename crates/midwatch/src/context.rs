@@ -76,6 +76,9 @@ impl Context {
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),
+                asks_per_agent: config.approval.asks_per_agent.into(),
+                pending_per_agent: config.approval.pending_per_agent.into(),
+                denied_for_us: micros(config.approval.denied_for),
             },
         })
     }
@@ -102,8 +105,11 @@ impl Context {
 }
 
 fn lease(config::Lease { ask_after, pause_after }: &config::Lease) -> Lease {
-    let micros = |span: &Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-    Lease { ask_after_us: micros(ask_after), pause_after_us: micros(pause_after) }
+    Lease { ask_after_us: micros(*ask_after), pause_after_us: micros(*pause_after) }
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Of the effective values, wherever they came from.

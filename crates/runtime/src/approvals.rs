@@ -4,10 +4,11 @@ use api::{
     Answer, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals,
     Code, Error, LIST_BYTES_MAX,
 };
-use kernel::approval::{self, Approval, Command, OPEN, Plan, Question, State};
-use kernel::{Actor, ApprovalId, Noun, Timestamp};
-use ledger::canonical;
-use sha2::{Digest, Sha256};
+use kernel::approval::{
+    self, Approval, Command, Needs, OPEN, Plan, Question, Signature, Signed, State,
+};
+use kernel::token::Token;
+use kernel::{Actor, ApprovalId, Noun, Timestamp, TokenId};
 use store::Item;
 use tokio::select;
 use tracing::error;
@@ -16,14 +17,13 @@ use crate::agents::page_size;
 use crate::errors::{self, internal};
 use crate::orders;
 use crate::rows::{RowKey, Rows};
+use crate::signatures::statement;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 use crate::work::{ground, reads_of, rows_of};
 
-/// What the hash of a plan begins with, so that no other document has it.
-const PLAN_DOMAIN: &[u8] = b"midwatch-plan/v1\n";
 /// Questions that are given up at a time.
 const BATCH: usize = 256;
 /// The longest sleep: another process on the same database may have asked.
@@ -63,9 +63,15 @@ impl Watch {
         asked: ApprovalDecide,
     ) -> Result<Answer, Error> {
         let id = approval_id(&asked.id)?;
-        let command = command(asked)?;
+        let remember = asked.remember;
         let (rows, reads) = self.rows_of_approval(&id).await?;
-        let expects = vec![self.authority_row()];
+        let mut expects = vec![self.authority_row()];
+        let signed = match &asked.signature {
+            Some(signature) => self.signed(&id, signature).await?,
+            None => None,
+        };
+        expects.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
+        let command = command(asked, signed)?;
         let change = Change { rows, reads, expects, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
@@ -77,11 +83,43 @@ impl Watch {
         };
         let answer = self.transact(change, decide, |before, after| {
             let changed = before.approval(&id) != after.approval(&id);
-            Ok(Answer::ApprovalDecide(ApprovalDecided { approval: wire_in(after, &id)?, changed }))
+            let decided = found(after, &id)?;
+            let remember = remember.then(|| policy::remember(&decided.request, &decided.ruling));
+            let approval = wire_in(after, &id)?;
+            Ok(Answer::ApprovalDecide(ApprovalDecided { approval, changed, remember }))
         });
         let answer = answer.await?;
         self.attend(actor).await;
         Ok(answer)
+    }
+
+    /// Whose signature that is. None is needed where nothing waits for an answer any more.
+    async fn signed(&self, id: &ApprovalId, signature: &str) -> Result<Option<Signed>, Error> {
+        let rows = self.load(&[row_of(id)]).await?;
+        let approval = found(&rows, id)?;
+        let State::Pending { approve_by: expires_at } = approval.state else { return Ok(None) };
+        let approve_by = rfc3339(expires_at);
+        let statement = statement(id, approval, &approve_by);
+        let signer = |(_, token): &(TokenId, Token)| statement.is_signed(signature, token);
+        let signed_by = self.tokens().await?.into_iter().find(signer);
+        let signed = signed_by.and_then(|(token, it)| {
+            let signature = Signature { token, text: signature.to_owned(), expires_at };
+            Some(Signed { by: it.actor()?, signature })
+        });
+        signed.map(Some).ok_or_else(|| {
+            let what = "the signature is none of a known key for this approval, its plan and its time";
+            Error::new(Code::SignatureInvalid, what)
+                .hint("`midwatch approval sign` makes one; `midwatch token create --key` makes a key known")
+        })
+    }
+
+    /// The rows of those whose signatures let a run begin: they must still be let in themselves.
+    pub(crate) async fn signers_of(&self, id: Option<&ApprovalId>) -> Result<Vec<RowKey>, Error> {
+        let Some(id) = id else { return Ok(Vec::new()) };
+        let rows = self.load(&[row_of(id)]).await?;
+        let said = rows.approval(id).into_iter().flat_map(Approval::approvals);
+        let signatures = said.filter_map(|decision| decision.signature.as_ref());
+        Ok(signatures.map(|signature| token_row(&signature.token)).collect())
     }
 
     /// Gives up questions that nobody has answered in time, until it is told to stop.
@@ -126,7 +164,10 @@ impl Watch {
     }
 
     /// What an answer may change, and what it depends on besides.
-    async fn rows_of_approval(&self, id: &ApprovalId) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
+    pub(crate) async fn rows_of_approval(
+        &self,
+        id: &ApprovalId,
+    ) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
         let found_rows = self.load(&[row_of(id)]).await?;
         let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
@@ -135,18 +176,15 @@ impl Watch {
     }
 }
 
-/// The hash of a plan. One that has none is good for nothing.
-pub(crate) fn plan_hash(plan: &Plan) -> String {
-    let Ok(bytes) = canonical(plan) else { return String::new() };
-    let digest = Sha256::new().chain_update(PLAN_DOMAIN).chain_update(bytes).finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 pub(crate) fn row_of(id: &ApprovalId) -> RowKey {
     (Noun::Approval, id.to_string())
 }
 
-fn command(asked: ApprovalDecide) -> Result<Command, Error> {
+fn token_row(id: &TokenId) -> RowKey {
+    (Noun::Token, id.to_string())
+}
+
+fn command(asked: ApprovalDecide, signed: Option<Signed>) -> Result<Command, Error> {
     let ApprovalDecide { decision, plan_hash, note, .. } = asked;
     let shown = || {
         plan_hash.clone().ok_or_else(|| {
@@ -155,7 +193,7 @@ fn command(asked: ApprovalDecide) -> Result<Command, Error> {
         })
     };
     match decision.as_str() {
-        "approve" => Ok(Command::Approve { shown: shown()?, note }),
+        "approve" => Ok(Command::Approve { shown: shown()?, note, signed }),
         "deny" => Ok(Command::Deny { shown: shown()?, note }),
         "revoke" => Ok(Command::Revoke { note }),
         other => Err(Error::new(Code::InvalidInput, format!("`{other}` is no answer"))
@@ -169,12 +207,12 @@ fn approval_id(text: &str) -> Result<ApprovalId, Error> {
     })
 }
 
-fn found<'a>(rows: &'a Rows, id: &ApprovalId) -> Result<&'a Approval, Error> {
+pub(crate) fn found<'a>(rows: &'a Rows, id: &ApprovalId) -> Result<&'a Approval, Error> {
     let unknown = || errors::approval(approval::Refusal::Unknown(id.clone()));
     rows.approval(id).ok_or_else(unknown)
 }
 
-fn approval_in(item: &Item) -> Result<(ApprovalId, Box<Approval>), Error> {
+pub(crate) fn approval_in(item: &Item) -> Result<(ApprovalId, Box<Approval>), Error> {
     let id = item.id.parse().map_err(internal)?;
     let state = item.body.as_ref().map(|body| stored::state(Noun::Approval, body)).transpose()?;
     let approval = state.and_then(kernel::State::approval);
@@ -210,8 +248,18 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         decided_by: decision.as_ref().map(|it| it.by.clone()),
         decided_at: decision.as_ref().map(|it| rfc3339(it.at)),
         note: decision.as_ref().and_then(|it| it.note.clone()),
+        needs: needs(approval),
+        assents: approval.assents.iter().map(|it| it.by.clone()).collect(),
+        authors: approval.authors.clone(),
         ruling: orders::wire(&approval.ruling),
+        action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),
         plan: serde_json::to_value(plan).map_err(internal)?,
     })
+}
+
+fn needs(approval: &Approval) -> api::Needs {
+    let Needs { persons, role, is_personal, is_signed } = approval.needs();
+    let role = role.name().to_owned();
+    api::Needs { persons, role, others: is_personal, signed: is_signed }
 }

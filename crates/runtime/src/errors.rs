@@ -131,7 +131,16 @@ pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
             let hint = format!("look at it again with `midwatch approval show {id}`");
             Error::new(Code::NotNow, refusal).hint(hint)
         }
-        Approval::NotPersonal => Error::new(Code::RoleTooLow, refusal).hint(
+        Approval::NotSigned(ref id) => {
+            let hint = format!(
+                "sign it where your key is, with `midwatch approval sign`, and bring the signature: \
+                 `midwatch approval approve {id} --signature mws_…`"
+            );
+            Error::new(Code::SignatureNeeded, refusal).hint(hint)
+        }
+        Approval::Author { .. } => Error::new(Code::RoleTooLow, refusal)
+            .hint("ask somebody who had no hand in it; you can still deny it"),
+        Approval::NotPersonal(_) => Error::new(Code::RoleTooLow, refusal).hint(
             "a maintainer gives you one with `midwatch token create --role operator`; give \
                    it in MIDWATCH_TOKEN",
         ),
@@ -152,6 +161,9 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
         }
         Token::RoleTooLow { .. } => role(&refusal),
         Token::Role(_) => Error::new(Code::InvalidInput, refusal),
+        Token::NoKeyFor(_) => {
+            Error::new(Code::InvalidInput, refusal).hint("leave the key away, or give another role")
+        }
         Token::Note(refusal) => schedule(refusal),
     }
 }

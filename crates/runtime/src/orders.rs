@@ -1,16 +1,17 @@
 //! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
 
 use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
+use kernel::approval::Decision;
 use kernel::ruling::{Posture, Ruling, Verdict};
 use kernel::run::{self, LEASE, Orders};
-use kernel::schedule;
+use kernel::schedule::{self, Schedule};
 use kernel::{ApprovalId, Noun, ScheduleId};
 use policy::{Example, Rules, Source, capability};
 
-use crate::approvals::plan_hash;
 use crate::errors;
 use crate::rows::Rows as Loaded;
 use crate::runs::run_id;
+use crate::signatures::{hashes, holds};
 use crate::watch::Watch;
 
 /// What the operator's own rules are called, in the data directory and in every decision.
@@ -56,18 +57,28 @@ impl Watch {
     /// What a run is begun under.
     pub(crate) fn under_orders<T>(
         &self,
+        schedule: &ScheduleId,
         approval: Option<&ApprovalId>,
         rows: &Loaded,
         begin: impl FnOnce(&Orders<'_>) -> T,
     ) -> T {
+        let answered = approval.and_then(|id| Some((id, rows.approval(id)?)));
+        let is_signed = |said: &Decision| {
+            let token = said.signature.as_ref().and_then(|it| rows.token(&it.token));
+            answered.is_some_and(|(id, approval)| holds(id, approval, said, token))
+        };
+        let authors = rows.schedule(schedule).map(Schedule::authors).unwrap_or_default();
         begin(&Orders {
             instance: self.instance(),
             authority: &self.authority_in(rows),
             lease: self.settings().lease,
             judge: &|request| self.rules().decide(request),
-            hash: &plan_hash,
-            approval: approval.and_then(|id| rows.approval(id)),
+            hash: &hashes,
+            approval: answered.map(|(_, approval)| approval),
+            is_signed: &is_signed,
             new_approval: &|| self.new_approval(),
+            authors: &authors,
+            denied_for_us: self.settings().limits.denied_for_us,
         })
     }
 
@@ -76,7 +87,7 @@ impl Watch {
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.agent(name));
-        let foretold = self.under_orders(None, rows, |orders| {
+        let foretold = self.under_orders(id, None, rows, |orders| {
             run::foretell(id, definition, agent, orders, self.now())
         });
         Ok(Foretold {

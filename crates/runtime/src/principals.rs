@@ -101,7 +101,11 @@ impl Watch {
 
     /// Writes down that somebody was refused for who they are.
     pub(crate) async fn refused(&self, by: &Actor, call: Option<&'static str>, refusal: &Error) {
-        if !matches!(refusal.code, Code::RoleTooLow | Code::TokenInvalid) {
+        let is_about_who = matches!(
+            refusal.code,
+            Code::RoleTooLow | Code::TokenInvalid | Code::SignatureInvalid | Code::SignatureNeeded
+        );
+        if !is_about_who {
             return;
         }
         let Some(before) = self.refusals().count(&by.name, call, self.now()) else { return };

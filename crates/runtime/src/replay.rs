@@ -212,7 +212,7 @@ fn sentence(found: &PolicyReplayed) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::RunId;
-    use kernel::ruling::Verdict;
+    use kernel::ruling::{Approvers, Verdict};
     use kernel::run::{Ended, Event, Occurrence, Outcome, Queued};
 
     use super::*;
@@ -243,6 +243,7 @@ mod tests {
             rules: vec!["policy.toml/never".to_owned()],
             posture: Posture::Staging,
             policy: "0123".to_owned(),
+            approvers: Approvers::default(),
         };
         let told = (0..count).map(|number| {
             let ended = Ended {
@@ -255,6 +256,7 @@ mod tests {
                 tier: tier.map(|tier| tier.try_into().unwrap()),
                 refused: true,
                 lacking: None,
+                denied: None,
                 at: at(number as i64),
             };
             let body = Body::Run(RunId::of(number as u128), Event::Ended(ended));

@@ -2,8 +2,9 @@
 
 use api::{Answer, Code, Error, TokenCreate, TokenCreated, TokenList, TokenRevoke};
 use api::{TokenRevoked, Tokens};
-use kernel::token::{self, Command, PersonName, Token, TokenHash};
+use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
 use kernel::{Actor, Body, Noun, Role, TokenId};
+use ledger::VerifyingKey;
 use sha2::{Digest, Sha256};
 use store::Item;
 
@@ -73,20 +74,24 @@ impl Watch {
 
     /// Whether somebody is let in as maintainer by a token.
     pub(crate) async fn has_maintainer(&self) -> Result<bool, Error> {
+        let actors = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
+        Ok(actors.into_iter().any(|actor| actor.role == Role::Maintainer))
+    }
+
+    /// Every token that was ever given out.
+    pub(crate) async fn tokens(&self) -> Result<Vec<(TokenId, Token)>, Error> {
         let most = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
-        let mut before = String::new();
+        let (mut tokens, mut before) = (Vec::new(), String::new());
         loop {
             let items = self.store().newest(Noun::Token.name(), None, &before, most).await;
             let items = items.map_err(errors::store)?;
             for item in &items {
-                let actor = token_in(item)?.and_then(|token| token.actor());
-                if actor.is_some_and(|actor| actor.role == Role::Maintainer) {
-                    return Ok(true);
-                }
+                let id = item.id.parse().map_err(internal)?;
+                tokens.extend(token_in(item)?.map(|token| (id, token)));
             }
             match items.into_iter().next_back() {
                 Some(last) => before = last.id,
-                None => return Ok(false),
+                None => return Ok(tokens),
             }
         }
     }
@@ -145,7 +150,22 @@ fn create(asked: &TokenCreate) -> Result<Command, Error> {
         let what = format!("`{}` is not a role that a token can have", asked.role);
         invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
     })?;
-    Ok(Command::Create { name, role, hash })
+    let key = asked.key.as_deref().map(|key| public_key(key, &name)).transpose()?;
+    Ok(Command::Create { name, role, hash, key })
+}
+
+/// A key bears the name of its person, so that nobody signs as somebody else by mistake.
+fn public_key(text: &str, name: &PersonName) -> Result<PublicKey, Error> {
+    let invalid = |what: String| {
+        Error::new(Code::InvalidInput, what)
+            .hint("`midwatch approval key` makes a key, and prints what to give here")
+    };
+    let key = VerifyingKey::parse(text)
+        .map_err(|error| invalid(format!("this is not a public key: {error}")))?;
+    if key.name() != name.to_string() {
+        return Err(invalid(format!("this is the key of `{}`, and not of `{name}`", key.name())));
+    }
+    text.parse().map_err(|error: token::InvalidKey| invalid(error.to_string()))
 }
 
 fn unknown(what: &dyn std::fmt::Display) -> Error {
@@ -162,6 +182,7 @@ fn wire(id: &str, token: &Token) -> api::Token {
         id: id.to_owned(),
         name: token.name.to_string(),
         role: token.role.name().to_owned(),
+        key: token.key.as_ref().map(|key| key.as_str().to_owned()),
         created_by: token.created_by.clone(),
         created_at: rfc3339(token.created_at),
         revoked_by: token.revoked.as_ref().map(|it| it.by.clone()),

@@ -52,6 +52,18 @@ enum Begin {
     NotNow,
 }
 
+/// What a run cannot begin without, in a sentence.
+enum Lacks {
+    Runs(String),
+    Asks(String),
+}
+
+impl Lacks {
+    fn all(runs: i64) -> Lacks {
+        Lacks::Runs(format!("{runs} runs were begun today, and no more may"))
+    }
+}
+
 /// A try that was begun.
 struct Begun {
     epoch: u32,
@@ -186,10 +198,12 @@ impl Watch {
         rows.extend(approval.as_ref().map(approvals::row_of));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let system = Actor::system();
+        let mut expects = vec![self.authority_row()];
+        expects.extend(self.signers_of(approval.as_ref()).await?);
         let change = Change {
             rows,
             reads: reads_of(schedule, agent.as_ref()),
-            expects: vec![self.authority_row()],
+            expects,
             ..Change::by(&system, None)
         };
         let done = self
@@ -205,7 +219,7 @@ impl Watch {
                     return Ok(Vec::new());
                 }
                 let approval = approval.as_ref();
-                Ok(self.under_orders(approval, rows, |orders| {
+                Ok(self.under_orders(schedule, approval, rows, |orders| {
                     run::start(ground, agent, holder, orders)
                 }))
             })
@@ -242,16 +256,20 @@ impl Watch {
         Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
     }
 
-    /// Ends a run for which nothing is left of a budget. What could not be recorded is tried again with
-    /// the run.
+    /// Ends a run for which nothing is left of a budget, or which may not ask. What could not be recorded
+    /// is tried again with the run.
     async fn starve(&self, taken: &Taken) {
         let Taken { id, schedule, agent, .. } = taken;
-        let what = self.spent(agent.as_ref()).await;
+        let lacks = self.spent(agent.as_ref()).await;
         let mut rows = rows_of(id, schedule);
         rows.extend(taken.approval.as_ref().map(approvals::row_of));
         let ended = self.act(rows, reads_of(schedule, None), |rows, now| {
             let ground = ground(rows, id, schedule, now);
-            Ok(ground.map(|it| run::starve(it, &what)).unwrap_or_default())
+            let end = |ground| match &lacks {
+                Lacks::Runs(what) => run::starve(ground, what),
+                Lacks::Asks(what) => run::hush(ground, what),
+            };
+            Ok(ground.map(end).unwrap_or_default())
         });
         if let Err(failed) = ended.await {
             error!(%failed, %id, "that a run has no budget could not be recorded");
@@ -262,21 +280,33 @@ impl Watch {
         }
     }
 
-    /// Which budget is spent, in a sentence.
-    async fn spent(&self, agent: Option<&AgentName>) -> String {
+    /// What there is no more of for this agent.
+    async fn spent(&self, agent: Option<&AgentName>) -> Lacks {
         let (limits, day) = (self.settings().limits, budget::day(self.now()));
-        let counter = agent.map(|agent| Counter::AgentRuns(agent.clone(), day).name());
-        let used = match counter {
-            Some(counter) => self.store().counter(&counter).await.unwrap_or_default(),
-            None => 0,
+        let Some(agent) = agent else { return Lacks::all(limits.runs) };
+        let is_spent = async |counter: Counter| {
+            let used = self.store().counter(&counter.name()).await.unwrap_or_default();
+            counter.limit(&limits) <= used
         };
-        match agent {
-            Some(agent) if 0 < limits.runs_per_agent && limits.runs_per_agent <= used => {
-                let most = limits.runs_per_agent;
-                format!("agent `{agent}` has begun {most} runs today, and may begin no more")
-            }
-            _ => format!("{} runs were begun today, and no more may", limits.runs),
+        if is_spent(Counter::AgentRuns(agent.clone(), day)).await {
+            let most = limits.runs_per_agent;
+            return Lacks::Runs(format!(
+                "agent `{agent}` has begun {most} runs today, and may begin no more"
+            ));
         }
+        if is_spent(Counter::PendingAsks(agent.clone())).await {
+            let most = limits.pending_per_agent;
+            return Lacks::Asks(format!(
+                "{most} questions about agent `{agent}` wait for an answer already"
+            ));
+        }
+        if is_spent(Counter::Asks(agent.clone(), day)).await {
+            let most = limits.asks_per_agent;
+            return Lacks::Asks(format!(
+                "{most} questions about agent `{agent}` were asked today, and no more are"
+            ));
+        }
+        Lacks::all(limits.runs)
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.

@@ -109,7 +109,7 @@ pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
 fn answer(dice: &mut Dice, of: &[(String, String)]) -> Option<ApprovalDecide> {
     let (id, plan_hash) = dice.pick(of)?.clone();
     let decision = dice.one("approve", &["approve", "approve", "deny", "revoke"]).to_owned();
-    Some(ApprovalDecide { id, decision, plan_hash: Some(plan_hash), note: None })
+    Some(ApprovalDecide { id, decision, plan_hash: Some(plan_hash), ..Default::default() })
 }
 
 fn edit(dice: &mut Dice, known: &Known, id: String) -> ScheduleEdit {

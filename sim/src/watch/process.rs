@@ -18,7 +18,13 @@ use super::faults::Faulty;
 use super::hands::{Hands, doer};
 
 /// Few enough for a life to come to their end.
-pub(super) const LIMITS: Limits = Limits { runs: 60, runs_per_agent: 40 };
+pub(super) const LIMITS: Limits = Limits {
+    runs: 60,
+    runs_per_agent: 40,
+    asks_per_agent: 30,
+    pending_per_agent: 3,
+    denied_for_us: 600_000_000,
+};
 
 #[derive(Debug)]
 pub(super) struct Process {

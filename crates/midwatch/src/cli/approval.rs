@@ -1,23 +1,32 @@
 //! `midwatch approval …`
 
+mod sign;
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
 
 use api::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Code, Error,
-    Ruling,
+    Needs, Ruling,
 };
 use clap::{Args, Subcommand};
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{pairs, paragraphs, table_with_more};
+use crate::output::{Format, pairs, paragraphs, table_with_more};
 use crate::safe::{on_one_line, visible};
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
 /// Of a line that others wrote.
 const FENCE_COLUMNS: usize = 72;
+/// How long a plan is on the screen before anybody can say yes to it.
+const DWELL: Duration = Duration::from_secs(2);
 const REASON: &str = "Why, for whoever looks at it later";
 
 #[derive(Debug, Subcommand)]
@@ -40,6 +49,13 @@ pub(super) enum Command {
         /// Only if the hash of the plan begins so, as `midwatch approval show` showed it
         #[arg(long, value_name = "HASH")]
         plan: Option<String>,
+        /// The approver's own, as `midwatch approval sign` makes it; whoever brings it, it is the signer
+        /// who approves
+        #[arg(long, value_name = "SIGNATURE")]
+        signature: Option<String>,
+        /// Also say how the same could be allowed from now on; an answer never does that by itself
+        #[arg(long)]
+        remember: bool,
     },
     /// Say no: the run ends without having begun
     Deny {
@@ -54,6 +70,26 @@ pub(super) enum Command {
         id: String,
         #[arg(long, value_name = "TEXT", help = REASON)]
         reason: Option<String>,
+    },
+    /// Make a key to sign approvals with, on a machine of your own
+    Key {
+        /// Your name, as in your token
+        name: String,
+        /// Where to write it [default: NAME.key]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Sign an approval with your own key, on a machine of your own
+    ///
+    /// `midwatch approval show ID --json` on the machine of the watch prints what to sign. The plan is
+    /// checked against its hash and shown; the signature is good for that plan, once.
+    Sign {
+        /// What was shown [default: standard input]
+        #[arg(value_name = "FILE")]
+        shown: Option<PathBuf>,
+        /// The file with your key
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
     },
 }
 
@@ -81,38 +117,79 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, ApprovalShow { id }).await?;
             output.show(&answer, |answer| page(&answer.approval));
         }
-        Command::Approve { id, reason, plan } => {
-            decide(context, id, "approve", reason, plan.as_deref()).await?;
+        Command::Approve { id, reason, plan, signature, remember } => {
+            let decision = "approve".to_owned();
+            let said = ApprovalDecide {
+                id,
+                decision,
+                note: reason,
+                signature,
+                remember,
+                ..ApprovalDecide::default()
+            };
+            decide(context, said, plan.as_deref()).await?;
         }
-        Command::Deny { id, reason } => decide(context, id, "deny", reason, None).await?,
-        Command::Revoke { id, reason } => decide(context, id, "revoke", reason, None).await?,
+        Command::Deny { id, reason } => decide(context, said(id, "deny", reason), None).await?,
+        Command::Revoke { id, reason } => decide(context, said(id, "revoke", reason), None).await?,
+        Command::Key { name, out } => sign::key(context, &name, out)?,
+        Command::Sign { shown, key } => sign::sign(context, &key, shown.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The answer names what was shown, so it is shown first.
-async fn decide(
-    context: &Context,
-    id: String,
-    decision: &str,
-    note: Option<String>,
-    seen: Option<&str>,
-) -> Result<(), Error> {
+async fn decide(context: &Context, said: ApprovalDecide, seen: Option<&str>) -> Result<(), Error> {
+    let id = said.id.clone();
     let shown = ask(context, ApprovalShow { id: id.clone() }).await?.approval;
     if seen.is_some_and(|seen| seen.is_empty() || !shown.plan_hash.starts_with(seen)) {
         return Err(Error::new(Code::NotNow, "the plan is not the one that you have seen")
             .hint(format!("look at it again with `midwatch approval show {id}`")));
     }
     context.output.text(&page(&shown));
-    let (decision, plan_hash) = (decision.to_owned(), Some(shown.plan_hash.clone()));
-    let answer = ask(context, ApprovalDecide { id, decision, plan_hash, note }).await?;
+    let is_seen = seen.is_some() || said.signature.is_some() || shown.state != "pending";
+    if said.decision == "approve" && !is_seen && !confirmed(context)? {
+        return Err(Error::new(Code::NotNow, "nothing was approved"));
+    }
+    let answer = ask(context, ApprovalDecide { plan_hash: Some(shown.plan_hash), ..said }).await?;
     context.output.show(&answer, |answer| format!("\n{}", decided(answer)));
     Ok(())
 }
 
-fn decided(ApprovalDecided { approval, changed }: &ApprovalDecided) -> String {
-    let Approval { id, state, run_id, .. } = approval;
-    match (*changed, state.as_str()) {
+fn said(id: String, decision: &str, note: Option<String>) -> ApprovalDecide {
+    ApprovalDecide { id, decision: decision.to_owned(), note, ..ApprovalDecide::default() }
+}
+
+/// Who sits before a terminal has read the plan before they say yes: keys that were pressed before it was
+/// shown, or too soon after, are no answer. A program has nothing to read.
+fn confirmed(context: &Context) -> Result<bool, Error> {
+    let is_seen = context.output.format == Format::Human && io::stdout().is_terminal();
+    if !is_seen || !io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    sleep(DWELL);
+    let failed = |error: io::Error| Error::new(Code::Failed, error);
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(|error| failed(error.into()))?;
+    context.output.show_part("\napprove exactly this? [y/N] ").map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn decided(ApprovalDecided { approval, changed, remember }: &ApprovalDecided) -> String {
+    let remember = remember.as_ref().map(|how| format!("\nto have it allowed from now on: {how}"));
+    format!("{}{}", outcome(approval, *changed), remember.unwrap_or_default())
+}
+
+fn outcome(approval: &Approval, changed: bool) -> String {
+    let Approval { id, state, run_id, assents, needs, .. } = approval;
+    match (changed, state.as_str()) {
+        (true, "pending") => format!(
+            "approved by {}; {} of {} are needed",
+            assents.join(" and "),
+            assents.len(),
+            needs.persons
+        ),
+        (false, "pending") => format!("you have approved `{id}` already, and others have to"),
         (true, "approved") => {
             format!("approved; `midwatch run watch {run_id}` follows the run, which begins now")
         }
@@ -146,6 +223,9 @@ fn page(approval: &Approval) -> String {
         Some(("schedule", approval.schedule_id.clone())),
         Some(("asked by", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
         Some(("asked at", approval.asked_at.clone())),
+        Some(("needs", needs(&approval.needs))),
+        (!approval.authors.is_empty()).then(|| ("written by", approval.authors.join(", "))),
+        (!approval.assents.is_empty()).then(|| ("approved by", approval.assents.join(", "))),
         some("approve before", &approval.approve_by),
         some("begins before", &approval.execute_by),
         some("decided by", &approval.decided_by),
@@ -161,6 +241,16 @@ fn page(approval: &Approval) -> String {
     let plan = serde_json::to_string_pretty(&plan).unwrap_or_default();
     let facts = pairs(rows.into_iter().flatten());
     paragraphs([facts, format!("plan {}", visible(&plan)), prompt])
+}
+
+fn needs(Needs { persons, role, others, signed }: &Needs) -> String {
+    let people = match persons {
+        1 => format!("one {role}"),
+        persons => format!("{persons} different people, each {role}"),
+    };
+    let others = if *others { " with a token, who did not write the schedule" } else { "" };
+    let signed = if *signed { ", signed" } else { "" };
+    format!("{people}{others}{signed}")
 }
 
 /// Text that others wrote, each line behind a bar, so that none looks like one of ours.
@@ -188,6 +278,7 @@ mod tests {
             "id": "apr_1", "state": "pending", "run_id": "run_1", "schedule_id": "sch_1",
             "agent": "ada", "tier": 2, "asked_at": "2026-11-16T09:00:00Z",
             "approve_by": "2026-11-17T09:00:00Z", "plan_hash": "00ff",
+            "needs": {"persons": 1, "role": "operator", "others": false, "signed": false},
             "ruling": {
                 "verdict": "ask", "rules": ["@tier-2"], "posture": "staging", "policy": "abc",
             },
@@ -230,12 +321,12 @@ mod tests {
     #[test]
     fn an_answer_tells_what_it_changed() {
         let approved = Approval { state: "approved".into(), ..asked("hello") };
-        let answer = ApprovalDecided { approval: approved, changed: true };
+        let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
         assert!(decided(&answer).starts_with("approved; `midwatch run watch run_1`"));
         let answer = ApprovalDecided { changed: false, ..answer };
         assert_eq!(decided(&answer), "approval `apr_1` was approved already");
         let denied = Approval { state: "denied".into(), ..asked("hello") };
-        let answer = ApprovalDecided { approval: denied, changed: true };
+        let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
         assert_eq!(decided(&answer), "denied; run `run_1` does not begin");
     }
 }

@@ -27,6 +27,9 @@ pub(super) enum Command {
         /// What they may do
         #[arg(long, value_enum)]
         role: Role,
+        /// Their public key, as `midwatch approval key` prints it: what they sign is checked with it
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
     },
     /// List the tokens, the newest first; no secret is shown
     List {
@@ -74,10 +77,10 @@ struct WithSecret {
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     let output = context.output;
     match command {
-        Command::Create { name, role } => {
+        Command::Create { name, role, key } => {
             let secret = new_secret()?;
             let (role, hash) = (role.name().to_owned(), token_hash(&secret));
-            let token = ask(context, TokenCreate { name, role, hash }).await?.token;
+            let token = ask(context, TokenCreate { name, role, hash, key }).await?.token;
             output.show(&Created { token: WithSecret { token, secret } }, |it| created(&it.token));
         }
         Command::List { limit, cursor } => {

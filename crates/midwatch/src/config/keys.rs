@@ -63,6 +63,11 @@ pub(super) const SECTIONS: &[Section] = &[
               of tier 0 are not counted.",
     },
     Section {
+        name: "approval",
+        doc: "How much agents may ask of people, so that people go on reading what they are asked. A run \
+              that may not ask ends, and its slot says so.",
+    },
+    Section {
         name: "store",
         doc: "Where the data is kept: in a file of the data directory, unless a database is named. \
               `midwatch store copy` moves it from one to the other.",
@@ -167,6 +172,46 @@ pub(super) const KEYS: &[Key] = &[
             min: 0,
             max: BUDGET_MAX,
         },
+    },
+    Key {
+        path: "approval.pending_per_agent",
+        doc: "Questions about one agent that wait for an answer at a time. `0`: as many as there are.",
+        default: Raw::Integer(5),
+        kind: Kind::Count {
+            field: |config| &mut config.approval.pending_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
+        },
+    },
+    Key {
+        path: "approval.asks_per_agent",
+        doc: "Questions about one agent in a day of UTC. `0`: as many as there are.",
+        default: Raw::Integer(20),
+        kind: Kind::Count {
+            field: |config| &mut config.approval.asks_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
+        },
+    },
+    Key {
+        path: "approval.denied_for",
+        doc: "Span in which nobody is asked again what they have denied: runs that would ask the same \
+              end at once. A run that somebody starts by hand asks all the same. `0s`: it is always \
+              asked.",
+        default: Raw::text("20h"),
+        kind: Kind::Span {
+            field: |config| &mut config.approval.denied_for,
+            min: Duration::from_secs(1),
+            max: LEASE_MAX,
+        },
+    },
+    Key {
+        path: "approval.token_file",
+        doc: "Whether a file `approvals/pending/SCHEDULE.token` in the data directory approves the next \
+              run of a schedule, as `docs/safety.md` describes. Whatever runs as the same user can write \
+              one. In `strict-prod` it never does.",
+        default: Raw::Boolean(true),
+        kind: Kind::Flag { field: |config| &mut config.approval.token_file, needs: None },
     },
     Key {
         path: "store.url",

@@ -14,7 +14,8 @@ use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
 use super::{
-    Budget, Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
+    Approval, Budget, Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice,
+    Origin,
 };
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
@@ -27,6 +28,12 @@ const BLANK: Config = Config {
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
     budget: Budget { runs: 0, runs_per_agent: 0 },
+    approval: Approval {
+        pending_per_agent: 0,
+        asks_per_agent: 0,
+        denied_for: Duration::ZERO,
+        token_file: false,
+    },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
     feature_flags: FeatureFlags {

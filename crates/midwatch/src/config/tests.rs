@@ -37,6 +37,12 @@ fn defaults_are_what_the_manual_says() {
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
         budget: Budget { runs: 50_000, runs_per_agent: 10_000 },
+        approval: Approval {
+            pending_per_agent: 5,
+            asks_per_agent: 20,
+            denied_for: Duration::from_secs(20 * 3_600),
+            token_file: true,
+        },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
         feature_flags: FeatureFlags {
@@ -93,6 +99,10 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "lease.pause_after = \"28d\" (default)",
         "budget.runs = 50000 (default)",
         "budget.runs_per_agent = 10000 (default)",
+        "approval.pending_per_agent = 5 (default)",
+        "approval.asks_per_agent = 20 (default)",
+        "approval.denied_for = \"20h\" (default)",
+        "approval.token_file = true (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
@@ -160,7 +170,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `lease`, `budget`, `store`, `notice`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `lease`, `budget`, `approval`, `store`, `notice`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",

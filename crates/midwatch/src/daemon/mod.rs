@@ -5,6 +5,8 @@ mod messengers;
 mod notify;
 mod serve;
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
 use futures::future::{FutureExt, join};
+use kernel::ruling::Posture;
+use runtime::Watch;
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +25,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info};
 
 use crate::access::{held, open_watch};
+use crate::config::Config;
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
 use crate::{environment, logs};
@@ -81,6 +86,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         ended = join(kept, served.clone()) => ended,
         never = notify::feed_watchdog() => match never {},
         never = descent::bury() => match never {},
+        never = token_files(&watch, &loaded.config) => match never {},
     };
     // A socket that stays behind is found to be nobody's.
     let _ = std::fs::remove_file(&socket);
@@ -90,6 +96,14 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         Err(failed) => error!(%failed, "the watch has failed"),
     }
     kept
+}
+
+/// In strict-prod no file approves anything: whoever can write one need not be a human.
+async fn token_files(watch: &Watch, config: &Config) -> Infallible {
+    match config.approval.token_file && config.posture != Posture::StrictProd {
+        true => watch.take_token_files().await,
+        false => pending().await,
+    }
 }
 
 /// Takes the directory. A command that is at work in it is waited for, another daemon is not.

@@ -15,6 +15,8 @@ mod logs;
 #[cfg(test)]
 mod notice_story;
 #[cfg(test)]
+mod people;
+#[cfg(test)]
 mod principals;
 #[cfg(test)]
 mod secrets;

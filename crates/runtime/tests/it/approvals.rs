@@ -36,6 +36,7 @@ fn answer(approval: &Approval, decision: &str) -> ApprovalDecide {
         decision: decision.to_owned(),
         plan_hash: Some(approval.plan_hash.clone()),
         note: None,
+        ..Default::default()
     }
 }
 

@@ -37,6 +37,7 @@ fn yes(question: &Approval) -> ApprovalDecide {
         decision: "approve".into(),
         plan_hash: Some(question.plan_hash.clone()),
         note: None,
+        ..Default::default()
     }
 }
 

@@ -75,7 +75,7 @@ async fn c11_a_day_has_one_budget_however_often_the_clock_shows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_only_reads_is_not_counted() {
-    let limits = Limits { runs: 1, runs_per_agent: 1 };
+    let limits = Limits { runs: 1, runs_per_agent: 1, ..Limits::default() };
     let (world, _) = busy(limits, 5, 0).await;
     keep(&world, async {
         set(&world, HOUR_US).await;

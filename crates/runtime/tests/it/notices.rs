@@ -353,6 +353,6 @@ async fn open(world: &World) -> Vec<(String, String)> {
 
 async fn deny(world: &World, (id, plan): &(String, String)) {
     let (decision, plan_hash) = ("deny".to_owned(), Some(plan.clone()));
-    let denied = ApprovalDecide { id: id.clone(), decision, plan_hash, note: None };
+    let denied = ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() };
     world.ask(denied).await.unwrap();
 }

@@ -60,7 +60,8 @@ async fn past() -> World {
         let mut open = world.ask(ApprovalList::default()).await.unwrap().approvals;
         let question = open.remove(0);
         let (id, plan_hash) = (question.id, Some(question.plan_hash));
-        let approve = ApprovalDecide { id, decision: "approve".into(), plan_hash, note: None };
+        let approve =
+            ApprovalDecide { id, decision: "approve".into(), plan_hash, ..Default::default() };
         world.ask(approve).await.unwrap();
         settle().await;
     })

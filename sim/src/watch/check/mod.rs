@@ -22,7 +22,7 @@ use kernel::budget::Charge;
 use kernel::run::{Event as RunEvent, Occurrence};
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
-use kernel::tables::touched;
+use kernel::tables::{deltas, touched};
 use kernel::watch::Event as WatchEvent;
 use kernel::{Body, Noun, RunId, ScheduleId, State, Tables};
 use ledger::{Chain, Fields};
@@ -105,6 +105,10 @@ impl Audit {
         self.history.add(fields, &body);
         self.check_cause(fields)?;
         self.tables.apply(&body);
+        for (counter, _) in deltas(&body) {
+            let count = self.tables.counters.get(&counter).copied().unwrap_or_default();
+            ensure!((0..=counter.limit(&LIMITS)).contains(&count), "I8: {counter:?} is {count}");
+        }
         rows.extend(touched(&body).into_iter().map(|row| (row.noun, row.id)));
         match &body {
             Body::Schedule(id, event) => self.of_schedule(id, event)?,
@@ -115,6 +119,7 @@ impl Audit {
             Body::Approval(id, event) => {
                 let run = match event {
                     approval::Event::Asked(asked) => &asked.plan.run,
+                    approval::Event::Assented(assented) => &assented.run,
                     approval::Event::Decided(decided) => &decided.run,
                     approval::Event::Consumed(consumed) => &consumed.run,
                     approval::Event::Lapsed(lapsed) => &lapsed.run,

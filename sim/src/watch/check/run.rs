@@ -105,6 +105,9 @@ impl RunTrack {
                 ensure!(self.stand == Stand::Queued, "it is asked about while {:?}", self.stand);
                 self.stand = Stand::Parked;
             }
+            approval::Event::Assented(_) => {
+                ensure!(self.stand == Stand::Parked, "it is approved while {:?}", self.stand);
+            }
             approval::Event::Decided(decided) if decided.decision.is_approved => {
                 ensure!(self.stand == Stand::Parked, "it is approved while {:?}", self.stand);
                 self.stand = Stand::Queued;
