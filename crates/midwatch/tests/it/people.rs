@@ -197,6 +197,7 @@ fn a03_a12_a_signature_is_for_one_question_of_one_watch() {
 #[test]
 fn b05_two_people_are_asked_and_one_is_not_two() {
     let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
     let (eve, _) = person(&world, None, "eve", "operator");
     fs::write(world.data().join("policy.toml"), TWO_PERSONS).unwrap();
     let daemon = world.up();

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 65] = [
+const COMMANDS: [&str; 67] = [
     "",
     "up",
     "demo",
@@ -41,6 +41,8 @@ const COMMANDS: [&str; 65] = [
     "approval approve",
     "approval deny",
     "approval revoke",
+    "approval key",
+    "approval sign",
     "freeze",
     "thaw",
     "lease",
