@@ -75,6 +75,9 @@ pub struct Ruling {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
+    /// Those about this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Also those that nobody needs to answer any more.
     #[serde(default)]
     pub all: bool,

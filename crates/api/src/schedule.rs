@@ -221,6 +221,9 @@ pub struct EventTell {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleList {
+    /// Those for this agent. A page may then have fewer than its limit, and still another after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(default)]
     pub limit: Option<u32>,
     #[serde(default)]
@@ -303,7 +306,7 @@ pub struct Schedule {
     pub followers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<Backfill>,
-    /// The run that has added it, if it was one.
+    /// The agent that has added it, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
     /// Grows with every edit.
@@ -314,7 +317,9 @@ pub struct Schedule {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeBy {
-    pub run: String,
+    /// The run that did, unless it was somebody with the token of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     pub agent: String,
 }
 

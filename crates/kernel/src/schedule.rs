@@ -16,7 +16,9 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::progress::Pause;
 use crate::time::Timestamp;
-pub use decide::{Backfill, CHAIN_MAX, Command, Ground, Maker, Refusal, backfill_range, decide};
+pub use decide::{
+    AtWork, Backfill, CHAIN_MAX, Command, Ground, Maker, Refusal, backfill_range, decide,
+};
 pub(crate) use decide::{check_note, check_room};
 pub use event::{Added, BackfillBegun, BackfillMoved, Buffered, Changed, Dropped, Event, MadeBy};
 pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};

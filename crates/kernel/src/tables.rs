@@ -272,7 +272,9 @@ fn followed(event: &schedule::Event) -> Vec<&ScheduleId> {
 /// The run and the agent that have added a schedule, as far as they count it.
 fn makers(event: &schedule::Event) -> impl Iterator<Item = (Noun, &str)> {
     let (run, agent) = match event {
-        schedule::Event::Added(Added { made_by: Some(by), .. }) => (Some(&by.run), Some(&by.agent)),
+        schedule::Event::Added(Added { made_by: Some(by), .. }) => {
+            (by.run.as_ref(), Some(&by.agent))
+        }
         schedule::Event::Removed(Removed { made_by: Some(by), .. }) => (None, Some(&by.agent)),
         _ => (None, None),
     };

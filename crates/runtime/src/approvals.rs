@@ -37,17 +37,18 @@ impl Watch {
         let items = self.store().newest(Noun::Approval.name(), under, &before, limit + 1).await;
         let items = items.map_err(errors::store)?;
         let (mut approvals, mut bytes) = (Vec::new(), 0);
-        for item in items.iter().take(limit) {
+        let mut looked_at = items.iter().take(limit).peekable();
+        let mut last = None;
+        while let Some(item) = looked_at.next_if(|_| bytes < LIST_BYTES_MAX) {
             bytes += item.body.as_ref().map_or(0, |body| body.len());
             let (id, approval) = approval_in(item)?;
-            approvals.push(wire(&id, &approval)?);
-            if LIST_BYTES_MAX <= bytes {
-                break;
+            last = Some(item.id.clone());
+            if asked.agent.as_ref().is_none_or(|agent| agent == approval.plan.agent.as_str()) {
+                approvals.push(wire(&id, &approval)?);
             }
         }
-        let has_more = approvals.len() < items.len();
-        let cursor = approvals.last().map(|it| it.id.clone()).filter(|_| has_more);
-        Ok(Approvals { approvals, cursor })
+        let has_more = looked_at.peek().is_some() || limit < items.len();
+        Ok(Approvals { approvals, cursor: last.filter(|_| has_more) })
     }
 
     pub(crate) async fn approval_show(&self, asked: ApprovalShow) -> Result<ApprovalShown, Error> {
@@ -201,7 +202,7 @@ fn command(asked: ApprovalDecide, signed: Option<Signed>) -> Result<Command, Err
     }
 }
 
-fn approval_id(text: &str) -> Result<ApprovalId, Error> {
+pub(crate) fn approval_id(text: &str) -> Result<ApprovalId, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::NotFound, invalid).hint("`midwatch approval list` shows the approvals")
     })

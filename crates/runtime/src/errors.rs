@@ -98,6 +98,8 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         }
         Schedule::MadeByAgent(_) => says(Code::LimitReached)
             .hint("`midwatch schedule list` shows them; remove those that are not needed"),
+        Schedule::OtherAgent(_) => says(Code::RoleTooLow)
+            .hint("leave it to a human, or to a rule of theirs that allows `schedule.create`"),
         Schedule::RoleTooLow { .. } => role(&refusal),
     }
 }

@@ -30,7 +30,10 @@ impl Handle for Local {
             let name = call.request.name();
             let needed = least_role(&call.request);
             let answer = match needed <= actor.role {
-                true => self.carry_out(call, key).await,
+                true => match watch.within_reach(actor, call.request).await {
+                    Ok(request) => self.carry_out(Call { request, ..call }, key).await,
+                    Err(refusal) => Err(refusal),
+                },
                 false => Err(errors::role_too_low(actor, needed)),
             };
             if let Err(refusal) = &answer {

@@ -28,6 +28,7 @@ mod notices;
 mod orders;
 mod pair;
 mod principals;
+mod reach;
 mod rebuild;
 mod remembered;
 mod replay;

@@ -46,7 +46,9 @@ impl Watch {
                 before.clone_from(&item.id);
                 bytes += item.body.as_ref().map_or(0, |body| body.len());
                 let run = run_in(item)?;
-                if state.is_none_or(|state| state == run.1.state.name()) {
+                let of = run.1.agent.as_ref().map(|agent| agent.as_str());
+                let is_asked_for = asked.agent.is_none() || asked.agent.as_deref() == of;
+                if is_asked_for && state.is_none_or(|state| state == run.1.state.name()) {
                     runs.push(wire(&run.0, &run.1));
                 }
                 if runs.len() == limit || LIST_BYTES_MAX <= bytes {

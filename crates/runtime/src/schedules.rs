@@ -39,10 +39,14 @@ impl Watch {
         }
         let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
         let rows = self.load(&rows).await?;
-        let listed = ids.iter().filter(|id| rows.schedule(id).is_some());
+        let is_asked_for = |schedule: &schedule::Schedule| {
+            let agent = schedule.definition.action.agent().map(|agent| agent.as_str());
+            asked.agent.is_none() || asked.agent.as_deref() == agent
+        };
+        let listed = ids.iter().filter(|id| rows.schedule(id).is_some_and(is_asked_for));
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
-        let has_more = schedules.len() < found;
-        let cursor = schedules.last().filter(|_| has_more).map(|schedule| schedule.id.clone());
+        let has_more = ids.len() < found;
+        let cursor = ids.last().filter(|_| has_more).map(ScheduleId::to_string);
         Ok(Schedules { schedules, cursor })
     }
 
@@ -136,10 +140,13 @@ impl Watch {
         command: Command,
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let change = Change { rows: rows_of(id), ..Change::by(actor, key) };
+        let asking = self.asking(actor, "schedule.change", Some(id.as_str())).await?;
+        let reads = asking.iter().flat_map(|it| [it.rows(), it.reads()].concat()).collect();
+        let change = Change { rows: rows_of(id), reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
-            schedule::decide(ground(rows, id, now), actor, command.clone())
-                .map_err(errors::schedule)
+            let maker = asking.as_ref().and_then(|asking| asking.among(rows, 0));
+            let ground = Ground { maker, ..ground(rows, id, now) };
+            schedule::decide(ground, actor, command.clone()).map_err(errors::schedule)
         };
         self.transact(change, decide, answer).await
     }

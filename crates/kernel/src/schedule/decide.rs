@@ -100,12 +100,12 @@ pub enum Refusal {
     NotAtWork(RunId),
     #[error("a run adds at most {MADE_BY_RUN_MAX} schedules")]
     MadeByRun,
-    #[error(
-        "runs of agent `{0}` have added as many schedules as there may be ({MADE_BY_AGENT_MAX})"
-    )]
+    #[error("agent `{0}` has added as many schedules as there may be ({MADE_BY_AGENT_MAX})")]
     MadeByAgent(AgentName),
-    #[error("schedule `{0}` was added by a run, so its own runs can add none")]
+    #[error("schedule `{0}` was added by an agent, so its own runs can add none")]
     MadeByMade(ScheduleId),
+    #[error("agent `{0}` adds schedules for itself only")]
+    OtherAgent(AgentName),
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
 }
@@ -122,28 +122,35 @@ pub struct Ground<'a> {
     pub upstream: &'a [(ScheduleId, Schedule, Progress)],
     /// What was started by hand with the same key.
     pub fired: Option<&'a Slot>,
-    /// The run that asks, if it is one.
+    /// The agent that asks, if it is one.
     pub maker: Option<Maker<'a>>,
     pub now: Timestamp,
 }
 
-/// A run that adds a schedule.
+/// An agent that asks: one of its runs, or somebody with its token.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker<'a> {
-    pub id: &'a RunId,
-    pub run: &'a Run,
     pub agent: &'a Agent,
-    /// Whose run it is.
-    pub schedule: Option<&'a Schedule>,
+    pub run: Option<AtWork<'a>>,
     /// Schedules that it adds before this one at the same time.
     pub beside: u32,
+    /// The standing orders let it reach schedules for others too.
+    pub reaches_others: bool,
+}
+
+/// The run that asks.
+#[derive(Clone, Copy, Debug)]
+pub struct AtWork<'a> {
+    pub id: &'a RunId,
+    pub run: &'a Run,
+    /// Whose run it is.
+    pub schedule: Option<&'a Schedule>,
 }
 
 /// Every rule about what people ask of a schedule. Nothing happens when it is so already.
 pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
-    let is_made = ground.maker.is_some() && matches!(command, Command::Add { .. });
-    if actor.role < Role::Operator && !is_made {
-        return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
+    if actor.role < Role::Operator {
+        ground.check_maker(actor, &command)?;
     }
     match (command, ground.schedule.zip(ground.progress)) {
         (Command::Add { definition }, None) => add(ground, actor, *definition),
@@ -424,23 +431,49 @@ impl Ground<'_> {
     }
 }
 
+impl Ground<'_> {
+    /// An agent adds schedules for itself, and stops what is for itself; a run only adds.
+    fn check_maker(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
+        let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
+        let maker = self.maker.ok_or_else(too_low)?;
+        match command {
+            Command::Add { definition } if !maker.may_reach(definition) => {
+                Err(Refusal::OtherAgent(maker.agent.name.clone()))
+            }
+            Command::Add { .. } => Ok(()),
+            Command::Pause { .. } | Command::Remove if maker.run.is_none() => {
+                let is_own = self.schedule.is_some_and(|it| maker.may_reach(&it.definition));
+                // What is not its own, it does not learn of.
+                if is_own { Ok(()) } else { Err(Refusal::Unknown(self.id.clone())) }
+            }
+            _ => Err(too_low()),
+        }
+    }
+}
+
 impl Maker<'_> {
-    /// So that runs cannot breed.
+    fn may_reach(&self, definition: &Definition) -> bool {
+        self.reaches_others || definition.action.agent() == Some(&self.agent.name)
+    }
+
+    /// So that agents cannot breed.
     fn check(self) -> Result<MadeBy, Refusal> {
-        let Maker { id, run, agent, schedule, beside } = self;
-        if !matches!(run.state, run::State::Running { .. }) {
-            return Err(Refusal::NotAtWork(id.clone()));
-        }
-        if schedule.is_some_and(|schedule| schedule.made_by.is_some()) {
-            return Err(Refusal::MadeByMade(run.schedule.clone()));
-        }
-        if MADE_BY_RUN_MAX <= run.schedules_made + beside {
-            return Err(Refusal::MadeByRun);
+        let Maker { agent, run, beside, .. } = self;
+        if let Some(AtWork { id, run, schedule }) = run {
+            if !matches!(run.state, run::State::Running { .. }) {
+                return Err(Refusal::NotAtWork(id.clone()));
+            }
+            if schedule.is_some_and(|schedule| schedule.made_by.is_some()) {
+                return Err(Refusal::MadeByMade(run.schedule.clone()));
+            }
+            if MADE_BY_RUN_MAX <= run.schedules_made + beside {
+                return Err(Refusal::MadeByRun);
+            }
         }
         if MADE_BY_AGENT_MAX <= agent.schedules_made + beside {
             return Err(Refusal::MadeByAgent(agent.name.clone()));
         }
-        Ok(MadeBy { run: id.clone(), agent: agent.name.clone() })
+        Ok(MadeBy { run: run.map(|run| run.id.clone()), agent: agent.name.clone() })
     }
 }
 

@@ -36,11 +36,13 @@ pub struct Added {
     pub ahead: Ahead,
 }
 
-/// A run that has added a schedule, and whose run it is.
+/// An agent that has added a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MadeBy {
-    pub run: RunId,
+    /// The run that did, unless it was somebody with the token of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     pub agent: AgentName,
 }
 
@@ -66,7 +68,7 @@ pub struct Removed {
     /// The schedule that it followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfollows: Option<ScheduleId>,
-    /// Who had added it, if that was a run.
+    /// Who had added it, if that was an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
     pub at: Timestamp,

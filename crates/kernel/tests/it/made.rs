@@ -3,7 +3,9 @@
 use kernel::agent::Agent;
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Terms;
-use kernel::schedule::{Command, Event, Ground, Maker, Schedule, decide};
+use kernel::schedule::{
+    Action, AtWork, Command, Definition, Event, Ground, Maker, Schedule, decide,
+};
 use kernel::{Actor, Body, Role, RunId};
 
 use crate::support::{Ask, World, at, every};
@@ -26,7 +28,8 @@ fn check(run: Run, made: u32, beside: u32, parent: Option<&Schedule>) -> String 
     let world = World::new(every(60), Terms::default());
     let agent = Agent { schedules_made: made, ..world.agent.clone().unwrap() };
     let (id, other) = (RunId::of(42), "sch_00000001".parse().unwrap());
-    let maker = Maker { id: &id, run: &run, agent: &agent, schedule: parent, beside };
+    let at_work = AtWork { id: &id, run: &run, schedule: parent };
+    let maker = Maker { agent: &agent, run: Some(at_work), beside, reaches_others: false };
     let ground = Ground {
         id: &other,
         schedule: None,
@@ -42,7 +45,7 @@ fn check(run: Run, made: u32, beside: u32, parent: Option<&Schedule>) -> String 
         Ok(bodies) => match bodies.as_slice() {
             [Body::Schedule(_, Event::Added(added))] => {
                 let by = added.made_by.as_ref().unwrap();
-                format!("{} of {}", by.run, by.agent)
+                format!("{} of {}", by.run.as_ref().unwrap(), by.agent)
             }
             other => panic!("{other:?}"),
         },
@@ -58,7 +61,7 @@ fn a_run_adds_a_few_while_it_is_at_work() {
     assert_eq!(check(run(10, running()), 0, 0, None), "a run adds at most 10 schedules");
     assert_eq!(check(run(5, running()), 0, 4, None), added);
     assert_eq!(check(run(5, running()), 0, 5, None), "a run adds at most 10 schedules");
-    let most = "runs of agent `ada` have added as many schedules as there may be (100)";
+    let most = "agent `ada` has added as many schedules as there may be (100)";
     assert_eq!(check(run(0, running()), 100, 0, None), most);
     assert_eq!(check(run(0, running()), 98, 2, None), most);
     let idle = format!("run `{}` is not at work, so it can add nothing", RunId::of(42));
@@ -76,7 +79,7 @@ fn what_a_run_has_added_adds_nothing() {
     let parent = Schedule { made_by: Some(made_by), ..parent };
     assert_eq!(
         check(run(0, running()), 0, 0, Some(&parent)),
-        "schedule `sch_0123abcd` was added by a run, so its own runs can add none"
+        "schedule `sch_0123abcd` was added by an agent, so its own runs can add none"
     );
 }
 
@@ -86,4 +89,63 @@ fn whoever_is_named_like_a_run_is_none() {
     assert_eq!(Actor { name: name.clone(), role: Role::Runner }.run(), Some(RunId::of(42)));
     assert_eq!(Actor { name, role: Role::Operator }.run(), None);
     assert_eq!(Actor::system().run(), None);
+}
+
+/// What somebody with the token of agent `ada` may ask of a schedule for this agent.
+fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command) -> String {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Ask::Add);
+    let ada = world.agent.clone().unwrap();
+    world.definition.action =
+        Action::Prompt { agent: of.parse().unwrap(), prompt: "look".to_owned() };
+    let schedule = Schedule { definition: world.definition.clone(), ..world.schedule().unwrap() };
+    let target = Agent { name: of.parse().unwrap(), ..ada.clone() };
+    let command = command(&world);
+    let is_add = matches!(command, Command::Add { .. });
+    let (id, progress) = ("sch_0123abcd".parse().unwrap(), world.progress());
+    let ground = Ground {
+        id: &id,
+        schedule: Some(&schedule).filter(|_| !is_add),
+        progress: progress.as_ref().filter(|_| !is_add),
+        agent: Some(&target),
+        upstream: &[],
+        fired: None,
+        maker: Some(Maker { agent: &ada, run: None, beside: 0, reaches_others }),
+        now: at(1),
+    };
+    let actor = Actor { name: "ada".to_owned(), role: Role::Runner };
+    match decide(ground, &actor, command) {
+        Ok(bodies) => format!("{} done", bodies.len()),
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+#[test]
+fn an_agent_reaches_its_own_schedules_and_no_others() {
+    let add = |world: &World| Command::Add { definition: Box::new(world.definition.clone()) };
+    let edit = |world: &World| {
+        let definition = Definition { name: "other".to_owned(), ..world.definition.clone() };
+        Command::Edit { definition: Box::new(definition) }
+    };
+    let fire = |_: &World| Command::Fire { run: RunId::of(1), key: "now".to_owned() };
+    let too_low = "this needs the role `operator`, and `ada` has the role `runner`";
+    let unknown = "there is no schedule `sch_0123abcd`";
+    let for_itself = "agent `ada` adds schedules for itself only";
+    let table: [(&dyn Fn(&World) -> Command, [&str; 3]); 6] = [
+        (&add, ["1 done", for_itself, "1 done"]),
+        (&|_| Command::Pause { note: None }, ["1 done", unknown, "1 done"]),
+        (&|_| Command::Remove, ["1 done", unknown, "1 done"]),
+        // What would do more than before is a human's to say.
+        (&|_| Command::Resume, [too_low, too_low, too_low]),
+        (&edit, [too_low, too_low, too_low]),
+        (&fire, [too_low, too_low, too_low]),
+    ];
+    for (command, expected) in table {
+        let found = [
+            by_token("ada", false, command),
+            by_token("bob", false, command),
+            by_token("bob", true, command),
+        ];
+        assert_eq!(found, expected);
+    }
 }

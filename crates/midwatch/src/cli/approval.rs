@@ -98,6 +98,9 @@ pub(super) struct List {
     /// Also those that nobody needs to answer any more
     #[arg(long)]
     all: bool,
+    /// Only those about this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Most approvals to show
     #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
     limit: Option<u32>,
@@ -109,8 +112,8 @@ pub(super) struct List {
 pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     let output = context.output;
     match command {
-        Command::List(List { all, limit, cursor }) => {
-            let answer = ask(context, ApprovalList { all, limit, cursor }).await?;
+        Command::List(List { all, agent, limit, cursor }) => {
+            let answer = ask(context, ApprovalList { agent, all, limit, cursor }).await?;
             output.show(&answer, list);
         }
         Command::Show { id } => {

@@ -67,6 +67,9 @@ pub(super) struct List {
     /// Only runs of this schedule
     #[arg(long, value_name = "ID")]
     schedule: Option<String>,
+    /// Only runs of this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Only these: queued, waiting_permission, running, done, failed, cancelled or unknown
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
@@ -86,8 +89,8 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             output.show(&answer, started);
         }
         Command::Watch { id } => return watching::run(context, id).await,
-        Command::List(List { schedule, state, limit, cursor }) => {
-            let request = RunList { schedule, state, limit, cursor };
+        Command::List(List { schedule, agent, state, limit, cursor }) => {
+            let request = RunList { agent, schedule, state, limit, cursor };
             let answer = ask(context, request.clone()).await?;
             output.show(&answer, |answer| list(answer, &request));
         }

@@ -52,6 +52,9 @@ pub(super) enum Command {
     Edit(Box<edit::Edit>),
     /// List the schedules
     List {
+        /// Only schedules for this agent
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
         /// Most schedules to show
         #[arg(long, value_name = "N", value_parser = list_limit, allow_negative_numbers = true)]
         limit: Option<u32>,
@@ -132,8 +135,8 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, edit.request()?).await?;
             output.show(&answer, |answer| page::edited(answer, SystemClock.now()));
         }
-        Command::List { limit, cursor } => {
-            let answer = ask(context, ScheduleList { limit, cursor }).await?;
+        Command::List { agent, limit, cursor } => {
+            let answer = ask(context, ScheduleList { agent, limit, cursor }).await?;
             output.show(&answer, page::list);
         }
         Command::Show { id } => {

@@ -283,3 +283,69 @@ fn b03_the_secret_of_a_token_is_kept_nowhere() {
     }
     assert!(3 < files, "there is nothing to look at");
 }
+
+/// A token of an agent's name is the agent's: with it, it reaches what is its own, and learns of nothing
+/// else.
+#[test]
+fn an_agents_token_reaches_its_own_schedules_only() {
+    let world = World::new();
+    for name in ["ada", "bob"] {
+        world.ok(&["agent", "add", name, "--backend", "builtin"]);
+    }
+    let daemon = world.up();
+    let (_, ada) = create(&world, "ada", "runner");
+    let add = |agent: &'static str, name: &'static str| {
+        let when = ["--daily", "03:00", "--tz", "UTC", "--agent", agent, "--prompt", "hello"];
+        [&["schedule", "add", "--name", name], &when[..]].concat()
+    };
+    let bobs = world.json(&add("bob", "of bob"))["schedule"]["id"].as_str().unwrap().to_owned();
+    let hers = world.json(&add("ada", "of ada"))["schedule"]["id"].as_str().unwrap().to_owned();
+    let run = world.json(&["run", "start", &bobs])["run"]["id"].as_str().unwrap().to_owned();
+
+    // Two of the same name, and none of another.
+    assert_eq!(with(&world, &ada, &add("ada", "of herself")), "ok");
+    assert_eq!(with(&world, &ada, &add("bob", "for bob")), "role_too_low");
+    let listed = |arguments: &[&str], key: &str| {
+        let mut command = world.command();
+        let output = command.arg("--json").args(arguments).env("MIDWATCH_TOKEN", &ada).output();
+        let said: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        said[key].as_array().unwrap_or_else(|| panic!("{said}")).len()
+    };
+    assert_eq!(listed(&["schedule", "list"], "schedules"), 2);
+    assert_eq!(listed(&["schedule", "list", "--agent", "bob"], "schedules"), 2);
+    assert_eq!(listed(&["run", "list"], "runs"), 0);
+    for (arguments, code) in [
+        (vec!["schedule", "show", &hers], "ok"),
+        (vec!["schedule", "show", &bobs], "not_found"),
+        (vec!["schedule", "show", "sch_00000000"], "not_found"),
+        (vec!["run", "show", &run], "not_found"),
+        (vec!["why", &bobs], "not_found"),
+        (vec!["schedule", "remove", &bobs], "not_found"),
+        (vec!["schedule", "pause", &bobs], "not_found"),
+        (vec!["schedule", "pause", &hers], "ok"),
+        (vec!["schedule", "resume", &hers], "role_too_low"),
+        (vec!["run", "start", &hers], "role_too_low"),
+        (vec!["agent", "list"], "role_too_low"),
+        (vec!["ledger", "tail"], "role_too_low"),
+        (vec!["policy", "replay"], "role_too_low"),
+        (vec!["schedule", "remove", &hers], "ok"),
+    ] {
+        assert_eq!(with(&world, &ada, &arguments), code, "{arguments:?}");
+    }
+    assert_eq!(daemon.stop().0, Some(0));
+
+    // A rule of the operator's own lets it see more.
+    let rule = r#"
+        [[rule]]
+        id = "ada-looks-around"
+        allow = ["schedule.read"]
+        principal = ["ada"]
+        match = [{ capability = "schedule.read", principal = "ada" }]
+        not_match = [{ capability = "schedule.read", principal = "bob" }]
+    "#;
+    fs::write(world.data().join("policy.toml"), rule).unwrap();
+    let _daemon = world.up();
+    assert_eq!(listed(&["schedule", "list"], "schedules"), 2);
+    assert_eq!(with(&world, &ada, &["schedule", "show", &bobs]), "ok");
+    assert_eq!(with(&world, &ada, &["schedule", "remove", &bobs]), "not_found");
+}

@@ -6,12 +6,10 @@ use api::{
     AddedOne, Answer, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleEdit,
     ScheduleEdited, SchedulesAdded,
 };
-use kernel::agent::AgentName;
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
-use kernel::run;
 use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Maker, Schedule};
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Noun, ScheduleId, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
 
@@ -19,6 +17,7 @@ use super::define::{self, Defined};
 use super::wire::{upcoming, wire};
 use super::{ground, parsed_id, rows_of};
 use crate::errors::{self, internal};
+use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
@@ -172,11 +171,9 @@ impl Watch {
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
         reads.push(self.authority_row());
-        let maker = self.maker(actor).await?;
-        if let Some(MakerRows { run, agent, schedule }) = &maker {
-            rows.extend([(Noun::Run, run.to_string()), (Noun::Agent, agent.to_string())]);
-            reads.push((Noun::Schedule, schedule.to_string()));
-        }
+        let asking = self.asking(actor, "schedule.create", None).await?;
+        rows.extend(asking.iter().flat_map(Asking::rows));
+        reads.extend(asking.iter().flat_map(Asking::reads));
         reads.sort();
         reads.dedup();
         reads.retain(|row| !rows.contains(row));
@@ -191,7 +188,7 @@ impl Watch {
                 }
                 let definition = Box::new(draft.definition.clone());
                 let beside = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
-                let maker = maker.as_ref().and_then(|maker| maker.among(rows, beside));
+                let maker = asking.as_ref().and_then(|asking| asking.among(rows, beside));
                 let decided = draft.decide(rows, now, actor, maker, Command::Add { definition });
                 bodies.extend(decided.map_err(|error| match drafts.len() {
                     1 => error,
@@ -201,15 +198,6 @@ impl Watch {
             Ok(bodies)
         };
         self.transact(change, decide, answer).await
-    }
-
-    /// The run that asks, if it is one.
-    async fn maker(&self, actor: &Actor) -> Result<Option<MakerRows>, Error> {
-        let Some(id) = actor.run() else { return Ok(None) };
-        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
-        let run = rows.run(&id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
-        let schedule = run.schedule.clone();
-        Ok(run.agent.clone().map(|agent| MakerRows { run: id, agent, schedule }))
     }
 
     /// Each with the id of the schedule that has this definition, or of a new one.
@@ -277,20 +265,6 @@ impl Watch {
             }
         }
         Ok(upstream)
-    }
-}
-
-/// Where to look for the run that adds a schedule.
-struct MakerRows {
-    run: RunId,
-    agent: AgentName,
-    schedule: ScheduleId,
-}
-
-impl MakerRows {
-    fn among<'a>(&'a self, rows: &'a Rows, beside: u32) -> Option<Maker<'a>> {
-        let (run, agent) = (rows.run(&self.run)?, rows.agent(&self.agent)?);
-        Some(Maker { id: &self.run, run, agent, schedule: rows.schedule(&self.schedule), beside })
     }
 }
 

@@ -67,10 +67,10 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
         failures: progress.failures,
         followers: progress.followers.iter().map(ScheduleId::to_string).collect(),
         backfill: progress.backfill.as_deref().map(wire_backfill),
-        made_by: schedule
-            .made_by
-            .as_ref()
-            .map(|by| MadeBy { run: by.run.to_string(), agent: by.agent.to_string() }),
+        made_by: schedule.made_by.as_ref().map(|by| MadeBy {
+            run: by.run.as_ref().map(RunId::to_string),
+            agent: by.agent.to_string(),
+        }),
         revision: schedule.revision,
         created_at: rfc3339(schedule.created_at),
         changed_at: rfc3339(schedule.changed_at),

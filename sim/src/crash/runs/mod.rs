@@ -148,7 +148,8 @@ impl Campaign {
     async fn finish(&self) -> Result<()> {
         let mut daemon: Daemon = self.program.up()?;
         let socket = greet(&daemon.ready().await?).await?;
-        let listed = || ScheduleList { limit: Some(2 * SCHEDULES as u32), cursor: None };
+        let listed =
+            || ScheduleList { limit: Some(2 * SCHEDULES as u32), ..ScheduleList::default() };
         let schedules = ask(&socket, listed()).await?.schedules;
         ensure!(schedules.len() as u64 == 2 * SCHEDULES, "{} schedules", schedules.len());
         for schedule in schedules {

@@ -1,7 +1,7 @@
 //! What people see of schedules.
 
 use api::{
-    Action, Backfill, Foretold, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed,
+    Action, Backfill, Foretold, MadeBy, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed,
     ScheduleShown, Schedules, SchedulesAdded, Terms,
 };
 use kernel::Timestamp;
@@ -162,7 +162,7 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         some("live", &live),
         (!schedule.followers.is_empty()).then(|| ("followed by", schedule.followers.join(", "))),
         schedule.backfill.as_ref().map(|it| ("backfill", backfill(it))),
-        schedule.made_by.as_ref().map(|by| ("added by", format!("run {} of {}", by.run, by.agent))),
+        schedule.made_by.as_ref().map(|by| ("added by", maker(by))),
         Some(("revision", schedule.revision.to_string())),
         Some(("created at", schedule.created_at.clone())),
         Some(("changed at", schedule.changed_at.clone())),
@@ -197,6 +197,13 @@ fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
         ("ends at", terms.end_at.clone()),
     ];
     rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn maker(MadeBy { run, agent }: &MadeBy) -> String {
+    match run {
+        Some(run) => format!("run {run} of {agent}"),
+        None => format!("{agent} itself"),
+    }
 }
 
 #[cfg(test)]

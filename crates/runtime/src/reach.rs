@@ -1,0 +1,178 @@
+//! What an agent reaches that asks for itself: its own schedules, their runs and their questions, unless
+//! the standing orders let it reach others.
+
+use api::{ApprovalList, Error, Request, RunList, ScheduleList};
+use kernel::agent::AgentName;
+use kernel::ruling::{Details, Request as Asked, Verdict};
+use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
+use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, approval, run};
+
+use crate::approvals::{self, approval_id};
+use crate::errors;
+use crate::rows::{RowKey, Rows};
+use crate::runs::run_id;
+use crate::schedules::parsed_id;
+use crate::watch::Watch;
+
+/// An agent that asks, and where to look for it.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) agent: AgentName,
+    /// The run that asks, with its schedule, unless it is somebody with the agent's token.
+    pub(crate) run: Option<(RunId, ScheduleId)>,
+    reaches_others: bool,
+}
+
+/// What somebody wants to reach, where not everybody does.
+enum Wanted {
+    Schedule(ScheduleId),
+    Run(RunId),
+    Approval(ApprovalId),
+}
+
+impl Watch {
+    /// The agent for which somebody asks to do this. Humans ask for themselves.
+    pub(crate) async fn asking(
+        &self,
+        actor: &Actor,
+        capability: &str,
+        resource: Option<&str>,
+    ) -> Result<Option<Asking>, Error> {
+        if actor.role != Role::Runner {
+            return Ok(None);
+        }
+        let (agent, run) = match actor.run() {
+            Some(id) => {
+                let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+                let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+                let run = rows.run(&id).ok_or_else(unknown)?;
+                (run.agent.clone(), Some((id, run.schedule.clone())))
+            }
+            None => (actor.name.parse().ok(), None),
+        };
+        let Some(agent) = agent else { return Ok(None) };
+        let reaches_others = self.lets_reach(actor, &agent, capability, resource);
+        Ok(Some(Asking { agent, run, reaches_others }))
+    }
+
+    /// A rule of the operator's own has to say so: those of the posture are about what is one's own.
+    fn lets_reach(
+        &self,
+        actor: &Actor,
+        agent: &AgentName,
+        capability: &str,
+        resource: Option<&str>,
+    ) -> bool {
+        let ruling = self.rules().decide(&Asked {
+            principal: actor.name.clone(),
+            role: actor.role,
+            capability: capability.to_owned(),
+            tier: policy::capability::tier(capability),
+            agent: Some(agent.clone()),
+            details: Details { resource: resource.map(str::to_owned), ..Details::default() },
+        });
+        let is_own_rule = |rule: &String| !rule.starts_with('@') && !rule.starts_with("baseline/");
+        ruling.verdict == Verdict::Allow && ruling.rules.iter().any(is_own_rule)
+    }
+
+    /// The request as far as whoever asks reaches, or why not. What is not their own is not there.
+    pub(crate) async fn within_reach(
+        &self,
+        actor: &Actor,
+        request: Request,
+    ) -> Result<Request, Error> {
+        if actor.role != Role::Runner {
+            return Ok(request);
+        }
+        let reading = match &request {
+            Request::LedgerTail(_) | Request::PolicyReplay(_) => "ledger.read",
+            _ => "schedule.read",
+        };
+        let asking = self.asking(actor, reading, None).await?;
+        if asking.as_ref().is_some_and(|asking| asking.reaches_others) {
+            return Ok(request);
+        }
+        let too_low = || errors::role_too_low(actor, Role::Operator);
+        let Some(Asking { agent, .. }) = asking else { return Err(too_low()) };
+        let own = || Some(agent.to_string());
+        let wanted = match &request {
+            Request::ScheduleShow(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
+            Request::Why(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
+            Request::RunShow(asked) => Wanted::Run(run_id(&asked.id)?),
+            Request::RunWatch(asked) => Wanted::Run(run_id(&asked.id)?),
+            Request::PolicyExplain(asked) => Wanted::Run(run_id(&asked.run)?),
+            Request::ApprovalShow(asked) => Wanted::Approval(approval_id(&asked.id)?),
+            Request::ScheduleList(list) => {
+                return Ok(Request::ScheduleList(ScheduleList { agent: own(), ..list.clone() }));
+            }
+            Request::RunList(list) => {
+                return Ok(Request::RunList(RunList { agent: own(), ..list.clone() }));
+            }
+            Request::ApprovalList(list) => {
+                return Ok(Request::ApprovalList(ApprovalList { agent: own(), ..list.clone() }));
+            }
+            Request::AgentList(_) | Request::LedgerTail(_) | Request::PolicyReplay(_) => {
+                return Err(too_low());
+            }
+            // What changes something has rules of its own, and the rest is everybody's.
+            _ => return Ok(request),
+        };
+        match self.is_of(&agent, &wanted).await? {
+            true => Ok(request),
+            false => Err(wanted.unknown()),
+        }
+    }
+
+    async fn is_of(&self, agent: &AgentName, wanted: &Wanted) -> Result<bool, Error> {
+        Ok(match wanted {
+            Wanted::Schedule(id) => {
+                let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
+                rows.schedule(id).and_then(|it| it.definition.action.agent()) == Some(agent)
+            }
+            Wanted::Run(id) => {
+                let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+                rows.run(id).and_then(|run| run.agent.as_ref()) == Some(agent)
+            }
+            Wanted::Approval(id) => {
+                let rows = self.load(&[approvals::row_of(id)]).await?;
+                rows.approval(id).map(|approval| &approval.plan.agent) == Some(agent)
+            }
+        })
+    }
+}
+
+impl Asking {
+    /// What a decision about what it asks for depends on and may change.
+    pub(crate) fn rows(&self) -> Vec<RowKey> {
+        let run = self.run.as_ref().map(|(run, _)| (Noun::Run, run.to_string()));
+        run.into_iter().chain([(Noun::Agent, self.agent.to_string())]).collect()
+    }
+
+    /// What it depends on besides.
+    pub(crate) fn reads(&self) -> Vec<RowKey> {
+        let schedule = self.run.as_ref().map(|(_, id)| (Noun::Schedule, id.to_string()));
+        schedule.into_iter().collect()
+    }
+
+    pub(crate) fn among<'a>(&'a self, rows: &'a Rows, beside: u32) -> Option<Maker<'a>> {
+        let run = match &self.run {
+            Some((id, schedule)) => {
+                Some(AtWork { id, run: rows.run(id)?, schedule: rows.schedule(schedule) })
+            }
+            None => None,
+        };
+        let reaches_others = self.reaches_others;
+        Some(Maker { agent: rows.agent(&self.agent)?, run, beside, reaches_others })
+    }
+}
+
+impl Wanted {
+    /// As if there were none.
+    fn unknown(self) -> Error {
+        match self {
+            Wanted::Schedule(id) => errors::schedule(NoSchedule::Unknown(id)),
+            Wanted::Run(id) => errors::run(run::Refusal::Unknown(id)),
+            Wanted::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
+        }
+    }
+}
