@@ -33,4 +33,4 @@ pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};
 pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
 pub use tables::{Counter, Row, State, Tables};
-pub use time::Timestamp;
+pub use time::{Now, Timestamp};

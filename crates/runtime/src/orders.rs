@@ -64,6 +64,7 @@ impl Watch {
             instance: self.instance(),
             authority: &self.authority_in(rows),
             lease: self.settings().lease,
+            clock: self.now(),
             judge: &|request| self.rules().decide(request),
             hash: &plan_hash,
             approval: approval.and_then(|id| rows.approval(id)),
@@ -77,7 +78,7 @@ impl Watch {
         let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.agent(name));
         let foretold = self.under_orders(None, rows, |orders| {
-            run::foretell(id, definition, agent, orders, self.now())
+            run::foretell(id, definition, agent, orders, self.by_log().latest)
         });
         Ok(Foretold {
             by_itself: foretold.is_by_itself(),

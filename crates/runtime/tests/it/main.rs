@@ -21,6 +21,8 @@ mod replay;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]
+mod set_clock;
+#[cfg(test)]
 mod steps;
 #[cfg(test)]
 mod story;
