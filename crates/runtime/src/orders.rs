@@ -1,5 +1,7 @@
 //! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
 
+use std::path::Path;
+
 use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
 use kernel::ruling::{Posture, Ruling, Verdict};
 use kernel::run::{self, LEASE, Orders};
@@ -25,6 +27,12 @@ pub fn rules(posture: Posture, own: &[(String, String)]) -> Result<Rules, Error>
         Error::new(Code::PolicyInvalid, faults.join("\n"))
             .hint("correct the file; `midwatch policy check` looks at it again")
     })
+}
+
+/// Where a directory really is, with every link resolved: requests name what they write to by that.
+pub(crate) fn real_path(directory: &Path) -> String {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    real.to_string_lossy().into_owned()
 }
 
 /// What the rules say of a request that a JSON document describes, and the same in a sentence.

@@ -110,6 +110,7 @@ impl Watch {
         settings: Settings,
     ) -> Result<Watch, Error> {
         let rules = orders::rules(settings.posture, &settings.policy)?;
+        let rules = rules.guarding(&orders::real_path(&settings.data));
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
