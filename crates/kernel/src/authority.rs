@@ -285,7 +285,10 @@ mod tests {
         let after = apply(Some(renewed(0)), &events[0]);
         assert_eq!(after.step(LEASE, now), Step::Full);
         // Who decides a hundred times an hour renews it once.
-        assert_eq!(decide(&after, &by, Command::Attend, Now::by_clock(at(40 * DAY + 1))).unwrap(), []);
+        assert_eq!(
+            decide(&after, &by, Command::Attend, Now::by_clock(at(40 * DAY + 1))).unwrap(),
+            []
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod tables;
 pub mod tick;
 pub mod time;
 pub mod token;
+pub mod variables;
 pub mod watch;
 pub mod words;
 

@@ -29,7 +29,7 @@ impl Watch {
     /// A clock that is behind the log was set back while nobody kept the watch, or was ahead before.
     pub(crate) async fn clock_at_start(&self) -> Result<Looked, Error> {
         let steady = self.clock().steady();
-        let now = self.look_at_log().await?;
+        let now = self.by_log();
         self.note_clock(now.latest, now.clock).await?;
         Ok(Looked { shown: now.clock, steady })
     }
@@ -55,7 +55,11 @@ impl Watch {
             Ok(anomaly.map(body).into_iter().collect())
         });
         if noted.await?.is_some() {
-            warn!(expected_us = expected.as_micros(), shown_us = shown.as_micros(), "the clock was set");
+            warn!(
+                expected_us = expected.as_micros(),
+                shown_us = shown.as_micros(),
+                "the clock was set"
+            );
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub fn foresee(rules: &Rules, document: &str) -> Result<(api::Ruling, String), E
 /// An object and nothing else: a list of values in the right order is not meant.
 fn described(document: &str) -> Result<Example, String> {
     match document.trim_start().starts_with('{') {
-        true => serde_json::from_str(document).map_err(|error| error.to_string()),
+        true => api::json::read(document.as_bytes()).map_err(|error| error.to_string()),
         false => Err("it is not a JSON object".to_owned()),
     }
 }
@@ -219,7 +219,7 @@ mod tests {
         let twice = |key: &str, one: &str, other: &str| {
             let document =
                 format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);
-            check(&document, Err(&format!("duplicate field `{key}`")));
+            check(&document, Err(&format!("the key `{key}` stands twice")));
         };
         for key in ["principal", "agent", "resource", "host", "path"] {
             twice(key, r#""ada""#, r#""eve""#);
@@ -228,7 +228,7 @@ mod tests {
         twice("tier", "2", "0");
         twice("argv", "[]", "[]");
         let spelt = r#"{"capability": "net.read", "c\u0061pability": "agent.prompt"}"#;
-        check(spelt, Err("duplicate field `capability`"));
+        check(spelt, Err("the key `capability` stands twice"));
     }
 
     #[test]

@@ -17,7 +17,6 @@ use crate::watch::Watch;
 impl Watch {
     pub(crate) async fn status(&self) -> Result<Status, Error> {
         let store = self.store();
-        let now = self.look_at_log().await?;
         let chain = store.head().await.map_err(errors::store)?;
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
         let settings = self.settings();
@@ -50,7 +49,7 @@ impl Watch {
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
                 stopped: self.stopped_writing().map(|reason| reason.to_string()),
                 check: self.check_found(),
-                clock: anomaly::behind(now),
+                clock: anomaly::behind(self.by_log()),
             },
             authority: self.authority_wire(&self.authority().await?),
             budget: self.budget().await?,

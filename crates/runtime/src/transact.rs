@@ -200,7 +200,7 @@ impl Watch {
             may_remember = false;
             let is_unsure = trust == Trust::Remembered && self.store().is_shared();
             let now = match runs_out(rows.iter().chain(&reads).chain(&expects)) {
-                true => self.look_at_log().await?.latest,
+                true => self.by_log().latest,
                 false => self.now(),
             };
             let mut bodies = match decide(&before, now) {

@@ -1,7 +1,7 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -72,8 +72,6 @@ struct Inner {
     copy_confirmed: tokio::sync::OnceCell<()>,
     /// Held while files are exported; what needs not be looked at again.
     exporting: tokio::sync::Mutex<Ended>,
-    /// The time of the last entry of the log, as far as it was looked at.
-    log_us: AtomicI64,
     /// When this process began to keep the watch.
     kept_since: OnceLock<Timestamp>,
     /// Who works on runs, while this process keeps the watch.
@@ -128,7 +126,6 @@ impl Watch {
             signing: tokio::sync::Mutex::new(()),
             copy_confirmed: tokio::sync::OnceCell::new(),
             exporting: tokio::sync::Mutex::new(Ended::none()),
-            log_us: AtomicI64::new(0),
             kept_since: OnceLock::new(),
             holder: OnceLock::new(),
             bell: Bell::default(),
@@ -145,7 +142,6 @@ impl Watch {
             verdict: Mutex::new(verdict),
         }));
         checkpoints::check_newest(&watch).await?;
-        watch.look_at_log().await?;
         Ok(watch)
     }
 
@@ -165,15 +161,8 @@ impl Watch {
     /// By the clock and by the log: for whatever runs out.
     pub(crate) fn by_log(&self) -> Now {
         let clock = self.now();
-        let log = Timestamp::from_micros(self.0.log_us.load(Ordering::Relaxed));
+        let log = Timestamp::from_micros(self.store().last_entry_us());
         Now { clock, latest: clock.max(log) }
-    }
-
-    /// The same, by the log as it is now.
-    pub(crate) async fn look_at_log(&self) -> Result<Now, Error> {
-        let log_us = self.store().head().await.map_err(errors::store)?.ts_us();
-        self.0.log_us.fetch_max(log_us, Ordering::Relaxed);
-        Ok(self.by_log())
     }
 
     pub(crate) fn settings(&self) -> &Settings {

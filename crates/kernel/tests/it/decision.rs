@@ -93,8 +93,14 @@ fn what_was_asked_can_be_told_from_the_log() {
 fn what_was_foretold_is_what_is_decided() {
     let run = queued("ada");
     for ago_us in [0, 15, 20] {
-        let said =
-            |us| Some(Said { by: "uid:1".into(), note: None, at: Timestamp::from_micros(us), clock: None });
+        let said = |us| {
+            Some(Said {
+                by: "uid:1".into(),
+                note: None,
+                at: Timestamp::from_micros(us),
+                clock: None,
+            })
+        };
         let authority =
             Authority { renewed: said(at(1).as_micros() - ago_us), ..Authority::default() };
         for tier in [Tier::ReadOnly, Tier::LocalWrite, Tier::External] {

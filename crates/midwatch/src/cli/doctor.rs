@@ -217,7 +217,8 @@ fn watch(status: &Result<Status, Error>) -> Vec<Check> {
         None => Check::ok("log", entries(status.log.entries)),
     };
     let clock = status.log.clock.as_ref().map(|what| {
-        let hint = "set the clock right; until it has caught up with the log no budget of a day is new";
+        let hint =
+            "set the clock right; until it has caught up with the log no budget of a day is new";
         Check::warning("clock", what, hint)
     });
     [kept, log].into_iter().chain(clock).collect()

@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod authority;
 #[cfg(test)]
 mod budget;

@@ -140,9 +140,7 @@ async fn every_time_the_clock_is_set_the_log_tells_of_it_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_never_longer_than_its_span() {
-    let step = async |world: &World| {
-        world.ask(StatusAsk {}).await.unwrap().authority.lease.step
-    };
+    let step = async |world: &World| world.ask(StatusAsk {}).await.unwrap().authority.lease.step;
     for is_kept in [true, false] {
         let mut world = World::new().await;
         world.lease = LEASE;

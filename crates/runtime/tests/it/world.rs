@@ -111,8 +111,10 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> World {
         let data = tempfile::tempdir().unwrap();
-        let (store, clock) =
-            (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new((OCTOBER_US, Duration::ZERO)))));
+        let (store, clock) = (
+            Arc::new(Memory::new()),
+            Arc::new(SetClock(watch::Sender::new((OCTOBER_US, Duration::ZERO)))),
+        );
         let (policy, lease, limits) = (String::new(), Lease::default(), Limits::default());
         let watch = open(&data, &store, &clock, (&policy, lease, limits)).await.unwrap();
         let hands = Arc::default();
