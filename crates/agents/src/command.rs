@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::future::{Either, join, select};
 use kernel::program::{Program, PromptAs};
+use kernel::variables::steers;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
@@ -84,6 +85,7 @@ impl Task<'_> {
 
     fn variables(&self) -> impl Iterator<Item = (&str, String)> {
         let named = self.program.env.iter().map(|name| name.as_str());
+        let named = named.filter(|name| !steers(name));
         let value = |name| Some((name, self.environment.get(name)?.clone()));
         let work = self.work;
         let ours = [

@@ -9,6 +9,7 @@ mod approval;
 mod authority;
 mod call;
 mod error;
+pub mod json;
 mod ledger;
 mod notice;
 mod run;

@@ -86,4 +86,7 @@ pub struct Log {
     pub stopped: Option<String>,
     /// What the background check of log and tables has found so far.
     pub check: String,
+    /// How far the clock is behind the last entry, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
 }

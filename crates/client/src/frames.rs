@@ -39,7 +39,7 @@ pub async fn read<T: DeserializeOwned>(
         };
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
-    let frame = serde_json::from_slice(&line);
+    let frame = api::json::read(&line);
     frame.map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

@@ -3,13 +3,16 @@
 //! A human takes it away at once (`freeze`) and gives it back (`thaw`). By itself it decays: it is a
 //! lease. When no human has decided anything for so long everything is asked, and later nothing begins
 //! any more, until somebody renews it. It is one row, and every commit that begins a run depends on it.
+//!
+//! A lease counts by the clock and by the log, and has run out when it has by one of them: a clock that is set
+//! back does not revive it, and one that was ahead when it was renewed does not make it longer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::schedule::{Refusal, check_note};
-use crate::time::Timestamp;
-use crate::watch::Started;
+use crate::time::{Now, Timestamp};
+use crate::watch::{ClockAnomaly, Started};
 
 /// A human who decides often renews the lease this often.
 const RENEW_EVERY_US: i64 = 3_600_000_000;
@@ -66,6 +69,9 @@ pub struct Said {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub at: Timestamp,
+    /// What the clock showed, if it was behind the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Timestamp>,
 }
 
 /// The lease runs low.
@@ -97,9 +103,9 @@ pub enum Command {
 ///
 /// ```
 /// use kernel::authority::{Authority, Command, decide};
-/// use kernel::{Actor, RunId, Timestamp};
+/// use kernel::{Actor, Now, RunId, Timestamp};
 ///
-/// let now = Timestamp::from_micros(0);
+/// let now = Now::by_clock(Timestamp::from_micros(0));
 /// let freeze = Command::Freeze { note: None };
 /// let events = decide(&Authority::default(), &Actor::local_user(1000), freeze.clone(), now)?;
 /// assert_eq!(events.len(), 1);
@@ -111,7 +117,7 @@ pub fn decide(
     authority: &Authority,
     actor: &Actor,
     command: Command,
-    now: Timestamp,
+    now: Now,
 ) -> Result<Vec<Event>, Refusal> {
     // Towards safety everybody who may decide at all may go; back, only who answers for it.
     let needed = match command {
@@ -123,13 +129,14 @@ pub fn decide(
     }
     let said = |note: Option<String>| {
         check_note(note.as_deref())?;
-        Ok::<Said, Refusal>(Said { by: actor.name.clone(), note, at: now })
+        let clock = Some(now.clock).filter(|clock| *clock < now.latest);
+        Ok::<Said, Refusal>(Said { by: actor.name.clone(), note, at: now.latest, clock })
     };
     Ok(match (command, &authority.frozen) {
         (Command::Freeze { note }, None) => vec![Event::Frozen(said(note)?)],
         (Command::Thaw { note }, Some(_)) => vec![Event::Thawed(said(note)?)],
         (Command::Renew { note }, _) => vec![Event::Renewed(said(note)?)],
-        (Command::Attend, _) if authority.was_just_renewed(now) => Vec::new(),
+        (Command::Attend, _) if authority.was_just_renewed(now.clock) => Vec::new(),
         (Command::Attend, _) => vec![Event::Renewed(said(None)?)],
         (Command::Freeze { .. }, Some(_)) | (Command::Thaw { .. }, None) => Vec::new(),
     })
@@ -138,15 +145,24 @@ pub fn decide(
 /// The authority after a start. The lease begins when the watch is kept for the first time.
 pub(crate) fn started(authority: Option<Authority>, started: &Started) -> Option<Authority> {
     let Some(at) = started.lease_from else { return authority };
-    let renewed = Said { by: Actor::system().name, note: None, at };
+    let renewed = Said { by: Actor::system().name, note: None, at, clock: None };
     Some(Authority { renewed: Some(renewed), ..authority.unwrap_or_default() })
 }
 
+/// The authority after the clock was set.
+pub(crate) fn clock_set(authority: Option<Authority>, anomaly: &ClockAnomaly) -> Option<Authority> {
+    let mut authority = authority?;
+    if let (Some(renewed), Some(from)) = (&mut authority.renewed, anomaly.lease_from) {
+        renewed.clock = Some(from);
+    }
+    Some(authority)
+}
+
 /// Before each step people are warned, once.
-pub fn warn(authority: &Authority, lease: Lease, now: Timestamp) -> Option<Event> {
-    let (_, step) = authority.next_warning(lease).filter(|(at, _)| *at <= now)?;
+pub fn warn(authority: &Authority, lease: Lease, now: Now) -> Option<Event> {
+    let (_, step) = authority.next_warning(lease).filter(|(at, _)| *at <= now.clock)?;
     let from = authority.steps_at(lease, step)?;
-    Some(Event::Warned(Warned { step, from, at: now }))
+    Some(Event::Warned(Warned { step, from, at: now.latest }))
 }
 
 /// The authority after an event.
@@ -163,15 +179,23 @@ pub fn apply(authority: Option<Authority>, event: &Event) -> Authority {
 
 impl Authority {
     /// What is left of it.
-    pub fn step(&self, lease: Lease, now: Timestamp) -> Step {
-        let has_come = |step: &Step| self.steps_at(lease, *step).is_some_and(|at| at <= now);
+    pub fn step(&self, lease: Lease, now: Now) -> Step {
+        let has_come = |step: &Step| {
+            let by_log = self.renewed.as_ref().and_then(|said| lease.ends(said.at, *step));
+            self.steps_at(lease, *step).is_some_and(|at| at <= now.clock)
+                || by_log.is_some_and(|at| at <= now.latest)
+        };
         [Step::Paused, Step::Ask].into_iter().find(has_come).unwrap_or(Step::Full)
     }
 
-    /// When a step is taken, unless somebody renews the lease.
+    /// When a step is taken by the clock, unless somebody renews the lease.
     pub fn steps_at(&self, lease: Lease, step: Step) -> Option<Timestamp> {
-        let span_us = lease.span_us(step).filter(|span_us| 0 < *span_us)?;
-        Some(self.renewed.as_ref()?.at.after_us(span_us))
+        lease.ends(self.renewed_by_clock()?, step)
+    }
+
+    /// Whether the lease was renewed by a clock that was ahead of this one.
+    pub(crate) fn is_ahead_of(&self, clock: Timestamp) -> bool {
+        self.renewed_by_clock().is_some_and(|at| clock < at)
     }
 
     /// When people are to be warned next, and of what.
@@ -184,13 +208,23 @@ impl Authority {
         [Step::Ask, Step::Paused].into_iter().filter(is_new).filter_map(warning).min()
     }
 
-    fn was_just_renewed(&self, now: Timestamp) -> bool {
-        let until = self.renewed.as_ref().map(|said| said.at.after_us(RENEW_EVERY_US));
-        until.is_some_and(|until| now < until)
+    fn renewed_by_clock(&self) -> Option<Timestamp> {
+        self.renewed.as_ref().map(|said| said.clock.unwrap_or(said.at))
+    }
+
+    fn was_just_renewed(&self, clock: Timestamp) -> bool {
+        let is_just = |at: Timestamp| at <= clock && clock < at.after_us(RENEW_EVERY_US);
+        self.renewed_by_clock().is_some_and(is_just)
     }
 }
 
 impl Lease {
+    /// When a step is taken of a lease that begins then.
+    fn ends(self, begins: Timestamp, step: Step) -> Option<Timestamp> {
+        let span_us = self.span_us(step).filter(|span_us| 0 < *span_us)?;
+        Some(begins.after_us(span_us))
+    }
+
     fn span_us(self, step: Step) -> Option<i64> {
         match step {
             Step::Full => None,
@@ -221,8 +255,12 @@ mod tests {
         Timestamp::from_micros(us)
     }
 
+    fn now(us: i64) -> Now {
+        Now::by_clock(at(us))
+    }
+
     fn renewed(us: i64) -> Authority {
-        let said = Said { by: "uid:1".into(), note: None, at: at(us) };
+        let said = Said { by: "uid:1".into(), note: None, at: at(us), clock: None };
         Authority { renewed: Some(said), ..Authority::default() }
     }
 
@@ -238,21 +276,53 @@ mod tests {
             // A clock that was set back takes nothing away.
             (-5, 0, Step::Full),
         ] {
-            assert_eq!(renewed(0).step(LEASE, at(day * DAY + us)), step, "{day} {us}");
+            assert_eq!(renewed(0).step(LEASE, now(day * DAY + us)), step, "{day} {us}");
         }
         let by = Actor::local_user(1);
-        let now = at(40 * DAY);
+        let now = now(40 * DAY);
         let events = decide(&renewed(0), &by, Command::Attend, now).unwrap();
         assert_eq!(events.len(), 1);
         let after = apply(Some(renewed(0)), &events[0]);
         assert_eq!(after.step(LEASE, now), Step::Full);
         // Who decides a hundred times an hour renews it once.
-        assert_eq!(decide(&after, &by, Command::Attend, now.after_us(1)).unwrap(), []);
+        assert_eq!(
+            decide(&after, &by, Command::Attend, Now::by_clock(at(40 * DAY + 1))).unwrap(),
+            []
+        );
+    }
+
+    #[test]
+    fn a_lease_ends_by_the_log_though_the_clock_was_set_back() {
+        let back = Now { clock: at(-DAY), latest: at(28 * DAY) };
+        assert_eq!(renewed(0).step(LEASE, back), Step::Paused);
+        // What is renewed then lasts as long as ever, though the time of the log stands still.
+        let events = decide(&renewed(0), &Actor::local_user(1), Command::Attend, back).unwrap();
+        let after = apply(Some(renewed(0)), &events[0]);
+        for (day, step) in [(-1, Step::Full), (12, Step::Full), (13, Step::Ask), (27, Step::Paused)]
+        {
+            let later = Now { clock: at(day * DAY), latest: at(28 * DAY) };
+            assert_eq!(after.step(LEASE, later), step, "{day}");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_was_renewed_by_a_clock_ahead_is_no_longer_than_others() {
+        let year = 365 * DAY;
+        let ahead = renewed(year);
+        let anomaly = ClockAnomaly::of(at(year), at(0), &ahead).unwrap();
+        let after = clock_set(Some(ahead), &anomaly).unwrap();
+        for (day, step) in [(0, Step::Full), (14, Step::Ask), (28, Step::Paused)] {
+            let later = Now { clock: at(day * DAY), latest: at(year) };
+            assert_eq!(after.step(LEASE, later), step, "{day}");
+        }
+        // One that was renewed by a clock that was right stays as it was.
+        let anomaly = ClockAnomaly::of(at(year), at(DAY), &renewed(0)).unwrap();
+        assert_eq!(anomaly.lease_from, None);
     }
 
     #[test]
     fn a_span_of_zero_never_ends() {
-        let far = at(100_000 * DAY);
+        let far = now(100_000 * DAY);
         assert_eq!(renewed(0).step(Lease::default(), far), Step::Full);
         let asks = Lease { pause_after_us: 0, ..LEASE };
         assert_eq!(renewed(0).step(asks, far), Step::Ask);
@@ -264,7 +334,7 @@ mod tests {
         let mut authority = renewed(0);
         let mut warned = Vec::new();
         for hour in 0..24 * 40 {
-            let Some(event) = warn(&authority, LEASE, at(hour * DAY / 24)) else { continue };
+            let Some(event) = warn(&authority, LEASE, now(hour * DAY / 24)) else { continue };
             authority = apply(Some(authority), &event);
             if let Event::Warned(Warned { step, from, .. }) = event {
                 warned.push((hour / 24, step, from));
@@ -286,7 +356,7 @@ mod tests {
         ] {
             for role in [Observer, Runner, Operator, Maintainer] {
                 let actor = Actor { name: "it".into(), role };
-                let decided = decide(&frozen, &actor, command.clone(), at(0));
+                let decided = decide(&frozen, &actor, command.clone(), now(0));
                 assert_eq!(decided.is_ok(), least <= role, "{command:?} {role:?}");
             }
         }
@@ -298,13 +368,13 @@ mod tests {
         let freeze = Command::Freeze { note: None };
         let thaw = Command::Thaw { note: None };
         let open = Authority::default();
-        assert_eq!(decide(&open, &by, thaw.clone(), at(0)).unwrap(), []);
-        let [event] = &decide(&open, &by, freeze.clone(), at(0)).unwrap()[..] else {
+        assert_eq!(decide(&open, &by, thaw.clone(), now(0)).unwrap(), []);
+        let [event] = &decide(&open, &by, freeze.clone(), now(0)).unwrap()[..] else {
             panic!("one event")
         };
         let frozen = apply(Some(open), event);
-        assert_eq!(decide(&frozen, &by, freeze, at(1)).unwrap(), []);
-        let [event] = &decide(&frozen, &by, thaw, at(1)).unwrap()[..] else { panic!("one event") };
+        assert_eq!(decide(&frozen, &by, freeze, now(1)).unwrap(), []);
+        let [event] = &decide(&frozen, &by, thaw, now(1)).unwrap()[..] else { panic!("one event") };
         assert_eq!(apply(Some(frozen), event).frozen, None);
     }
 }

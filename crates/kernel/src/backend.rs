@@ -12,6 +12,7 @@ use crate::program::{
     AbsolutePath, ENV_ITEMS_MAX, PROMPT_ARGUMENT, Program, PromptAs, TIME_LIMIT_SECONDS_MAX,
     TimeLimit, VariableName, is_absolute_path, is_variable_name,
 };
+use crate::variables::steers;
 
 pub const URL_BYTES_MAX: usize = 2_048;
 pub const ARGV_ITEMS_MAX: usize = 256;
@@ -140,6 +141,8 @@ pub enum Invalid {
     Variable,
     #[error("there are more than {ENV_ITEMS_MAX} variables")]
     Variables,
+    #[error("`{0}` says which code a program runs, and no agent is given it")]
+    Steering(String),
     #[error("`{0}` is no way to give a prompt")]
     PromptAs(String),
     #[error(
@@ -395,6 +398,10 @@ impl Given {
         let env: Vec<String> = env.into_iter().filter(|name| !name.is_empty()).collect();
         if ENV_ITEMS_MAX < env.len() {
             return Err(Invalid::Variables);
+        }
+        // Only here: an agent of old may name one, and is not given it.
+        if let Some(name) = env.iter().find(|name| is_variable_name(name) && steers(name)) {
+            return Err(Invalid::Steering(name.clone()));
         }
         let env = env.into_iter().map(VariableName::try_from).collect::<Result<_, _>>()?;
         let prompt_as = self.settings.prompt_as.take().map(|text| text.parse()).transpose()?;

@@ -160,6 +160,7 @@ kinds! {
     "token.created" 1 Token token::Event::Created;
     "token.revoked" 1 Token token::Event::Revoked;
     "watch.refused" 1 Watch watch::Event::Refused;
+    "watch.clock_anomaly" 1 Watch watch::Event::ClockAnomaly;
 }
 
 impl Body {

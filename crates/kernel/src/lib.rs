@@ -26,6 +26,7 @@ pub mod tables;
 pub mod tick;
 pub mod time;
 pub mod token;
+pub mod variables;
 pub mod watch;
 pub mod words;
 
@@ -33,4 +34,4 @@ pub use actor::{Actor, Role};
 pub use event::{Body, Event, Noun};
 pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
 pub use tables::{Counter, Row, State, Tables};
-pub use time::Timestamp;
+pub use time::{Now, Timestamp};

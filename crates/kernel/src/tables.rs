@@ -158,6 +158,9 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Authority, Body::Watch(_, watch::Event::Started(started))) => {
             authority::started(state.and_then(State::authority), started).map(State::Authority)
         }
+        (Noun::Authority, Body::Watch(_, watch::Event::ClockAnomaly(anomaly))) => {
+            authority::clock_set(state.and_then(State::authority), anomaly).map(State::Authority)
+        }
         (Noun::Agent | Noun::Approval | Noun::Authority, _) => state,
         (Noun::Token, Body::Token(_, event)) => {
             token::apply(state.and_then(State::token), event).map(State::Token)
@@ -248,6 +251,10 @@ pub fn touched(body: &Body) -> Vec<Touched> {
         Body::Token(id, token::Event::Revoked(_)) => vec![known(Noun::Token, id.as_str())],
         Body::Watch(instance, watch::Event::Started(started)) => {
             let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
+            lease.into_iter().collect()
+        }
+        Body::Watch(instance, watch::Event::ClockAnomaly(anomaly)) => {
+            let lease = anomaly.lease_from.map(|_| known(Noun::Authority, instance));
             lease.into_iter().collect()
         }
         Body::Watch(instance, event) => match watch::is_about_identity(event) {

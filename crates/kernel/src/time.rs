@@ -7,6 +7,23 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
+/// What time it is, told twice: a clock can be set, the time of the log never goes back. Whatever runs out
+/// has run out when one of the two says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// What the clock shows.
+    pub clock: Timestamp,
+    /// The same, or the time of the last entry of the log if that is later.
+    pub latest: Timestamp,
+}
+
+impl Now {
+    /// By a clock that is not behind the log.
+    pub const fn by_clock(clock: Timestamp) -> Now {
+        Now { clock, latest: clock }
+    }
+}
+
 impl Timestamp {
     pub const fn from_micros(micros: i64) -> Timestamp {
         Timestamp(micros)

@@ -3,10 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::authority::Authority;
 use crate::time::Timestamp;
 
 /// The version of the log's format that a new log begins with.
 pub const LOG_FORMAT: u16 = 1;
+/// Clocks are put right by less than this all the time.
+const CLOCK_ERROR_US_MAX: u64 = 5_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -19,6 +22,7 @@ pub enum Event {
     KeyReplaced(KeyReplaced),
     TzChanged(TzChanged),
     Refused(Refused),
+    ClockAnomaly(ClockAnomaly),
 }
 
 /// Who signs this log. The one row of its noun.
@@ -87,6 +91,19 @@ pub struct Refused {
     pub before: u64,
 }
 
+/// The clock was set, or was found to be behind the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockAnomaly {
+    /// What it should have shown.
+    pub from: Timestamp,
+    /// What it showed.
+    pub to: Timestamp,
+    /// From here on the lease counts by the clock, as it was renewed by one that was ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_from: Option<Timestamp>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
@@ -123,6 +140,20 @@ pub struct KeyReplaced {
     pub new: String,
 }
 
+impl ClockAnomaly {
+    /// What is to be said of a clock, if it is further from what it should show than clocks are.
+    pub fn of(
+        expected: Timestamp,
+        shown: Timestamp,
+        authority: &Authority,
+    ) -> Option<ClockAnomaly> {
+        let error_us = expected.as_micros().abs_diff(shown.as_micros());
+        let lease_from = authority.is_ahead_of(shown).then_some(shown);
+        let anomaly = ClockAnomaly { from: expected, to: shown, lease_from };
+        (CLOCK_ERROR_US_MAX < error_us).then_some(anomaly)
+    }
+}
+
 /// Whether an event changes the identity.
 pub fn is_about_identity(event: &Event) -> bool {
     matches!(event, Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_))
@@ -137,7 +168,8 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         }
         Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
-        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
+        Event::Exported(_) | Event::Rebuilt(_) => return identity,
+        Event::Refused(_) | Event::ClockAnomaly(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })
 }

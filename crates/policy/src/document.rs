@@ -31,6 +31,7 @@ const KEYS: &[&str] = &[
     "ask",
     "allow",
     "principal",
+    "role",
     "agent",
     "resource",
     "host",
@@ -152,6 +153,7 @@ impl Reader<'_, '_> {
             "ask" => draft.verdicts.push((Verdict::Ask, self.list(key, value, text))),
             "allow" => draft.verdicts.push((Verdict::Allow, self.list(key, value, text))),
             "principal" => conditions.principal = self.list(key, value, text),
+            "role" => conditions.role = self.list(key, value, role),
             "agent" => conditions.agent = self.list(key, value, text),
             "resource" => conditions.resource = self.list(key, value, text),
             "host" => conditions.host = self.list(key, value, text),
@@ -294,6 +296,14 @@ fn text<T: FromStr<Err: ToString>>(value: Value<'_>) -> Result<T, String> {
 fn tier(value: Value<'_>) -> Result<Tier, String> {
     Tier::deserialize(ValueDeserializer::from(value))
         .map_err(|_| "a tier is 0, 1 or 2, without quotes".to_owned())
+}
+
+/// The watch itself asks for nothing.
+fn role(value: Value<'_>) -> Result<Role, String> {
+    let known = Role::deserialize(ValueDeserializer::from(value)).ok();
+    known.filter(|role| *role != Role::System).ok_or_else(|| {
+        "a role is `observer`, `runner`, `operator` or `maintainer`, in quotes".to_owned()
+    })
 }
 
 fn posture(value: Value<'_>) -> Result<Posture, String> {

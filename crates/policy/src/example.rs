@@ -25,7 +25,7 @@ const SOMEBODY: &str = "somebody";
 pub struct Example {
     capability: String,
     principal: Option<String>,
-    /// Of whoever asks; a runner's, unless given. No rule looks at it so far.
+    /// Of whoever asks; a runner's, unless given.
     role: Option<Role>,
     /// What the class implies, unless given.
     tier: Option<Tier>,
@@ -63,7 +63,7 @@ impl Example {
             return Some(format!("a `{key}` example is not a request: {reason}"));
         }
         let request = self.into_request();
-        let facts = Facts::of(&request);
+        let facts = Facts::of(&request, None);
         if let Some(field) = facts.malformed.first() {
             return Some(format!(
                 "a `{key}` example has a `{field}` that no rule can judge and that is always \

@@ -45,6 +45,7 @@ mod host;
 mod path;
 mod pattern;
 mod programs;
+mod protected;
 mod remember;
 mod rule;
 mod rules;

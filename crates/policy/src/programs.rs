@@ -37,6 +37,7 @@ const OTHERS: &str = "\
 /// `python3.12` is `python`.
 pub(crate) fn runs_others(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
     let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
     let unversioned = name.trim_end_matches(is_version);
     let lists = [SHELLS, INTERPRETERS, STARTERS, OTHERS];

@@ -11,6 +11,7 @@ use crate::capability;
 use crate::conditions::Facts;
 use crate::document;
 use crate::fault::{Fault, Report};
+use crate::protected::folded;
 use crate::rule::{Answer, Rule};
 
 /// Rules of an operator, in all sources together.
@@ -26,6 +27,10 @@ pub(crate) const BASELINE: &str = "baseline";
 pub(crate) const DEFAULT: &str = "@default";
 /// What is external is never just allowed.
 pub(crate) const TIER_2: &str = "@tier-2";
+/// What is written to a protected path reaches as far.
+const PROTECTED: &str = "@protected";
+/// Reasons that a ruling names; of the others, only how many they are.
+const REASONS_MAX: usize = 16;
 
 /// A text with rules, and the name under which decisions refer to it.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +49,8 @@ pub struct Rules {
     rules: Vec<Arc<Rule>>,
     table: BTreeMap<&'static str, Vec<Arc<Rule>>>,
     wide: Vec<Arc<Rule>>,
+    /// The directory of the watch itself, in parts, where it is known.
+    own: Option<Vec<String>>,
 }
 
 impl Rules {
@@ -60,9 +67,14 @@ impl Rules {
         gather(posture, &[]).0
     }
 
+    /// The same, with all that is in a directory protected: the one of the watch itself.
+    pub fn guarding(self, directory: &str) -> Rules {
+        Rules { own: Some(folded(directory)), ..self }
+    }
+
     /// What the rules say of a request. It always answers: what it cannot judge, it denies.
     pub fn decide(&self, request: &Request) -> Ruling {
-        let facts = Facts::of(request);
+        let facts = Facts::of(request, self.own.as_deref());
         let malformed = facts.malformed.iter().map(|field| (Verdict::Deny, error(field)));
         let mut said: Vec<(Verdict, String)> = malformed.collect();
         let mut approvers = Approvers::default();
@@ -79,6 +91,9 @@ impl Rules {
         if said.is_empty() {
             said.push((default(self.posture), DEFAULT.to_owned()));
         }
+        if facts.is_protected {
+            said.push((Verdict::Ask, PROTECTED.to_owned()));
+        }
         if facts.tier == Tier::External {
             said.push((Verdict::Ask, TIER_2.to_owned()));
         }
@@ -86,7 +101,7 @@ impl Rules {
         said.sort_by(|(one, _), (other, _)| other.cmp(one));
         Ruling {
             verdict: said.first().map_or(Verdict::Deny, |(verdict, _)| *verdict),
-            rules: said.into_iter().map(|(_, name)| name).collect(),
+            rules: reasons(said),
             posture: self.posture,
             policy: self.version.clone(),
             approvers,
@@ -114,6 +129,14 @@ impl Rules {
         let rules = known.unwrap_or(&self.wide).iter().map(Arc::as_ref);
         rules.filter(move |rule| known.is_some() || rule.covers(capability))
     }
+}
+
+/// The names of those that spoke, the deciding ones first.
+fn reasons(said: Vec<(Verdict, String)>) -> Vec<String> {
+    let more = said.len().saturating_sub(REASONS_MAX);
+    let mut names: Vec<String> = said.into_iter().map(|(_, name)| name).take(REASONS_MAX).collect();
+    names.extend((0 < more).then(|| format!("@more:{more}")));
+    names
 }
 
 fn default(posture: Posture) -> Verdict {
@@ -219,7 +242,7 @@ fn compile(posture: Posture, version: String, mut rules: Vec<Arc<Rule>>) -> Rule
     let classes = capability::ALL.iter();
     let table = classes.map(|class| (class.name, covering(class.name))).collect();
     let wide = rules.iter().filter(|rule| rule.is_wide()).cloned().collect();
-    Rules { posture, version, table, wide, rules }
+    Rules { posture, version, table, wide, rules, own: None }
 }
 
 /// Each part is preceded by its length, so that no two sets of sources look the same.

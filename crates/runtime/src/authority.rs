@@ -7,7 +7,7 @@ use api::{Answer, AuthorityChanged, Error, Freeze, LeaseRenew, Thaw};
 use kernel::authority::{self, Authority, Command, Said, Step};
 use kernel::run::{self, State};
 use kernel::watch::{Event as WatchEvent, Started};
-use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Noun, Now, RunId, ScheduleId, Timestamp};
 use tokio::select;
 use tracing::{error, warn};
 
@@ -90,6 +90,7 @@ impl Watch {
         command: &Command,
         now: Timestamp,
     ) -> Result<Vec<Body>, Error> {
+        let now = Now { clock: self.now(), latest: now };
         let events = authority::decide(&self.authority_in(rows), actor, command.clone(), now);
         Ok(self.bodies(events.map_err(errors::schedule)?))
     }
@@ -125,6 +126,7 @@ impl Watch {
         }
         let lease = self.settings().lease;
         self.act(vec![self.authority_row()], vec![], |rows, now| {
+            let now = Now { clock: self.now(), latest: now };
             Ok(self.bodies(authority::warn(&self.authority_in(rows), lease, now)))
         })
         .await?;
@@ -193,7 +195,7 @@ impl Watch {
     }
 
     pub(crate) fn authority_wire(&self, authority: &Authority) -> api::Authority {
-        let (lease, now) = (self.settings().lease, self.now());
+        let (lease, now) = (self.settings().lease, self.by_log());
         let at = |step| authority.steps_at(lease, step).map(rfc3339);
         api::Authority {
             frozen: authority.frozen.as_ref().map(said),
@@ -213,6 +215,6 @@ impl Watch {
 }
 
 fn said(said: &Said) -> api::Said {
-    let Said { by, note, at } = said;
+    let Said { by, note, at, clock: _ } = said;
     api::Said { by: by.clone(), at: rfc3339(*at), note: note.clone() }
 }

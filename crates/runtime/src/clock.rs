@@ -17,6 +17,10 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// caller looks again.
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()>;
 
+    /// The time since some moment, by a clock that nobody can set and that goes on while the machine is
+    /// suspended. Nothing, where there is none.
+    fn steady(&self) -> Option<Duration>;
+
     /// A number that nobody can foresee. A simulation foresees it, and with it all that happens.
     fn random(&self) -> u64 {
         getrandom::u64().unwrap_or_default()
@@ -46,6 +50,17 @@ impl Clock for SystemClock {
             sleep(LOOK_EVERY.min(Duration::from_micros(span_us))).await;
         }
         .boxed()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn steady(&self) -> Option<Duration> {
+        let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::try_from(since_boot).ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn steady(&self) -> Option<Duration> {
+        None
     }
 }
 

@@ -201,6 +201,10 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
              daemon and is never stored"
                 .to_owned()
         }
+        Invalid::Steering(_) => {
+            "give the program what it needs as arguments, or let a script of yours set it"
+                .to_owned()
+        }
         Invalid::Variables => "name those that the program needs".to_owned(),
         Invalid::PromptAs(_) => "a prompt is given as `stdin` or as `argument`".to_owned(),
         Invalid::PromptArgument => "say `--prompt-as argument`, or leave it out".to_owned(),

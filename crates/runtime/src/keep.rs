@@ -49,6 +49,7 @@ impl Watch {
         }
         let callers = self.callers(messengers).await?;
         self.note_start(self.started().await?).await?;
+        let looked = self.clock_at_start().await?;
         self.take_up().await?;
         let told = CancellationToken::new();
         let runs = self.work(Arc::clone(&doer), told.clone());
@@ -63,7 +64,7 @@ impl Watch {
             self.timer(told.clone()),
             self.lapse_approvals(),
             self.follow_authority(&*doer),
-            self.follow_zones(),
+            join(self.follow_zones(), self.follow_clock(looked)),
             join5(
                 self.checkpoints(),
                 self.heartbeats(),

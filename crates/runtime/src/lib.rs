@@ -6,6 +6,7 @@
 //! damaged log, the exports, and how far notices have come, in the data directory.
 
 mod agents;
+mod anomaly;
 mod approvals;
 mod authority;
 mod check;

@@ -1,5 +1,7 @@
 //! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
 
+use std::path::Path;
+
 use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
 use kernel::approval::Decision;
 use kernel::ruling::{Posture, Ruling, Verdict};
@@ -28,6 +30,12 @@ pub fn rules(posture: Posture, own: &[(String, String)]) -> Result<Rules, Error>
     })
 }
 
+/// Where a directory really is, with every link resolved: requests name what they write to by that.
+pub(crate) fn real_path(directory: &Path) -> String {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    real.to_string_lossy().into_owned()
+}
+
 /// What the rules say of a request that a JSON document describes, and the same in a sentence.
 pub fn foresee(rules: &Rules, document: &str) -> Result<(api::Ruling, String), Error> {
     let described = described(document).map_err(|reason| {
@@ -48,7 +56,7 @@ pub fn foresee(rules: &Rules, document: &str) -> Result<(api::Ruling, String), E
 /// An object and nothing else: a list of values in the right order is not meant.
 fn described(document: &str) -> Result<Example, String> {
     match document.trim_start().starts_with('{') {
-        true => serde_json::from_str(document).map_err(|error| error.to_string()),
+        true => api::json::read(document.as_bytes()).map_err(|error| error.to_string()),
         false => Err("it is not a JSON object".to_owned()),
     }
 }
@@ -72,6 +80,7 @@ impl Watch {
             instance: self.instance(),
             authority: &self.authority_in(rows),
             lease: self.settings().lease,
+            clock: self.now(),
             judge: &|request| self.rules().decide(request),
             hash: &hashes,
             approval: answered.map(|(_, approval)| approval),
@@ -88,7 +97,7 @@ impl Watch {
         let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.agent(name));
         let foretold = self.under_orders(id, None, rows, |orders| {
-            run::foretell(id, definition, agent, orders, self.now())
+            run::foretell(id, definition, agent, orders, self.by_log().latest)
         });
         Ok(Foretold {
             by_itself: foretold.is_by_itself(),
@@ -221,7 +230,7 @@ mod tests {
         let twice = |key: &str, one: &str, other: &str| {
             let document =
                 format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);
-            check(&document, Err(&format!("duplicate field `{key}`")));
+            check(&document, Err(&format!("the key `{key}` stands twice")));
         };
         for key in ["principal", "agent", "resource", "host", "path"] {
             twice(key, r#""ada""#, r#""eve""#);
@@ -230,7 +239,7 @@ mod tests {
         twice("tier", "2", "0");
         twice("argv", "[]", "[]");
         let spelt = r#"{"capability": "net.read", "c\u0061pability": "agent.prompt"}"#;
-        check(spelt, Err("duplicate field `capability`"));
+        check(spelt, Err("the key `capability` stands twice"));
     }
 
     #[test]

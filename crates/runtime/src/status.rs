@@ -7,6 +7,7 @@ use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
 
+use crate::anomaly;
 use crate::approvals;
 use crate::errors;
 use crate::runs;
@@ -48,6 +49,7 @@ impl Watch {
                 checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
                 stopped: self.stopped_writing().map(|reason| reason.to_string()),
                 check: self.check_found(),
+                clock: anomaly::behind(self.by_log()),
             },
             authority: self.authority_wire(&self.authority().await?),
             budget: self.budget().await?,
@@ -63,7 +65,7 @@ impl Watch {
     }
 
     async fn budget(&self) -> Result<Budget, Error> {
-        let counter = Counter::Runs(budget::day(self.now())).name();
+        let counter = Counter::Runs(budget::day(self.by_log().latest)).name();
         let runs = self.store().counter(&counter).await.map_err(errors::store)?;
         let limit = self.settings().limits.runs;
         Ok(Budget { runs, runs_max: Some(limit).filter(|limit| 0 < *limit) })

@@ -199,7 +199,10 @@ impl Watch {
             before.extend(self.load_with(trust, &expects).await?);
             may_remember = false;
             let is_unsure = trust == Trust::Remembered && self.store().is_shared();
-            let now = self.now();
+            let now = match runs_out(rows.iter().chain(&reads).chain(&expects)) {
+                true => self.by_log().latest,
+                false => self.now(),
+            };
             let mut bodies = match decide(&before, now) {
                 // What is remembered may be out of date, and only a write would show it.
                 Ok(bodies) if bodies.is_empty() && is_unsure => continue,
@@ -315,6 +318,12 @@ impl Watch {
         rows.extend(self.load_with(Trust::Stored, &rows.missing(bodies)).await?);
         Ok(rows)
     }
+}
+
+/// Whether it is about something that runs out: an approval, the lease, the budget of the day in which a run
+/// begins. A clock that is set back must not give it more time.
+fn runs_out<'a>(mut keys: impl Iterator<Item = &'a RowKey>) -> bool {
+    keys.any(|(noun, _)| matches!(noun, Noun::Approval | Noun::Authority))
 }
 
 /// All that the events change, in one commit.

@@ -13,7 +13,7 @@ use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
-use kernel::{Actor, Body, Counter, Event, Noun, State, Timestamp};
+use kernel::{Actor, Body, Counter, Event, Noun, Now, State, Timestamp};
 use ledger::{Chain, SigningKey};
 use policy::Rules;
 use store::{Commit, Outcome, Store};
@@ -108,6 +108,7 @@ impl Watch {
         settings: Settings,
     ) -> Result<Watch, Error> {
         let rules = orders::rules(settings.posture, &settings.policy)?;
+        let rules = rules.guarding(&orders::real_path(&settings.data));
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
@@ -155,6 +156,13 @@ impl Watch {
 
     pub(crate) fn now(&self) -> Timestamp {
         now(self.store(), &*self.0.clock)
+    }
+
+    /// By the clock and by the log: for whatever runs out.
+    pub(crate) fn by_log(&self) -> Now {
+        let clock = self.now();
+        let log = Timestamp::from_micros(self.store().last_entry_us());
+        Now { clock, latest: clock.max(log) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -105,8 +105,9 @@ async fn look(client: &Client, shared: &Shared) -> Result<(), Error> {
     let sql = "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head";
     let asked = now();
     let row = client.query_one(sql, &[]).await.map_err(meaning)?;
-    // The database looked at its clock at some moment between.
-    shared.told_time(row.get(1), asked + asked.elapsed() / 2);
+    let looked = asked.elapsed();
     shared.saw(&chain(row.get(0))?);
+    // The database looked at its clock at some moment between.
+    shared.told_time(row.get(1), asked + looked / 2);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The store's front: jobs to the writer, queries to the pool.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     /// The longest end of the log that this process has seen, and its size for those who wait.
     seen: Mutex<Option<(u64, Hash)>>,
     sizes: watch::Sender<u64>,
+    last_entry_us: AtomicI64,
     pub(crate) stop: Stop,
     /// What the database's clock said, and when.
     time: Mutex<(i64, Instant)>,
@@ -74,6 +75,7 @@ impl Postgres {
         let shared = Arc::new(Shared {
             seen: Mutex::new(None),
             sizes: watch::Sender::new(0),
+            last_entry_us: AtomicI64::new(0),
             stop: Stop::new(stopped),
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
@@ -130,6 +132,7 @@ impl Shared {
     }
 
     pub(crate) fn saw(&self, chain: &Chain) {
+        self.last_entry_us.fetch_max(chain.ts_us(), Ordering::Relaxed);
         let mut seen = lock(&self.seen);
         if seen.map_or(0, |(size, _)| size) < chain.size() {
             *seen = Some((chain.size(), chain.head()));
@@ -262,6 +265,10 @@ impl Store for Postgres {
 
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
         reads::entries(&self.pool, after, limit).boxed()
+    }
+
+    fn last_entry_us(&self) -> i64 {
+        self.shared.last_entry_us.load(Ordering::Relaxed)
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {

@@ -212,6 +212,10 @@ impl Store for Sqlite {
         self.scan(move |connection| readers::entries(connection, after, limit))
     }
 
+    fn last_entry_us(&self) -> i64 {
+        self.shared.chain.borrow().ts_us()
+    }
+
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
         ready(Ok(self.shared.chain.borrow().clone())).boxed()
     }

@@ -389,6 +389,7 @@ async fn time_never_goes_back(place: &dyn Place) {
     let page = store.entries(0, 10).await.unwrap();
     let times: Vec<i64> = page.iter().map(|fields| fields.ts_us).collect();
     assert_eq!(times, [50, 50, 60]);
+    assert_eq!((store.last_entry_us(), place.open().last_entry_us()), (60, 60));
 }
 
 async fn checkpoints_are_kept_once(place: &dyn Place) {

@@ -279,6 +279,10 @@ impl Store for Memory {
         done(self.lock().entries(after, limit))
     }
 
+    fn last_entry_us(&self) -> i64 {
+        self.lock().chain.ts_us()
+    }
+
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
         done(self.lock().chain.clone())
     }

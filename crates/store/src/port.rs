@@ -141,6 +141,10 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// [`crate::PAGE_ENTRIES_MAX`] and [`crate::PAGE_BYTES_MAX`]; empty only at the end.
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>>;
 
+    /// The time of the last entry, as far as is known without asking: at least of all that were committed
+    /// here. 0 if there is none.
+    fn last_entry_us(&self) -> i64;
+
     /// The end of the committed log.
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>>;
 

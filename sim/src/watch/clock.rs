@@ -86,6 +86,10 @@ impl Clock for SimClock {
         .boxed()
     }
 
+    fn steady(&self) -> Option<Duration> {
+        Some(self.begun.elapsed())
+    }
+
     fn random(&self) -> u64 {
         self.random.lock().unwrap_or_else(PoisonError::into_inner).next()
     }

@@ -133,6 +133,10 @@ impl Store for Faulty {
         self.memory.entries(after, limit)
     }
 
+    fn last_entry_us(&self) -> i64 {
+        self.memory.last_entry_us()
+    }
+
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
         async move {
             self.check_upkeep()?;

@@ -76,6 +76,8 @@ pub struct Orders<'a> {
     pub instance: &'a str,
     pub authority: &'a Authority,
     pub lease: Lease,
+    /// What the clock shows, which the log may be ahead of.
+    pub clock: Timestamp,
     pub judge: &'a dyn Fn(&Request) -> Ruling,
     pub hash: &'a dyn Fn(&Plan) -> Hashes,
     /// The one that the run names.

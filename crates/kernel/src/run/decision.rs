@@ -13,7 +13,7 @@ use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
 use crate::ruling::{Details, Request, Ruling, Verdict};
 use crate::schedule::{Action, Definition};
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 
 /// What the lease is called among the rules that had something to say.
 pub const LEASE: &str = "@lease";
@@ -92,7 +92,7 @@ impl Orders<'_> {
     /// What they say of a request, and what the lease leaves of it.
     pub(super) fn rule(&self, request: &Request, now: Timestamp) -> (Ruling, Step) {
         let mut ruling = judged(request, self.judge);
-        let step = self.authority.step(self.lease, now);
+        let step = self.authority.step(self.lease, Now { clock: self.clock, latest: now });
         match step {
             Step::Full => {}
             Step::Ask => ruling.join(Verdict::Ask, LEASE),

@@ -58,6 +58,7 @@ fn decided_under(
     let orders = Orders {
         authority,
         lease: Lease { ask_after_us: 10, pause_after_us: 20 },
+        clock: at(1),
         instance: "here",
         judge: &judge,
         hash: &hashes,
@@ -100,8 +101,14 @@ fn what_was_asked_can_be_told_from_the_log() {
 fn what_was_foretold_is_what_is_decided() {
     let run = queued("ada");
     for ago_us in [0, 15, 20] {
-        let said =
-            |us| Some(Said { by: "uid:1".into(), note: None, at: Timestamp::from_micros(us) });
+        let said = |us| {
+            Some(Said {
+                by: "uid:1".into(),
+                note: None,
+                at: Timestamp::from_micros(us),
+                clock: None,
+            })
+        };
         let authority =
             Authority { renewed: said(at(1).as_micros() - ago_us), ..Authority::default() };
         for tier in [Tier::ReadOnly, Tier::LocalWrite, Tier::External] {

@@ -15,6 +15,8 @@ mod made;
 #[cfg(test)]
 mod notice;
 #[cfg(test)]
+mod orders;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod schedule;

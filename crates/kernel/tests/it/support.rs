@@ -361,6 +361,7 @@ pub(crate) fn under<T>(
         instance: "here",
         authority: &Authority::default(),
         lease: Lease::default(),
+        clock: Timestamp::from_micros(0),
         judge: &judge,
         hash: &hashes,
         approval,

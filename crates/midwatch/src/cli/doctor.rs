@@ -216,7 +216,12 @@ fn watch(status: &Result<Status, Error>) -> Vec<Check> {
         },
         None => Check::ok("log", entries(status.log.entries)),
     };
-    vec![kept, log]
+    let clock = status.log.clock.as_ref().map(|what| {
+        let hint =
+            "set the clock right; until it has caught up with the log no budget of a day is new";
+        Check::warning("clock", what, hint)
+    });
+    [kept, log].into_iter().chain(clock).collect()
 }
 
 /// The copy must have the newest checkpoint, that of the first `signed` entries, and take more.

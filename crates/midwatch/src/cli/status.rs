@@ -44,6 +44,7 @@ fn page(status: &Status) -> String {
         Some(("log", signed)),
         watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
+        log.clock.clone().map(|what| ("CLOCK", what)),
         Some(("public key", log.key.clone())),
     ];
     let told = notices.iter().map(|channel| ("notices", told(channel)));

@@ -243,7 +243,7 @@ impl Raw<'_> {
         match self {
             Raw::List(words) => Some(words.clone()),
             Raw::Word("") => Some(Vec::new()),
-            Raw::Word(text) => serde_json::from_str(text).ok(),
+            Raw::Word(text) => api::json::read(text.as_bytes()).ok(),
             Raw::Text(_) | Raw::Integer(_) | Raw::Boolean(_) | Raw::Other(_) => None,
         }
     }

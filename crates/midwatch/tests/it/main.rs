@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod approval_story;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod authority_story;
 #[cfg(test)]
 mod clock_story;

@@ -22,6 +22,51 @@ fn a_ruling_names_the_deciding_rules_first_and_then_the_others() {
 }
 
 #[test]
+fn of_very_many_reasons_the_deciding_ones_are_named() {
+    let one = |number: usize, verdict: &str| {
+        rule(&format!(
+            "id = 'r{number:02}'\n{verdict} = ['agent.prompt']\nmatch = [{{ capability = 'agent.prompt' }}]\n\
+             not_match = [{{ capability = 'net.read' }}]"
+        ))
+    };
+    // Beside these there are one that denies and one of the baseline.
+    for (asks, more) in [(14, None), (15, Some("@more:1")), (40, Some("@more:26"))] {
+        let text: String = (0..asks).map(|number| one(number, "ask")).collect();
+        let ruling = rules(&format!("{text}{}", one(99, "deny"))).decide(&prompt("ada"));
+        assert_eq!(ruling.verdict, Verdict::Deny);
+        let said: Vec<&str> = ruling.rules.iter().map(String::as_str).collect();
+        let is_more = |it: &&str| it.starts_with("@more");
+        assert_eq!(said.first(), Some(&"policy.toml/r99"));
+        assert_eq!(said.last().copied().filter(is_more), more);
+        assert_eq!(said.iter().filter(|it| !is_more(it)).count(), 16);
+    }
+}
+
+#[test]
+fn a_rule_may_look_at_the_role_of_who_asks() {
+    let rules = rules(&rule(
+        "id = 'people'\ndeny = ['schedule.change']\nrole = ['runner', 'observer']\n\
+         match = [{ capability = 'schedule.change', role = 'runner' }]\n\
+         not_match = [{ capability = 'schedule.change', role = 'operator' }]",
+    ));
+    for (role, verdict, reason) in [
+        (Role::Observer, Verdict::Deny, "policy.toml/people"),
+        (Role::Runner, Verdict::Deny, "policy.toml/people"),
+        (Role::Operator, Verdict::Allow, "baseline/local-work"),
+        (Role::Maintainer, Verdict::Allow, "baseline/local-work"),
+    ] {
+        check(&rules, &Request { role, ..request("schedule.change") }, verdict, reason);
+    }
+    let shown = rules.iter().find(|it| it.name() == "policy.toml/people").unwrap().to_string();
+    assert_eq!(shown, "deny schedule.change where role is runner, observer");
+    for role in ["'system'", "'Runner'", "'*'", "1"] {
+        let text = rule(&format!("id = 'a'\nask = ['*']\nrole = [{role}]"));
+        let faults = load(Posture::Staging, &text).unwrap_err();
+        assert!(faults.iter().any(|it| it.message.contains("a role is `observer`")), "{faults:?}");
+    }
+}
+
+#[test]
 fn conditions_narrow_a_rule() {
     let rules = rules(
         r#"

@@ -153,8 +153,10 @@ fn an_allowed_program_is_named_by_its_whole_path() {
     check(&with("allow = ['shell.run']", "'/usr/bin/true'"), &[fault]);
     check(&with("allow = ['shell.*']", "'/usr/bin/true'"), &[fault]);
     let fault = "policy.toml:1: rule `a`: `cargo` could be any program of that name";
-    check(&with("allow = ['shell.run']\nargv = ['cargo']", "'cargo'"), &[fault]);
-    check(&with("deny = ['shell.run']\nargv = ['cargo']", "'cargo'"), &[]);
+    check(&with("allow = ['shell.run']\nargv = ['cargo']", "'/bin/cargo'"), &[fault]);
+    check(&with("deny = ['shell.run']\nargv = ['cargo']", "'/bin/cargo'"), &[]);
+    let fault = "policy.toml:5: rule `a`: a `match` example has a `argv` that no rule can judge";
+    check(&with("deny = ['shell.run']\nargv = ['cargo']", "'cargo'"), &[fault]);
     check(&with("allow = ['shell.run']\nargv = ['/bin/cargo']", "'/bin/cargo'"), &[]);
 }
 

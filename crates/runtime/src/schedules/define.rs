@@ -195,7 +195,7 @@ fn action(asked: api::Action) -> Result<Action, Error> {
         }
         api::Action { agent: None, prompt: None, tool: Some(tool), payload } => {
             let payload = payload.unwrap_or_else(|| "{}".to_owned());
-            let json: serde_json::Value = serde_json::from_str(&payload).map_err(|error| {
+            let json: serde_json::Value = api::json::read(payload.as_bytes()).map_err(|error| {
                 Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
                     .hint("give an object, such as `{\"path\": \"notes.md\"}`")
             })?;

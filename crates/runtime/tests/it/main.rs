@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod authority;
 #[cfg(test)]
 mod budget;
@@ -20,6 +22,8 @@ mod notices;
 mod replay;
 #[cfg(test)]
 mod runs;
+#[cfg(test)]
+mod set_clock;
 #[cfg(test)]
 mod steps;
 #[cfg(test)]

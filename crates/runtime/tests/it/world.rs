@@ -19,21 +19,27 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const OCTOBER_US: i64 = 1_790_812_800_000_000;
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
+/// What it shows, and how much time has passed by a clock that nobody sets.
 #[derive(Debug)]
-pub(crate) struct SetClock(watch::Sender<i64>);
+pub(crate) struct SetClock(watch::Sender<(i64, Duration)>);
 
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(*self.0.borrow())
+        Timestamp::from_micros(self.0.borrow().0)
     }
 
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         let mut shown = self.0.subscribe();
         async move {
-            let reached = shown.wait_for(|now| at.as_micros() <= *now).await;
+            let begun = shown.borrow().0;
+            let reached = shown.wait_for(|(now, _)| at.as_micros() <= *now || *now < begun).await;
             reached.map(drop).unwrap_or_default();
         }
         .boxed()
+    }
+
+    fn steady(&self) -> Option<Duration> {
+        Some(self.0.borrow().1)
     }
 }
 
@@ -105,8 +111,10 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> World {
         let data = tempfile::tempdir().unwrap();
-        let (store, clock) =
-            (Arc::new(Memory::new()), Arc::new(SetClock(watch::Sender::new(OCTOBER_US))));
+        let (store, clock) = (
+            Arc::new(Memory::new()),
+            Arc::new(SetClock(watch::Sender::new((OCTOBER_US, Duration::ZERO)))),
+        );
         let (policy, lease, limits) = (String::new(), Lease::default(), Limits::default());
         let watch = open(&data, &store, &clock, (&policy, lease, limits)).await.unwrap();
         let hands = Arc::default();
@@ -134,8 +142,17 @@ impl World {
         self.messenger.iter().cloned().collect()
     }
 
+    /// Time passes until then, or the clock is set back.
     pub(crate) fn set_now(&self, micros: i64) {
-        self.clock.0.send_replace(micros);
+        self.clock.0.send_modify(|(now, steady)| {
+            *steady += Duration::from_micros(u64::try_from(micros - *now).unwrap_or_default());
+            *now = micros;
+        });
+    }
+
+    /// Somebody sets the clock.
+    pub(crate) fn set_clock(&self, micros: i64) {
+        self.clock.0.send_modify(|(now, _)| *now = micros);
     }
 
     pub(crate) async fn ask<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {

@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path) -> Result<ScheduleAddAll, Error> {
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
     let document = match is_toml {
         true => toml::from_str(&text).map_err(|error| error.to_string()),
-        false => serde_json::from_str(&text).map_err(|error| error.to_string()),
+        false => api::json::read(text.as_bytes()).map_err(|error| error.to_string()),
     };
     document.and_then(schedules).map_err(|reason| refused(path, reason.trim_end()).hint(FORM))
 }

@@ -70,7 +70,7 @@ fn what_is_no_request_or_two_questions_is_refused() {
         world.refused(&["policy", "explain", "--request", request], "invalid_input", 2)
     };
     let twice = r#"{"capability": "agent.prompt", "capability": "net.read"}"#;
-    assert!(refused(twice).contains("duplicate field `capability`"));
+    assert!(refused(twice).contains("the key `capability` stands twice"));
     assert!(refused(r#"{"capability": "net.read", "x": 1}"#).contains("unknown field `x`"));
     assert!(refused("agent.prompt").contains("not a JSON object"));
     world.refused(&["policy", "explain", "--request", "@nowhere"], "not_found", 3);

@@ -1,0 +1,227 @@
+//! Attacks on plans, rules and schedules, each named after its id in the list of attacks.
+
+use api::{
+    Action, AgentAdd, AgentEdit, AgentRemove, ApprovalDecide, ApprovalList, ApprovalShow, Ask,
+    Call, Code, EventTell, Freeze, Handle, LeaseRenew, LedgerCheckpoint, LedgerExport,
+    LedgerRebuild, Request, RunCancel, RunRetry, RunSettle, ScheduleAdd, ScheduleEdit,
+    ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, StatusAsk, Terms, Thaw,
+    TokenCreate, TokenList, TokenRevoke,
+};
+use kernel::budget::Limits;
+use kernel::{Actor, RunId};
+
+use crate::steps::*;
+use crate::world::{DAY_US, OCTOBER_US, World, keep};
+
+fn agent(edit: AgentEdit) -> Request {
+    AgentEdit { name: "ada".into(), ..edit }.into_request()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What somebody does between an approval and the beginning, and whether what was approved is still what
+/// would be done.
+fn edits(schedule: &str) -> Vec<(Option<Request>, bool)> {
+    let id = schedule.to_owned();
+    let prompt = |text: &str| Action { prompt: Some(text.to_owned()), ..Action::default() };
+    let edit = |action| ScheduleEdit { id: id.clone(), action, ..ScheduleEdit::default() };
+    let argv = |argv: &[&str]| AgentEdit { argv: words(argv), ..AgentEdit::default() };
+    vec![
+        (None, true),
+        (Some(agent(argv(&["tool", "--to", "ada@example.org"]))), true),
+        (Some(agent(argv(&["tool", "--to", "bda@example.org"]))), false),
+        (Some(agent(argv(&["tool", "--to", "ada@example.org", ""]))), false),
+        (Some(agent(argv(&["tool", "--to ada@example.org"]))), false),
+        (Some(agent(argv(&["./tool", "--to", "ada@example.org"]))), false),
+        (Some(agent(AgentEdit { cwd: Some("/srv".into()), ..AgentEdit::default() })), false),
+        (Some(agent(AgentEdit { env: words(&["X"]), ..AgentEdit::default() })), false),
+        (
+            Some(agent(AgentEdit { credential: Some("env:X".into()), ..AgentEdit::default() })),
+            false,
+        ),
+        (
+            Some(agent(AgentEdit { prompt_as: Some("argument".into()), ..AgentEdit::default() })),
+            false,
+        ),
+        (Some(edit(prompt("hello")).into_request()), true),
+        (Some(edit(prompt("hellp")).into_request()), false),
+        (Some(edit(prompt("hello ")).into_request()), false),
+        (Some(edit(prompt("hell\u{43e}")).into_request()), false),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
+    for place in 0..edits("").len() {
+        let mut world = World::new().await;
+        let argv = words(&["tool", "--to", "ada@example.org"]);
+        let backend = "command".to_owned();
+        let ada =
+            AgentAdd { name: "ada".into(), backend, argv, tier: Some(2), ..AgentAdd::default() };
+        world.ask(ada).await.unwrap();
+        let schedule = add(&world, every("1h", "hello")).await;
+        crash(&mut world, async |world| set(world, HOUR_US).await).await;
+        let question = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
+        let approve = ApprovalDecide {
+            id: question.id.clone(),
+            decision: "approve".into(),
+            plan_hash: Some(question.plan_hash.clone()),
+            note: None,
+            ..Default::default()
+        };
+        world.ask(approve).await.unwrap();
+        let (edit, is_the_same) = edits(&schedule).remove(place);
+        if let Some(request) = edit.clone() {
+            let operator = Actor { name: "somebody".into(), role: kernel::Role::Operator };
+            world.watch.handle(operator).call(call(request)).await.unwrap();
+        }
+        keep(&world, async {
+            set(&world, HOUR_US + SECOND_US).await;
+        })
+        .await;
+        let state = world.ask(ApprovalShow { id: question.id }).await.unwrap().approval.state;
+        let (kinds, run) = (world.kinds().await, the_run(&world).await);
+        let found =
+            (begun(&world), state.as_str(), kinds.contains(&"approval.consumed".to_owned()));
+        match is_the_same {
+            true => assert_eq!(found, (1, "consumed", true), "{edit:?}"),
+            false => {
+                assert_eq!(found, (0, "changed", false), "{edit:?}");
+                assert_eq!(run.reason.as_deref(), Some("plan_changed"), "{edit:?}");
+            }
+        }
+        check_log(&world).await;
+    }
+}
+
+fn call(request: Request) -> Call {
+    Call { request, key: None, progress: Default::default() }
+}
+
+/// A hundred schedules with a hundred slots each, which nobody has decided for three days.
+#[tokio::test(start_paused = true)]
+async fn c12_ten_thousand_slots_after_three_days_of_sleep() {
+    const SCHEDULES: usize = 100;
+    const AWAKE_US: i64 = 3 * DAY_US;
+    // What is done about missed slots, the budget, and how many begin.
+    for (missed, window, budget, expected) in [
+        ("skip", None, 0, 0),
+        ("latest", None, 0, SCHEDULES),
+        ("earliest", None, 0, SCHEDULES),
+        ("all:5", Some("4d"), 0, 5 * SCHEDULES),
+        ("latest", None, 30, 30),
+        ("all:5", Some("4d"), 30, 30),
+    ] {
+        let mut world = World::new().await;
+        world.limits = Limits { runs_per_agent: budget, ..Limits::default() };
+        world.reopen().await.unwrap();
+        world.ask(program("ada")).await.unwrap();
+        let terms = Terms {
+            missed: Some(missed.into()),
+            window: window.map(str::to_owned),
+            overlap: Some("allow:5".into()),
+            ..Terms::default()
+        };
+        for number in 0..SCHEDULES {
+            let schedule = named(&format!("s{number}"), "ada", every("43m", "wait"));
+            add(&world, ScheduleAdd { terms: terms.clone(), ..schedule }).await;
+        }
+        let slots = SCHEDULES * usize::try_from(AWAKE_US / (43 * MINUTE_US)).unwrap();
+        assert_eq!(slots, 10_000);
+        keep(&world, async {
+            world.set_clock(OCTOBER_US + AWAKE_US);
+            settle().await;
+            let live = world.ask(StatusAsk {}).await.unwrap().runs;
+            let is_bounded = live.running.len() <= LANE_HANDS && live.queued <= 5 * SCHEDULES;
+            assert!(is_bounded, "{missed} {budget}: {live:?}");
+            world.hands.let_go(slots);
+            settle().await;
+            assert_eq!(begun(&world), expected, "{missed} {budget}");
+            // The others are accounted for, in a handful of entries for each schedule.
+            let entries = entries(&world).await;
+            assert!(entries < (40 * SCHEDULES) as u64, "{missed} {budget}: {entries}");
+        })
+        .await;
+        let spent = runs(&world).await;
+        let spent = spent.iter().filter(|run| run.reason.as_deref() == Some("budget_used_up"));
+        let wanted = if missed.starts_with("all") { 5 * SCHEDULES } else { SCHEDULES };
+        assert_eq!(spent.count(), if budget == 0 { 0 } else { wanted - 30 }, "{missed} {budget}");
+        check_log(&world).await;
+    }
+}
+
+/// Whatever binds it, by every call that changes anything. What it may do besides is to add schedules within
+/// its limits.
+#[tokio::test(start_paused = true)]
+async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
+    let world = world().await;
+    let schedule = add(&world, every("1h", "hang")).await;
+    keep(&world, async {
+        let run = fire(&world, &schedule).await.id;
+        settle().await;
+        let by_id = || schedule.clone();
+        let token = TokenCreate {
+            name: "eve".into(),
+            role: "maintainer".into(),
+            hash: "ab".repeat(32),
+            key: None,
+        };
+        let decide = ApprovalDecide {
+            id: "apr_00064b4b6d9a4000000000000000000a".into(),
+            decision: "approve".into(),
+            plan_hash: Some("0".repeat(64)),
+            note: None,
+            ..Default::default()
+        };
+        let settle_run = RunSettle { id: run.clone(), state: "done".into(), note: None };
+        for request in [
+            AgentAdd { name: "eve".into(), backend: "builtin".into(), ..AgentAdd::default() }
+                .into_request(),
+            agent(AgentEdit { tier: Some(0), ..AgentEdit::default() }),
+            AgentRemove { name: "ada".into() }.into_request(),
+            ScheduleEdit { id: by_id(), tier: Some(0), ..ScheduleEdit::default() }.into_request(),
+            SchedulePause { id: by_id(), note: None }.into_request(),
+            ScheduleResume { id: by_id() }.into_request(),
+            ScheduleRemove { id: by_id() }.into_request(),
+            ScheduleFire { id: by_id() }.into_request(),
+            EventTell { name: "x".into(), id: None }.into_request(),
+            RunCancel { id: run.clone(), note: None }.into_request(),
+            RunRetry { id: run.clone() }.into_request(),
+            settle_run.into_request(),
+            Freeze::default().into_request(),
+            Thaw::default().into_request(),
+            LeaseRenew::default().into_request(),
+            token.into_request(),
+            TokenList::default().into_request(),
+            TokenRevoke { id: "tok_00064b4b6d9a4000000000000000000a".into(), note: None }
+                .into_request(),
+            LedgerRebuild {}.into_request(),
+            LedgerExport::default().into_request(),
+            LedgerCheckpoint {}.into_request(),
+            decide.into_request(),
+        ] {
+            let id: RunId = run.parse().unwrap();
+            let name = request.name();
+            let refused = world.watch.handle(Actor::of_run(&id)).call(call(request)).await;
+            let code = refused.unwrap_err().code;
+            // Of what is not there it learns no more than that.
+            let is_nowhere = code == Code::NotFound && name.starts_with("approval");
+            assert!(code == Code::RoleTooLow || is_nowhere, "{name}: {code:?}");
+        }
+        cancel(&world, &runs(&world).await[0]).await;
+    })
+    .await;
+    let events = world.events().await;
+    let refused = events.iter().filter(|it| it.kind == "watch.refused").count();
+    assert!(20 < refused, "each is in the log: {refused}");
+    let kinds =
+        ["agent.changed", "agent.removed", "schedule.changed", "schedule.paused", "token.created"];
+    assert!(
+        !events
+            .iter()
+            .any(|it| kinds.contains(&it.kind.as_str()) || it.kind.starts_with("authority"))
+    );
+    check_log(&world).await;
+}
