@@ -63,6 +63,7 @@ codes! {
     Exists "exists" 4 "Something else already has this name or place.";
     RoleTooLow "role_too_low" 4 "Your role does not allow this.";
     TokenInvalid "token_invalid" 4 "The token is none that lets anybody in, or was revoked.";
+    SwitchedOff "switched_off" 4 "A flag of the configuration has switched this off.";
     TierTooLow "tier_too_low" 4 "The tier is below what the backend implies.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
     NotNow "not_now" 4 "The thing is in a state in which this cannot be done.";
@@ -80,5 +81,6 @@ codes! {
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";
     VersionMismatch "version_mismatch" 4 "The daemon is of another version than this command.";
     Unreachable "unreachable" 1 "The daemon did not answer.";
+    UnsafeStart "unsafe_start" 4 "A check refuses to let the daemon start; the message names the check, the hint mends it.";
     KeyMissing "key_missing" 4 "The signing key of this log is missing, unreadable or another one.";
 }

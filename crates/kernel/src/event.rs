@@ -159,6 +159,8 @@ kinds! {
     "token.created" 1 Token token::Event::Created;
     "token.revoked" 1 Token token::Event::Revoked;
     "watch.refused" 1 Watch watch::Event::Refused;
+    "config.reloaded" 1 Watch watch::Event::Reloaded;
+    "config.refused" 1 Watch watch::Event::ReloadRefused;
 }
 
 impl Body {

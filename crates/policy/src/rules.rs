@@ -73,7 +73,7 @@ impl Rules {
             }
         }
         if said.is_empty() {
-            said.push((default(self.posture), DEFAULT.to_owned()));
+            said.push((self.posture.trust().unmatched, DEFAULT.to_owned()));
         }
         if facts.tier == Tier::External {
             said.push((Verdict::Ask, TIER_2.to_owned()));
@@ -108,13 +108,6 @@ impl Rules {
         let known = self.table.get(capability);
         let rules = known.unwrap_or(&self.wide).iter().map(Arc::as_ref);
         rules.filter(move |rule| known.is_some() || rule.covers(capability))
-    }
-}
-
-fn default(posture: Posture) -> Verdict {
-    match posture {
-        Posture::StrictProd => Verdict::Deny,
-        Posture::Staging | Posture::Debug => Verdict::Ask,
     }
 }
 

@@ -93,6 +93,8 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::BackfillTooLong(_) => says(Code::LimitReached).hint("give a shorter time"),
         Schedule::NotAtWork(_) | Schedule::MadeByMade(_) => says(Code::NotNow)
             .hint("leave it to a human to add the schedule"),
+        Schedule::NotByRuns => says(Code::SwitchedOff)
+            .hint("leave it to a human; `feature_flags.schedules_by_runs` switches it on"),
         Schedule::MadeByRun => {
             says(Code::LimitReached).hint("leave it to a human to add the others")
         }

@@ -3,6 +3,7 @@
 use api::{Answer, Code, Error, TokenCreate, TokenCreated, TokenList, TokenRevoke};
 use api::{TokenRevoked, Tokens};
 use kernel::token::{self, Command, PersonName, Token, TokenHash};
+pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
 use kernel::{Actor, Body, Noun, Role, TokenId};
 use sha2::{Digest, Sha256};
 use store::Item;
@@ -15,10 +16,6 @@ use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 
-/// What the secret of a token begins with, so that scanners find one that was lost.
-pub const TOKEN_PREFIX: &str = "mwt_";
-/// Hexadecimal digits that follow: 256 bits.
-pub const TOKEN_DIGITS: usize = 64;
 /// Roles that a token can have.
 const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
 

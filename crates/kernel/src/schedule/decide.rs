@@ -98,6 +98,8 @@ pub enum Refusal {
     OutOfBudget(u32),
     #[error("run `{0}` is not at work, so it can add nothing")]
     NotAtWork(RunId),
+    #[error("runs add no schedules: that is switched off")]
+    NotByRuns,
     #[error("a run adds at most {MADE_BY_RUN_MAX} schedules")]
     MadeByRun,
     #[error(
@@ -137,6 +139,8 @@ pub struct Maker<'a> {
     pub schedule: Option<&'a Schedule>,
     /// Schedules that it adds before this one at the same time.
     pub beside: u32,
+    /// Whether runs add schedules at all.
+    pub may_add: bool,
 }
 
 /// Every rule about what people ask of a schedule. Nothing happens when it is so already.
@@ -425,7 +429,10 @@ impl Ground<'_> {
 impl Maker<'_> {
     /// So that runs cannot breed.
     fn check(self) -> Result<MadeBy, Refusal> {
-        let Maker { id, run, agent, schedule, beside } = self;
+        let Maker { id, run, agent, schedule, beside, may_add } = self;
+        if !may_add {
+            return Err(Refusal::NotByRuns);
+        }
         if !matches!(run.state, run::State::Running { .. }) {
             return Err(Refusal::NotAtWork(id.clone()));
         }

@@ -23,10 +23,20 @@ fn running() -> State {
 
 /// Whether a run as it is here may add a schedule, and why not.
 fn check(run: Run, made: u32, beside: u32, parent: Option<&Schedule>) -> String {
+    check_with(true, run, made, beside, parent)
+}
+
+fn check_with(
+    may_add: bool,
+    run: Run,
+    made: u32,
+    beside: u32,
+    parent: Option<&Schedule>,
+) -> String {
     let world = World::new(every(60), Terms::default());
     let agent = Agent { schedules_made: made, ..world.agent.clone().unwrap() };
     let (id, other) = (RunId::of(42), "sch_00000001".parse().unwrap());
-    let maker = Maker { id: &id, run: &run, agent: &agent, schedule: parent, beside };
+    let maker = Maker { id: &id, run: &run, agent: &agent, schedule: parent, beside, may_add };
     let ground = Ground {
         id: &other,
         schedule: None,
@@ -63,6 +73,12 @@ fn a_run_adds_a_few_while_it_is_at_work() {
     assert_eq!(check(run(0, running()), 98, 2, None), most);
     let idle = format!("run `{}` is not at work, so it can add nothing", RunId::of(42));
     assert_eq!(check(run(0, State::Queued { from: at(0) }), 0, 0, None), idle);
+}
+
+#[test]
+fn a_run_adds_nothing_where_that_is_switched_off() {
+    let refused = check_with(false, run(0, running()), 0, 0, None);
+    assert_eq!(refused, "runs add no schedules: that is switched off");
 }
 
 #[test]
