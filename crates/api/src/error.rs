@@ -81,6 +81,6 @@ codes! {
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";
     VersionMismatch "version_mismatch" 4 "The daemon is of another version than this command.";
     Unreachable "unreachable" 1 "The daemon did not answer.";
-    UnsafeStart "unsafe_start" 4 "A check refuses to let the daemon start; the message names the check, the hint mends it.";
+    UnsafeSetup "unsafe_setup" 4 "A check of the installation refuses this; the message names the check, and the hint mends it.";
     KeyMissing "key_missing" 4 "The signing key of this log is missing, unreadable or another one.";
 }

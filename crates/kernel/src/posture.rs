@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn no_agent_is_given_a_secret_of_the_watch() {
         let check = |backend: serde_json::Value, expected: Option<&str>| {
-            let agent = serde_json::json!({"name": "ada", "backend": backend, "tier": 1, "registered_at": 0});
+            let agent = serde_json::json!({"name": "ada", "backend": backend, "tier": 1, "registered_at": 0, "changed_at": 0});
             let agent: Agent = serde_json::from_value(agent).unwrap();
             let variables = ["MIDWATCH_TOKEN".to_owned(), "PASSWORD".to_owned()];
             let found = check_secrets(&agent, &variables).map(|it| it.what);

@@ -3,7 +3,7 @@
 //! `keys.rs` is the one definition of every key. Parsing, validation, the names of the variables,
 //! the file of `config init` ([`sample`]) and the manual ([`reference_page`]) all come from it.
 //! Nothing here reads the environment or decides where the file is: both come in as arguments.
-//! Invariant: a loaded [`Config`] holds only values that their keys accept, and flags that agree.
+//! Invariant: a loaded [`Config`] holds only values that their keys accept, and that agree.
 
 mod document;
 mod error;
@@ -25,7 +25,9 @@ use kernel::backend::{SecretRef, Url};
 use serde::Serialize;
 
 pub use error::Error;
+pub use kernel::posture::Flags;
 pub use kernel::ruling::Posture;
+pub use keys::is_reread;
 pub use pages::{reference_page, sample};
 pub use text::{FILE_BYTES_MAX, read};
 pub use variables::{RESERVED, Warning};
@@ -39,7 +41,7 @@ pub struct Config {
     pub budget: Budget,
     pub store: Storage,
     pub notice: Notice,
-    pub feature_flags: FeatureFlags,
+    pub feature_flags: Flags,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,14 +104,6 @@ pub struct Notice {
     pub command: Vec<String>,
     pub url: Option<Url>,
     pub token: Option<SecretRef>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeatureFlags {
-    pub autonomy_sessions: bool,
-    pub autonomy_fidelity_gates: bool,
-    pub autonomy_gate_invariants: bool,
-    pub code_write: bool,
 }
 
 /// A configuration, and where each of its values came from.

@@ -123,7 +123,7 @@ impl Watch {
                 return Ok(self.after(STOP_EVERY));
             }
         }
-        let lease = self.settings().lease;
+        let lease = self.in_force().lease;
         self.act(vec![self.authority_row()], vec![], |rows, now| {
             Ok(self.bodies(authority::warn(&self.authority_in(rows), lease, now)))
         })
@@ -193,7 +193,7 @@ impl Watch {
     }
 
     pub(crate) fn authority_wire(&self, authority: &Authority) -> api::Authority {
-        let (lease, now) = (self.settings().lease, self.now());
+        let (lease, now) = (self.in_force().lease, self.now());
         let at = |step| authority.steps_at(lease, step).map(rfc3339);
         api::Authority {
             frozen: authority.frozen.as_ref().map(said),

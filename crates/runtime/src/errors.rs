@@ -120,6 +120,14 @@ pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
     }
 }
 
+/// An approval by somebody of whom nothing is known but the user of the machine.
+pub(crate) fn not_personal(refusal: kernel::posture::NotPersonal) -> Error {
+    Error::new(Code::RoleTooLow, refusal).hint(
+        "a maintainer gives you one with `midwatch token create --role operator`; give it in \
+         MIDWATCH_TOKEN",
+    )
+}
+
 /// An answer to a question that the kernel refused.
 pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
     use kernel::approval::Refusal as Approval;

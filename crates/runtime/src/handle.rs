@@ -9,6 +9,9 @@ use crate::principals::least_role;
 use crate::transact::Key;
 use crate::watch::Watch;
 
+/// What is said to a question by whoever approves.
+const APPROVE: &str = "approve";
+
 /// A watch, and the principal for whom it acts.
 #[derive(Clone, Debug)]
 pub struct Local {
@@ -30,7 +33,10 @@ impl Handle for Local {
             let name = call.request.name();
             let needed = least_role(&call.request);
             let answer = match needed <= actor.role {
-                true => self.carry_out(call, key).await,
+                true => match self.check_way(&call.request) {
+                    Ok(()) => self.carry_out(call, key).await,
+                    Err(refusal) => Err(refusal),
+                },
                 false => Err(errors::role_too_low(actor, needed)),
             };
             if let Err(refusal) = &answer {
@@ -43,6 +49,17 @@ impl Handle for Local {
 }
 
 impl Local {
+    /// Whether this principal may approve by the way on which it came.
+    fn check_way(&self, request: &Request) -> Result<(), Error> {
+        match request {
+            Request::ApprovalDecide(asked) if asked.decision == APPROVE => {
+                let trust = self.watch.in_force().trust;
+                trust.lets_approve(&self.actor).map_err(errors::not_personal)
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn carry_out(&self, call: Call, key: Option<Key>) -> Result<Answer, Error> {
         let (watch, actor) = (&self.watch, &self.actor);
         match call.request {
@@ -90,6 +107,8 @@ impl Local {
             Request::PolicyExplain(asked) => {
                 watch.policy_explain(asked).await.map(Answer::PolicyExplain)
             }
+            Request::ConfigReload(_) => watch.reload(actor).await.map(Answer::ConfigReload),
+            Request::CheckAsk(_) => watch.check_ask().await.map(Answer::CheckAsk),
             Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
             Request::TokenList(asked) => watch.token_list(asked).await.map(Answer::TokenList),

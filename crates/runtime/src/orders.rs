@@ -1,4 +1,4 @@
-//! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
+//! The standing orders: asked before every run, and by whoever wants to know.
 
 use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
 use kernel::ruling::{Posture, Ruling, Verdict};
@@ -60,11 +60,12 @@ impl Watch {
         rows: &Loaded,
         begin: impl FnOnce(&Orders<'_>) -> T,
     ) -> T {
+        let in_force = self.in_force();
         begin(&Orders {
             instance: self.instance(),
             authority: &self.authority_in(rows),
-            lease: self.settings().lease,
-            judge: &|request| self.rules().decide(request),
+            lease: in_force.lease,
+            judge: &|request| in_force.rules.decide(request),
             hash: &plan_hash,
             approval: approval.and_then(|id| rows.approval(id)),
             new_approval: &|| self.new_approval(),

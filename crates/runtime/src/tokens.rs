@@ -70,6 +70,14 @@ impl Watch {
 
     /// Whether somebody is let in as maintainer by a token.
     pub(crate) async fn has_maintainer(&self) -> Result<bool, Error> {
+        self.any_holder(|holder| holder.role == Role::Maintainer).await
+    }
+
+    /// Whether one of those whom tokens let in is the one who is looked for.
+    pub(crate) async fn any_holder(
+        &self,
+        mut is_it: impl FnMut(Actor) -> bool,
+    ) -> Result<bool, Error> {
         let most = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
         let mut before = String::new();
         loop {
@@ -77,7 +85,7 @@ impl Watch {
             let items = items.map_err(errors::store)?;
             for item in &items {
                 let actor = token_in(item)?.and_then(|token| token.actor());
-                if actor.is_some_and(|actor| actor.role == Role::Maintainer) {
+                if actor.is_some_and(&mut is_it) {
                     return Ok(true);
                 }
             }

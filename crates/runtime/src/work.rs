@@ -264,7 +264,7 @@ impl Watch {
 
     /// Which budget is spent, in a sentence.
     async fn spent(&self, agent: Option<&AgentName>) -> String {
-        let (limits, day) = (self.settings().limits, budget::day(self.now()));
+        let (limits, day) = (self.in_force().limits, budget::day(self.now()));
         let counter = agent.map(|agent| Counter::AgentRuns(agent.clone(), day).name());
         let used = match counter {
             Some(counter) => self.store().counter(&counter).await.unwrap_or_default(),

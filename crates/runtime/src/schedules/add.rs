@@ -8,6 +8,7 @@ use api::{
 };
 use kernel::agent::AgentName;
 use kernel::id::SCHEDULE_DIGITS;
+use kernel::posture::Trust;
 use kernel::progress::Progress;
 use kernel::run;
 use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Maker, Schedule};
@@ -184,6 +185,7 @@ impl Watch {
         let decide = |rows: &Rows, now| {
             let mut added: HashMap<&ScheduleId, ()> = HashMap::new();
             let mut bodies = Vec::with_capacity(drafts.len());
+            let trust = self.in_force().trust;
             for (place, draft) in drafts.iter().enumerate() {
                 // The same one twice in a list is one.
                 if added.insert(&draft.id, ()).is_some() {
@@ -191,7 +193,7 @@ impl Watch {
                 }
                 let definition = Box::new(draft.definition.clone());
                 let beside = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
-                let maker = maker.as_ref().and_then(|maker| maker.among(rows, beside));
+                let maker = maker.as_ref().and_then(|maker| maker.among(rows, beside, trust));
                 let decided = draft.decide(rows, now, actor, maker, Command::Add { definition });
                 bodies.extend(decided.map_err(|error| match drafts.len() {
                     1 => error,
@@ -288,9 +290,11 @@ struct MakerRows {
 }
 
 impl MakerRows {
-    fn among<'a>(&'a self, rows: &'a Rows, beside: u32) -> Option<Maker<'a>> {
+    fn among<'a>(&'a self, rows: &'a Rows, beside: u32, trust: Trust) -> Option<Maker<'a>> {
         let (run, agent) = (rows.run(&self.run)?, rows.agent(&self.agent)?);
-        Some(Maker { id: &self.run, run, agent, schedule: rows.schedule(&self.schedule), beside })
+        let schedule = rows.schedule(&self.schedule);
+        let may_add = trust.schedules_by_runs;
+        Some(Maker { id: &self.run, run, agent, schedule, beside, may_add })
     }
 }
 
