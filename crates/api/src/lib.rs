@@ -48,7 +48,9 @@ pub use schedule::{
     ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
     SchedulesAdded, Terms, When, Why,
 };
-pub use status::{Budget, Capability, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
+pub use status::{
+    Budget, Capability, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch,
+};
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 
 /// Items in a list when nobody says how many.

@@ -52,12 +52,16 @@ enum Found {
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
+    let mut signed = 0;
     if let Ok(loaded) = &loaded {
-        let seen = Seen::look(context, loaded).await?;
+        let seen = Seen::look(context, loaded).await;
         checks.extend(posture::Check::ALL.into_iter().flat_map(|check| seen.lines(check)));
         checks.extend(seen.kept());
-        checks.extend(separation(context));
-        checks.push(checkpoint_copy(loaded, seen.signed()).await);
+        signed = seen.signed();
+    }
+    checks.extend(separation(context));
+    if let Ok(loaded) = &loaded {
+        checks.push(checkpoint_copy(loaded, signed).await);
     }
     let is_wrong = checks.iter().any(|check| check.result == Found::Wrong);
     context.output.show(&Answer { checks }, page);
@@ -76,7 +80,7 @@ struct Seen {
 }
 
 impl Seen {
-    async fn look(context: &Context, loaded: &Loaded) -> Result<Seen, Error> {
+    async fn look(context: &Context, loaded: &Loaded) -> Seen {
         let config = &loaded.config;
         let policy = context.policy();
         let orders = policy.and_then(|own| runtime::rules(config.posture, &own));
@@ -87,23 +91,27 @@ impl Seen {
             orders: orders.map(|rules| rules.iter().count()),
             status: None,
         };
-        let storage = Storage::of(context, config)?;
-        if storage.is_missing(&context.directory).unwrap_or(true) {
-            seen.found.extend(checks::environment(context));
-            return Ok(seen);
+        let is_missing = match Storage::of(context, config) {
+            Ok(storage) => storage.is_missing(&context.directory),
+            Err(_) => context.directory.has_database().map(|has| !has),
+        };
+        if is_missing.is_ok_and(|is_missing| !is_missing) {
+            let key = context.directory.path().join("signing.key");
+            seen.found.extend(checks::key_file(&key));
+            seen.status = Some(seen.ask(context).await);
         }
-        let key = context.directory.path().join("signing.key");
-        seen.found.extend(checks::key_file(&key));
-        let status = ask(context, StatusAsk {}).await;
         // With a daemon, the environment here is that of whoever asks.
-        if !status.as_ref().is_ok_and(|status| status.watch.kept) {
+        if !seen.opened().is_some_and(|status| status.watch.kept) {
             seen.found.extend(checks::environment(context));
         }
-        if status.is_ok() {
-            seen.told = ask(context, CheckAsk {}).await?.findings;
-        }
-        seen.status = Some(status);
-        Ok(seen)
+        seen
+    }
+
+    /// How the watch stands, and what it finds.
+    async fn ask(&mut self, context: &Context) -> Result<Status, Error> {
+        let status = ask(context, StatusAsk {}).await?;
+        self.told = ask(context, CheckAsk {}).await?.findings;
+        Ok(status)
     }
 
     /// All that there is to say about one of them, if it could be looked at.

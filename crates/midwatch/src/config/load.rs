@@ -13,9 +13,7 @@ use super::error::Fault;
 use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
-use super::{
-    Budget, Config, Error, Flags, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
-};
+use super::{Budget, Config, Error, Flags, Lease, Ledger, Level, Loaded, Log, Notice, Origin};
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
 

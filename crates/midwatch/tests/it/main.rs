@@ -17,7 +17,11 @@ mod notice_story;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod reload_story;
+#[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod start_checks;
 #[cfg(test)]
 mod storage;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use kernel::authority::Lease;
 use kernel::budget::Limits;
 use kernel::posture::Flags;
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Messenger, Settings, Standing, Watch};
+use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -210,6 +210,30 @@ pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {
         lease,
         limits,
         flags: Flags::default(),
+    }
+}
+
+/// What is read at a reload, as the test sets it.
+#[derive(Debug)]
+pub(crate) struct Files(pub(crate) Mutex<Standing>);
+
+impl Files {
+    /// For a world, with what it has now.
+    pub(crate) fn of(world: &World) -> Arc<Files> {
+        let now = standing(&world.policy, world.lease, world.limits);
+        let files = Arc::new(Files(Mutex::new(now)));
+        world.watch.reread_from(files.clone());
+        files
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.0.lock().unwrap());
+    }
+}
+
+impl Reader for Files {
+    fn read(&self) -> Result<Reread, Error> {
+        Ok(Reread { standing: self.0.lock().unwrap().clone(), waiting: Vec::new() })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 65] = [
+const COMMANDS: [&str; 66] = [
     "",
     "up",
     "demo",
@@ -68,6 +68,7 @@ const COMMANDS: [&str; 65] = [
     "store copy",
     "config check",
     "config show",
+    "config reload",
     "completions",
 ];
 
