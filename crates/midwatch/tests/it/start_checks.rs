@@ -2,7 +2,7 @@
 //! names the check and how to mend it, and that `doctor` finds the same.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -301,4 +301,7 @@ fn the_daemon_leaves_no_core_dumps() {
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     let words: Vec<&str> = core.split_whitespace().collect();
     assert_eq!(words[4..6], ["0", "0"], "{core}");
+    // What nobody may look into belongs to root, whoever runs it.
+    let environment = fs::metadata(format!("/proc/{}/environ", daemon.pid())).unwrap();
+    assert_eq!(environment.uid(), 0);
 }
