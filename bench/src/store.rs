@@ -16,7 +16,7 @@ use futures::future::try_join_all;
 use kernel::Actor;
 use kernel::authority::Lease;
 use ledger::Entry;
-use runtime::{Settings, SystemClock, Watch};
+use runtime::{Settings, Standing, SystemClock, Watch};
 use store::{PAGE_ENTRIES_MAX, Store};
 use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
@@ -198,14 +198,19 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         data: data.to_owned(),
         version: "bench".into(),
         posture: kernel::ruling::Posture::Staging,
-        policy: Vec::new(),
-        config_hash: String::new(),
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
+        secret_variables: Vec::new(),
+    };
+    let standing = Standing {
+        policy: Vec::new(),
+        keys: Vec::new(),
+        config_hash: String::new(),
         lease: Lease::default(),
         limits: kernel::budget::Limits::default(),
+        flags: kernel::posture::Flags::default(),
     };
-    Ok(Watch::open(store, Arc::new(SystemClock), settings).await?)
+    Ok(Watch::open(store, Arc::new(SystemClock), settings, standing).await?)
 }
 
 fn name(writer: usize) -> String {

@@ -21,6 +21,15 @@ pub struct Backends {
     environment: BTreeMap<String, String>,
 }
 
+/// Whether this version can prompt an agent of a kind. Whatever else fails for good, and says so.
+pub const fn supports(kind: BackendKind) -> bool {
+    match kind {
+        BackendKind::Builtin | BackendKind::Command => true,
+        BackendKind::Letta | BackendKind::Openai | BackendKind::Anthropic => false,
+        BackendKind::Webhook | BackendKind::Mcp => false,
+    }
+}
+
 impl Backends {
     /// `outputs` is the directory for what is too long for a text, and is made when there is such
     /// a thing. Of `environment` a program sees only what its agent allows.

@@ -22,7 +22,7 @@ use std::fmt::Debug;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-pub use backends::Backends;
+pub use backends::{Backends, supports};
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
 pub use http::{Answer, Http, Post, Unanswered, Way};

@@ -153,6 +153,8 @@ requests! {
     LeaseRenew "lease.renew" AuthorityChanged;
     PolicyExplain "policy.explain" PolicyExplained;
     PolicyReplay "policy.replay" PolicyReplayed;
+    ConfigReload "config.reload" ConfigReloaded;
+    CheckAsk "check" Checked;
     TokenCreate "token.create" TokenCreated;
     TokenList "token.list" Tokens;
     TokenRevoke "token.revoke" TokenRevoked;

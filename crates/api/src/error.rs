@@ -65,6 +65,7 @@ codes! {
     SignatureNeeded "signature_needed" 4 "An approval needs a signature made with the approver's own key.";
     SignatureInvalid "signature_invalid" 4 "The signature is none of a known key for this approval.";
     TokenInvalid "token_invalid" 4 "The token is none that lets anybody in, or was revoked.";
+    SwitchedOff "switched_off" 4 "A flag of the configuration has switched this off.";
     TierTooLow "tier_too_low" 4 "The tier is below what the backend implies.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
     NotNow "not_now" 4 "The thing is in a state in which this cannot be done.";
@@ -82,5 +83,6 @@ codes! {
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";
     VersionMismatch "version_mismatch" 4 "The daemon is of another version than this command.";
     Unreachable "unreachable" 1 "The daemon did not answer.";
+    UnsafeSetup "unsafe_setup" 4 "A check of the installation refuses this; the message names the check, and the hint mends it.";
     KeyMissing "key_missing" 4 "The signing key of this log is missing, unreadable or another one.";
 }

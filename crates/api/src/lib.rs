@@ -8,6 +8,7 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
+mod config;
 mod error;
 pub mod json;
 mod ledger;
@@ -29,6 +30,7 @@ pub use approval::{
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
+pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloaded};
 pub use error::{Code, Error};
 pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
@@ -47,7 +49,9 @@ pub use schedule::{
     ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
     SchedulesAdded, Terms, When, Why,
 };
-pub use status::{Budget, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch};
+pub use status::{
+    Budget, Capability, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch,
+};
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 
 /// Items in a list when nobody says how many.

@@ -30,6 +30,21 @@ pub struct Status {
     /// How a human is called, while a daemon keeps the watch.
     #[serde(default)]
     pub notices: Vec<Channel>,
+    /// What this version can do, and whether it does so now.
+    #[serde(default)]
+    pub capabilities: Vec<Capability>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capability {
+    pub name: String,
+    /// Whether this version can do it.
+    pub supported: bool,
+    /// Whether it does so now.
+    pub enabled: bool,
+    /// Why not, if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// Runs that were begun today, by UTC, and are counted; those of tier 0 are not.
@@ -70,6 +85,12 @@ pub struct Watch {
     pub version: String,
     pub data: String,
     pub posture: String,
+    /// Which rules are in force.
+    #[serde(default)]
+    pub policy: String,
+    /// The checks that had something to say when the daemon started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

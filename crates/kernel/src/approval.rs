@@ -15,7 +15,7 @@ use crate::actor::{Actor, Role};
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::id::{RunId, ScheduleId};
-use crate::ruling::{Posture, Request, Ruling};
+use crate::ruling::{Request, Ruling};
 use crate::run::Cause;
 use crate::time::Timestamp;
 pub use decide::{Command, Question, Refusal, Signed, decide, expire};
@@ -159,7 +159,7 @@ impl Approval {
     /// Who has to say yes, and how.
     pub fn needs(&self) -> Needs {
         let Ruling { approvers, posture, .. } = &self.ruling;
-        let is_signed = *posture == Posture::StrictProd;
+        let is_signed = posture.trust().signed_approvals;
         let is_personal = is_signed || 1 < approvers.persons;
         // Where nobody knows who the author is, it could be any one of those who say yes.
         let is_unknown = |author: &String| Actor::is_name_of_user(author);

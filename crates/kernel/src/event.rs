@@ -161,6 +161,8 @@ kinds! {
     "token.revoked" 1 Token token::Event::Revoked;
     "watch.refused" 1 Watch watch::Event::Refused;
     "watch.clock_anomaly" 1 Watch watch::Event::ClockAnomaly;
+    "config.reloaded" 1 Watch watch::Event::Reloaded;
+    "config.refused" 1 Watch watch::Event::ReloadRefused;
 }
 
 impl Body {

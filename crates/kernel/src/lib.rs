@@ -16,6 +16,7 @@ pub mod budget;
 pub mod event;
 pub mod id;
 pub mod notice;
+pub mod posture;
 pub mod program;
 pub mod progress;
 pub mod ruling;

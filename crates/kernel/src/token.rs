@@ -15,6 +15,10 @@ use crate::time::Timestamp;
 /// Tokens that let somebody in at a time.
 pub const TOKENS_MAX: i64 = 1_000;
 pub const NAME_BYTES_MAX: usize = 64;
+/// What the secret of a token begins with, so that scanners find one that was lost.
+pub const TOKEN_PREFIX: &str = "mwt_";
+/// Hexadecimal digits that follow: 256 bits.
+pub const TOKEN_DIGITS: usize = 64;
 const HASH_DIGITS: usize = 64;
 const KEY_BYTES_MAX: usize = 256;
 
@@ -138,6 +142,14 @@ pub fn decide(
         }
         (Command::Revoke { .. }, Some(_)) => Ok(None),
     }
+}
+
+/// Whether the secret of a token stands in a text.
+pub fn is_in(text: &str) -> bool {
+    text.match_indices(TOKEN_PREFIX).any(|(at, prefix)| {
+        let rest = text.bytes().skip(at + prefix.len());
+        TOKEN_DIGITS <= rest.take_while(u8::is_ascii_hexdigit).count()
+    })
 }
 
 /// The token after an event.
@@ -313,6 +325,13 @@ mod tests {
         assert_eq!(decide("tok_1", Some(&token), &maintainer, revoke(), at(2)), Ok(None));
         let unknown = decide("tok_2", None, &maintainer, revoke(), at(2));
         assert_eq!(unknown, Err(Refusal::Unknown("tok_2".into())));
+    }
+
+    #[test]
+    fn a_secret_is_found_in_a_text() {
+        let secret = format!("{TOKEN_PREFIX}{}", "0a".repeat(TOKEN_DIGITS / 2));
+        assert!(is_in(&secret) && is_in(&format!("--token=mwt_{secret},")));
+        assert!(!is_in(&secret[..secret.len() - 1]) && !is_in("mwt_") && !is_in(""));
     }
 
     /// No name passes for a user of the machine, a run, or the watch.

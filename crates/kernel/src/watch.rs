@@ -23,6 +23,8 @@ pub enum Event {
     TzChanged(TzChanged),
     Refused(Refused),
     ClockAnomaly(ClockAnomaly),
+    Reloaded(Reloaded),
+    ReloadRefused(ReloadRefused),
 }
 
 /// Who signs this log. The one row of its noun.
@@ -63,6 +65,40 @@ pub struct Started {
     /// The lease begins here, as there was none before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_from: Option<Timestamp>,
+    /// Which rules are in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The checks that have found something, and did not keep it from starting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Configuration and rules were read again, and hold from here on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reloaded {
+    /// Of what is in force now.
+    pub config_hash: String,
+    /// Which rules are in force now.
+    pub policy: String,
+    /// The keys and files that were taken up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// The keys that are others too, and wait for a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+    /// The checks that have found something about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Configuration or rules were read again and found wanting; what was in force stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadRefused {
+    /// The code of the answer.
+    pub code: String,
+    pub reason: String,
 }
 
 /// The rules of time zones are others from here on; the next slot of each schedule goes by them.
@@ -168,8 +204,9 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         }
         Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
-        Event::Exported(_) | Event::Rebuilt(_) => return identity,
-        Event::Refused(_) | Event::ClockAnomaly(_) => return identity,
+        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
+        Event::ClockAnomaly(_) => return identity,
+        Event::Reloaded(_) | Event::ReloadRefused(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::event::Body;
 use crate::run::{self, Cause, Output};
 use crate::schedule::{self, Action};
-use crate::{approval, authority, token};
+use crate::{approval, authority, token, watch};
 
 /// The words of one event, each by its name.
 pub type Words = BTreeMap<String, String>;
@@ -28,6 +28,10 @@ impl Body {
 
     fn words_mut(&mut self) -> Vec<(&'static str, &mut String)> {
         match self {
+            // What was wrong with a file quotes from it.
+            Body::Watch(_, watch::Event::ReloadRefused(refused)) => {
+                vec![("reason", &mut refused.reason)]
+            }
             Body::Agent(..) | Body::Watch(..) => Vec::new(),
             Body::Token(_, token::Event::Created(_)) => Vec::new(),
             Body::Token(_, token::Event::Revoked(revoked)) => note(&mut revoked.note),

@@ -15,15 +15,17 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::config::Loaded;
 use crate::context::{Context, VERSION};
 use crate::directory::{Directory, Lock};
+use crate::storage::Storage;
 
 /// How long to wait for another owner to leave.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Set for every program that a run starts.
 const RUN_ID: &str = "MIDWATCH_RUN_ID";
 /// Holds the token of whoever gives the command.
-const TOKEN: &str = "MIDWATCH_TOKEN";
+pub const TOKEN: &str = "MIDWATCH_TOKEN";
 const OWNER_POLL: Duration = Duration::from_millis(20);
 
 /// The watch, near or far.
@@ -74,7 +76,7 @@ impl Access {
                 return Err(no_watch(directory));
             }
             if let Some(lock) = directory.try_lock()? {
-                let watch = open_watch(context).await?;
+                let watch = open_watch(context, &context.load_config()?).await?;
                 let visitor = Visitor {
                     uid: rustix::process::getuid().as_raw(),
                     descent: Descent::Stranger,
@@ -131,10 +133,11 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
 }
 
 /// Opens the directory whose lock the caller holds.
-pub async fn open_watch(context: &Context) -> Result<Watch, Error> {
-    let settings = context.settings(&context.load_config()?)?;
-    let store = context.storage()?.open(&context.directory).await?;
-    Watch::open(store, Arc::new(SystemClock), settings).await
+pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Watch, Error> {
+    let (settings, standing) = (context.settings(&loaded.config), context.standing(loaded)?);
+    let storage = Storage::of(context, &loaded.config)?;
+    let store = storage.open(&context.directory).await?;
+    Watch::open(store, Arc::new(SystemClock), settings, standing).await
 }
 
 /// Who this process says to be.

@@ -3,7 +3,7 @@
 //! `keys.rs` is the one definition of every key. Parsing, validation, the names of the variables,
 //! the file of `config init` ([`sample`]) and the manual ([`reference_page`]) all come from it.
 //! Nothing here reads the environment or decides where the file is: both come in as arguments.
-//! Invariant: a loaded [`Config`] holds only values that their keys accept, and flags that agree.
+//! Invariant: a loaded [`Config`] holds only values that their keys accept, and that agree.
 
 mod document;
 mod error;
@@ -25,7 +25,9 @@ use kernel::backend::{SecretRef, Url};
 use serde::Serialize;
 
 pub use error::Error;
+pub use kernel::posture::Flags;
 pub use kernel::ruling::Posture;
+pub use keys::is_reread;
 pub use pages::{reference_page, sample};
 pub use text::{FILE_BYTES_MAX, read};
 pub use variables::{RESERVED, Warning};
@@ -40,7 +42,7 @@ pub struct Config {
     pub approval: Approval,
     pub store: Storage,
     pub notice: Notice,
-    pub feature_flags: FeatureFlags,
+    pub feature_flags: Flags,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +88,7 @@ pub struct Budget {
     pub runs_per_agent: u32,
 }
 
-/// How much agents may ask of humans, and how humans may answer.
+/// How much agents may ask of humans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// Zero: as many as there are.
@@ -94,8 +96,6 @@ pub struct Approval {
     pub asks_per_agent: u32,
     /// For how long nobody is asked again what was denied.
     pub denied_for: Duration,
-    /// Whether a file in the data directory can approve.
-    pub token_file: bool,
 }
 
 /// Where the data is kept.
@@ -115,14 +115,6 @@ pub struct Notice {
     pub command: Vec<String>,
     pub url: Option<Url>,
     pub token: Option<SecretRef>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeatureFlags {
-    pub autonomy_sessions: bool,
-    pub autonomy_fidelity_gates: bool,
-    pub autonomy_gate_invariants: bool,
-    pub code_write: bool,
 }
 
 /// A configuration, and where each of its values came from.

@@ -8,10 +8,12 @@ use std::{fs, io};
 use api::{Code, Error};
 use etcetera::BaseStrategy;
 use kernel::authority::Lease;
+use kernel::backend::SecretRef;
 use kernel::budget::Limits;
-use runtime::POLICY_FILE;
+use runtime::{POLICY_FILE, Standing};
 use sha2::{Digest, Sha256};
 
+use crate::access::TOKEN;
 use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
@@ -19,7 +21,7 @@ use crate::storage::Storage;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Context {
     pub directory: Directory,
     pub environment: BTreeMap<String, String>,
@@ -61,18 +63,28 @@ impl Context {
         Storage::of(self, &self.load_config()?.config)
     }
 
-    /// What the watch is told.
-    pub fn settings(&self, loaded: &Loaded) -> Result<runtime::Settings, Error> {
-        let config = &loaded.config;
-        Ok(runtime::Settings {
+    /// What the watch is told once and for all.
+    pub fn settings(&self, config: &Config) -> runtime::Settings {
+        runtime::Settings {
             data: self.directory.path().to_owned(),
             version: VERSION.to_owned(),
             posture: config.posture,
-            policy: self.policy()?,
-            config_hash: config_hash(loaded),
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
+            secret_variables: secret_variables(config),
+        }
+    }
+
+    /// What it is told until it is told anew.
+    pub fn standing(&self, loaded: &Loaded) -> Result<Standing, Error> {
+        let config = &loaded.config;
+        let keys = loaded.values.iter().map(|it| (it.key.to_owned(), it.value.to_string()));
+        Ok(Standing {
+            policy: self.policy()?,
+            keys: keys.collect(),
+            config_hash: config_hash(loaded),
             lease: lease(&config.lease),
+            flags: config.feature_flags,
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),
@@ -102,6 +114,16 @@ impl Context {
             Err(error) => Err(unreadable(error.to_string())),
         }
     }
+}
+
+/// The variables that hold what only the watch may know.
+fn secret_variables(config: &Config) -> Vec<String> {
+    let references = [&config.store.password, &config.notice.token];
+    let named = references.into_iter().flatten().filter_map(|reference| match reference {
+        SecretRef::Env(name) => Some(name.clone()),
+        SecretRef::File(_) => None,
+    });
+    std::iter::once(TOKEN.to_owned()).chain(named).collect()
 }
 
 fn lease(config::Lease { ask_after, pause_after }: &config::Lease) -> Lease {

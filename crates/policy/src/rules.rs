@@ -89,7 +89,7 @@ impl Rules {
             }
         }
         if said.is_empty() {
-            said.push((default(self.posture), DEFAULT.to_owned()));
+            said.push((self.posture.trust().unmatched, DEFAULT.to_owned()));
         }
         if facts.is_protected {
             said.push((Verdict::Ask, PROTECTED.to_owned()));
@@ -137,13 +137,6 @@ fn reasons(said: Vec<(Verdict, String)>) -> Vec<String> {
     let mut names: Vec<String> = said.into_iter().map(|(_, name)| name).take(REASONS_MAX).collect();
     names.extend((0 < more).then(|| format!("@more:{more}")));
     names
-}
-
-fn default(posture: Posture) -> Verdict {
-    match posture {
-        Posture::StrictProd => Verdict::Deny,
-        Posture::Staging | Posture::Debug => Verdict::Ask,
-    }
 }
 
 fn error(of: &str) -> String {

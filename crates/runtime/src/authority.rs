@@ -124,7 +124,7 @@ impl Watch {
                 return Ok(self.after(STOP_EVERY));
             }
         }
-        let lease = self.settings().lease;
+        let lease = self.in_force().lease;
         self.act(vec![self.authority_row()], vec![], |rows, now| {
             let now = Now { clock: self.now(), latest: now };
             Ok(self.bodies(authority::warn(&self.authority_in(rows), lease, now)))
@@ -195,7 +195,7 @@ impl Watch {
     }
 
     pub(crate) fn authority_wire(&self, authority: &Authority) -> api::Authority {
-        let (lease, now) = (self.settings().lease, self.by_log());
+        let (lease, now) = (self.in_force().lease, self.by_log());
         let at = |step| authority.steps_at(lease, step).map(rfc3339);
         api::Authority {
             frozen: authority.frozen.as_ref().map(said),

@@ -93,6 +93,8 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::BackfillTooLong(_) => says(Code::LimitReached).hint("give a shorter time"),
         Schedule::NotAtWork(_) | Schedule::MadeByMade(_) => says(Code::NotNow)
             .hint("leave it to a human to add the schedule"),
+        Schedule::NotByRuns => says(Code::SwitchedOff)
+            .hint("leave it to a human; `feature_flags.schedules_by_runs` switches it on"),
         Schedule::MadeByRun => {
             says(Code::LimitReached).hint("leave it to a human to add the others")
         }
@@ -118,6 +120,14 @@ pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
         Run::Stale(_) => Error::new(Code::Stale, refusal),
         Run::Schedule(refusal) => schedule(refusal),
     }
+}
+
+/// An approval by somebody of whom nothing is known but the user of the machine.
+pub(crate) fn not_personal(refusal: kernel::posture::NotPersonal) -> Error {
+    Error::new(Code::RoleTooLow, refusal).hint(
+        "a maintainer gives you one with `midwatch token create --role operator`; give it in \
+         MIDWATCH_TOKEN",
+    )
 }
 
 /// An answer to a question that the kernel refused.

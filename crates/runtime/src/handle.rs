@@ -9,6 +9,9 @@ use crate::principals::least_role;
 use crate::transact::Key;
 use crate::watch::Watch;
 
+/// What is said to a question by whoever approves.
+const APPROVE: &str = "approve";
+
 /// A watch, and the principal for whom it acts.
 #[derive(Clone, Debug)]
 pub struct Local {
@@ -30,7 +33,7 @@ impl Handle for Local {
             let name = call.request.name();
             let needed = least_role(&call.request);
             let answer = match needed <= actor.role {
-                true => match watch.within_reach(actor, call.request).await {
+                true => match self.check(call.request).await {
                     Ok(request) => self.carry_out(Call { request, ..call }, key).await,
                     Err(refusal) => Err(refusal),
                 },
@@ -46,6 +49,17 @@ impl Handle for Local {
 }
 
 impl Local {
+    /// What this principal asks for, as far as it reaches, and by the way on which it came.
+    async fn check(&self, request: Request) -> Result<Request, Error> {
+        if let Request::ApprovalDecide(asked) = &request
+            && asked.decision == APPROVE
+        {
+            let trust = self.watch.in_force().trust;
+            trust.lets_approve(&self.actor).map_err(errors::not_personal)?;
+        }
+        self.watch.within_reach(&self.actor, request).await
+    }
+
     async fn carry_out(&self, call: Call, key: Option<Key>) -> Result<Answer, Error> {
         let (watch, actor) = (&self.watch, &self.actor);
         match call.request {
@@ -93,6 +107,8 @@ impl Local {
             Request::PolicyExplain(asked) => {
                 watch.policy_explain(asked).await.map(Answer::PolicyExplain)
             }
+            Request::ConfigReload(_) => watch.reload(actor).await.map(Answer::ConfigReload),
+            Request::CheckAsk(_) => watch.check_ask().await.map(Answer::CheckAsk),
             Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
             Request::TokenList(asked) => watch.token_list(asked).await.map(Answer::TokenList),

@@ -100,12 +100,15 @@ impl Watch {
     async fn started(&self) -> Result<Started, Error> {
         let checkpoint = self.store().last_checkpoint().await.map_err(errors::store)?;
         let settings = self.settings();
+        let in_force = self.in_force();
         Ok(Started {
             version: settings.version.clone(),
             posture: settings.posture.name().to_owned(),
-            config_hash: settings.config_hash.clone(),
+            config_hash: in_force.config_hash.clone(),
             checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
             lease_from: None,
+            policy: Some(in_force.rules.version().to_owned()),
+            warnings: self.warnings(),
         })
     }
 

@@ -103,6 +103,7 @@ impl Watch {
     async fn call(&self, mut caller: Caller) {
         loop {
             self.store().grown_past(caller.position.done).await;
+            self.until_notices().await;
             match self.look_and_call(&mut caller).await {
                 Ok(Looked::NobodyNeeded) => sleep(LOOK_PAUSE).await,
                 Ok(Looked::Called) => self.pause(SPACING).await,
@@ -144,6 +145,7 @@ impl Watch {
                 return Ok(());
             };
             self.pause(wait).await;
+            self.until_notices().await;
             needed = self.needed_after(caller.position).await?;
             if needed.notices.is_empty() {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! The standing orders: loaded at the start, asked before every run, and by whoever wants to know.
+//! The standing orders: asked before every run, and by whoever wants to know.
 
 use std::path::Path;
 
@@ -76,18 +76,19 @@ impl Watch {
             answered.is_some_and(|(id, approval)| holds(id, approval, said, token))
         };
         let authors = rows.schedule(schedule).map(Schedule::authors).unwrap_or_default();
+        let in_force = self.in_force();
         begin(&Orders {
             instance: self.instance(),
             authority: &self.authority_in(rows),
-            lease: self.settings().lease,
+            lease: in_force.lease,
             clock: self.now(),
-            judge: &|request| self.rules().decide(request),
+            judge: &|request| in_force.rules.decide(request),
             hash: &hashes,
             approval: answered.map(|(_, approval)| approval),
             is_signed: &is_signed,
             new_approval: &|| self.new_approval(),
             authors: &authors,
-            denied_for_us: self.settings().limits.denied_for_us,
+            denied_for_us: in_force.limits.denied_for_us,
         })
     }
 

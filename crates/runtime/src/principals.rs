@@ -13,7 +13,6 @@ use std::sync::{Mutex, PoisonError};
 
 use api::wire::Secret;
 use api::{Code, Error, Request};
-use kernel::ruling::Posture;
 use kernel::watch::{Event as WatchEvent, Refused};
 use kernel::{Actor, Noun, Role, RunId, Timestamp};
 use tracing::warn;
@@ -93,9 +92,9 @@ impl Watch {
 
     /// Somebody must give out a maintainer's token, the first and after the last.
     async fn local_role(&self) -> Result<Role, Error> {
-        match self.settings().posture {
-            Posture::StrictProd if self.has_maintainer().await? => Ok(Role::Operator),
-            Posture::StrictProd | Posture::Staging | Posture::Debug => Ok(Role::Maintainer),
+        match self.in_force().trust.local_role {
+            lower if lower < Role::Maintainer && self.has_maintainer().await? => Ok(lower),
+            _ => Ok(Role::Maintainer),
         }
     }
 
@@ -126,9 +125,9 @@ impl Watch {
 pub(crate) fn least_role(request: &Request) -> Role {
     use Request as Is;
     match request {
-        Is::LedgerRebuild(_) => Role::Maintainer,
+        Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
-        Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
+        Is::CheckAsk(_) | Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
         Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,

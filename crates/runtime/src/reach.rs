@@ -21,6 +21,7 @@ pub(crate) struct Asking {
     /// The run that asks, with its schedule, unless it is somebody with the agent's token.
     pub(crate) run: Option<(RunId, ScheduleId)>,
     reaches_others: bool,
+    may_add: bool,
 }
 
 /// What somebody wants to reach, where not everybody does.
@@ -52,7 +53,8 @@ impl Watch {
         };
         let Some(agent) = agent else { return Ok(None) };
         let reaches_others = self.lets_reach(actor, &agent, capability, resource);
-        Ok(Some(Asking { agent, run, reaches_others }))
+        let may_add = self.in_force().trust.schedules_by_runs;
+        Ok(Some(Asking { agent, run, reaches_others, may_add }))
     }
 
     /// A rule of the operator's own has to say so: those of the posture are about what is one's own.
@@ -63,7 +65,7 @@ impl Watch {
         capability: &str,
         resource: Option<&str>,
     ) -> bool {
-        let ruling = self.rules().decide(&Asked {
+        let ruling = self.in_force().rules.decide(&Asked {
             principal: actor.name.clone(),
             role: actor.role,
             capability: capability.to_owned(),
@@ -162,7 +164,8 @@ impl Asking {
             None => None,
         };
         let reaches_others = self.reaches_others;
-        Some(Maker { agent: rows.agent(&self.agent)?, run, beside, reaches_others })
+        let (agent, may_add) = (rows.agent(&self.agent)?, self.may_add);
+        Some(Maker { agent, run, beside, reaches_others, may_add })
     }
 }
 

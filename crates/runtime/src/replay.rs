@@ -71,14 +71,14 @@ impl Watch {
     async fn rules_to_try(&self, asked: PolicyReplay) -> Result<Rules, Error> {
         let PolicyReplay { since: _, rules, posture } = asked;
         if rules.is_none() && posture.is_none() {
-            return Ok(self.rules().clone());
+            return Ok(self.in_force().rules.clone());
         }
         let invalid = |error| Error::new(Code::InvalidInput, error);
         let posture = posture.map(|word| word.parse::<Posture>()).transpose().map_err(invalid)?;
         let posture = posture.unwrap_or(self.settings().posture);
         let own = match rules {
             Some(text) => vec![(POLICY_FILE.to_owned(), text)],
-            None => self.settings().policy.clone(),
+            None => self.in_force().policy.clone(),
         };
         spawn_blocking(move || orders::rules(posture, &own)).await.map_err(internal)?
     }

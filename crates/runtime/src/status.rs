@@ -1,8 +1,10 @@
 //! How things stand.
 
-use api::{Budget, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use api::{Budget, Capability, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
 use kernel::approval::OPEN;
+use kernel::backend::BackendKind;
 use kernel::budget;
+use kernel::posture::Off;
 use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
@@ -40,6 +42,8 @@ impl Watch {
                 version: settings.version.clone(),
                 data: settings.data.display().to_string(),
                 posture: settings.posture.name().to_owned(),
+                policy: self.in_force().rules.version().to_owned(),
+                warnings: self.warnings(),
             },
             log: Log {
                 instance: self.instance().to_owned(),
@@ -61,13 +65,33 @@ impl Watch {
             approvals: self.open_approvals().await?,
             paused: self.paused_by_watch().await?,
             notices: self.channels().shown(),
+            capabilities: self.capabilities(),
         })
+    }
+
+    /// What this version can do, from where it is looked up when it is done.
+    fn capabilities(&self) -> Vec<Capability> {
+        let backends = BackendKind::ALL.into_iter().map(|kind| {
+            let supported = agents::supports(kind);
+            let why = (!supported).then(|| "this version cannot prompt such an agent yet".into());
+            Capability { name: format!("agent.{kind}"), supported, enabled: supported, why }
+        });
+        let posture = self.settings().posture;
+        let switches = self.in_force().trust.switches(posture).map(|(name, off)| {
+            let why = match off {
+                Some(Off::ByPosture) => Some(format!("the posture {posture} does not allow it")),
+                Some(Off::ByFlag) => Some(format!("`feature_flags.{name}` switches it off")),
+                None => None,
+            };
+            Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }
+        });
+        backends.chain(switches).collect()
     }
 
     async fn budget(&self) -> Result<Budget, Error> {
         let counter = Counter::Runs(budget::day(self.by_log().latest)).name();
         let runs = self.store().counter(&counter).await.map_err(errors::store)?;
-        let limit = self.settings().limits.runs;
+        let limit = self.in_force().limits.runs;
         Ok(Budget { runs, runs_max: Some(limit).filter(|limit| 0 < *limit) })
     }
 

@@ -46,7 +46,11 @@ impl Watch {
             warn!(%error, "there is no place for token files");
         }
         loop {
-            for (schedule, path) in token_files(&place) {
+            let found = match self.in_force().trust.token_files {
+                true => token_files(&place),
+                false => Vec::new(),
+            };
+            for (schedule, path) in found {
                 if let Err(refused) = self.take_token_file(&schedule, &path).await {
                     warn!(%refused, file = %path.display(), "a token file is not obeyed");
                     self.refused(&self.file_owner(), Some(CALL), &refused).await;

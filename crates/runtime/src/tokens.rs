@@ -3,6 +3,7 @@
 use api::{Answer, Code, Error, TokenCreate, TokenCreated, TokenList, TokenRevoke};
 use api::{TokenRevoked, Tokens};
 use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
+pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
 use kernel::{Actor, Body, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 use sha2::{Digest, Sha256};
@@ -16,10 +17,6 @@ use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 
-/// What the secret of a token begins with, so that scanners find one that was lost.
-pub const TOKEN_PREFIX: &str = "mwt_";
-/// Hexadecimal digits that follow: 256 bits.
-pub const TOKEN_DIGITS: usize = 64;
 /// Roles that a token can have.
 const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
 
@@ -74,8 +71,13 @@ impl Watch {
 
     /// Whether somebody is let in as maintainer by a token.
     pub(crate) async fn has_maintainer(&self) -> Result<bool, Error> {
-        let actors = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
-        Ok(actors.into_iter().any(|actor| actor.role == Role::Maintainer))
+        self.any_holder(|holder| holder.role == Role::Maintainer).await
+    }
+
+    /// Whether one of those whom tokens let in is the one who is looked for.
+    pub(crate) async fn any_holder(&self, is_it: impl FnMut(Actor) -> bool) -> Result<bool, Error> {
+        let holders = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
+        Ok(holders.into_iter().any(is_it))
     }
 
     /// Every token that was ever given out.

@@ -189,6 +189,8 @@ impl Watch {
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // No commit would show that what is remembered is out of date.
         let mut may_remember = !is_dry_run;
+        let _unchanged = self.steady().await;
+        let in_force = self.in_force();
         for _ in 0..DECISIONS_MAX {
             let (trust, trust_reads) = match may_remember {
                 true => (Trust::Remembered, Trust::Known),
@@ -225,7 +227,7 @@ impl Watch {
                 return Ok(CarriedOut::Now(told, Done { bodies, after }));
             }
             let event = |body| Event { at: now, actor, cause: &cause, body };
-            let limits = &self.settings().limits;
+            let limits = &in_force.limits;
             let mut commit = commit_of(bodies.iter_mut().map(event), &before, &after, limits)?;
             if is_dry_run {
                 self.check_limits(&commit.deltas).await?;

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
-use kernel::authority::Lease;
-use kernel::budget::Limits;
+use kernel::posture::Finding;
 use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::watch::{Event as WatchEvent, Genesis, Identity, LOG_FORMAT};
 use kernel::{Actor, Body, Counter, Event, Noun, Now, State, Timestamp};
 use ledger::{Chain, SigningKey};
-use policy::Rules;
 use store::{Commit, Outcome, Store};
 use tokio::sync::Notify;
 use tracing::error;
@@ -30,12 +28,14 @@ use crate::keep::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, micros};
 use crate::notices::Channels;
 use crate::principals::Refusals;
 use crate::rebuild::rebuild;
+use crate::reload::Reader;
 use crate::remembered::Remembered;
+use crate::standing::{InForce, Snapshot, Standing};
 use crate::timer::{Bell, Known};
 use crate::transact::Done;
-use crate::{checkpoints, damage, key, orders, stored};
+use crate::{checkpoints, damage, key, stored};
 
-/// What the watch must be told.
+/// What the watch must be told, and holds for as long as its process.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The data directory.
@@ -43,16 +43,12 @@ pub struct Settings {
     /// Of the program.
     pub version: String,
     pub posture: Posture,
-    /// The operator's own rules, by the name of their file.
-    pub policy: Vec<(String, String)>,
-    /// SHA-256 of the effective configuration.
-    pub config_hash: String,
     /// A file elsewhere to which every checkpoint is copied.
     pub checkpoint_copy: Option<PathBuf>,
     /// Zero: none.
     pub heartbeat: Duration,
-    pub lease: Lease,
-    pub limits: Limits,
+    /// The variables that hold secrets of the watch, and are for no agent.
+    pub secret_variables: Vec<String>,
 }
 
 /// Cheap to clone; all clones are the same watch.
@@ -90,7 +86,14 @@ struct Inner {
     refusals: Refusals,
     /// Tells of every change of what the watch may do.
     authority_changed: Notify,
-    rules: Rules,
+    /// What may be told anew.
+    snapshot: Snapshot,
+    /// Where that is read again, while this process keeps the watch.
+    reader: OnceLock<Arc<dyn Reader>>,
+    /// Held while it is.
+    reloading: tokio::sync::Mutex<()>,
+    /// What the checks had to say when this process began.
+    found: OnceLock<Vec<Finding>>,
     /// Counts the ids of runs, over and over.
     runs_made: AtomicU16,
     /// What the background check has found so far.
@@ -106,9 +109,9 @@ impl Watch {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         settings: Settings,
+        standing: Standing,
     ) -> Result<Watch, Error> {
-        let rules = orders::rules(settings.posture, &settings.policy)?;
-        let rules = rules.guarding(&orders::real_path(&settings.data));
+        let in_force = InForce::of(settings.posture, &settings.data, standing)?;
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
@@ -136,7 +139,10 @@ impl Watch {
             asked: Notify::new(),
             refusals: Refusals::default(),
             authority_changed: Notify::new(),
-            rules,
+            snapshot: Snapshot::of(in_force),
+            reader: OnceLock::new(),
+            reloading: tokio::sync::Mutex::new(()),
+            found: OnceLock::new(),
             runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
@@ -234,9 +240,20 @@ impl Watch {
         &self.0.authority_changed
     }
 
-    /// The standing orders.
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.0.rules
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.0.snapshot
+    }
+
+    pub(crate) fn reader(&self) -> &OnceLock<Arc<dyn Reader>> {
+        &self.0.reader
+    }
+
+    pub(crate) fn reloading(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.reloading
+    }
+
+    pub(crate) fn found(&self) -> &OnceLock<Vec<Finding>> {
+        &self.0.found
     }
 
     pub(crate) fn runs_made(&self) -> &AtomicU16 {
@@ -345,8 +362,12 @@ impl Watch {
 
     /// Writes an event of the watch about itself.
     pub(crate) async fn note(&self, event: WatchEvent) -> Result<(), Error> {
+        self.note_by(&Actor::system(), event).await
+    }
+
+    /// Writes an event of the watch to which somebody led.
+    pub(crate) async fn note_by(&self, actor: &Actor, event: WatchEvent) -> Result<(), Error> {
         let body = &mut Body::Watch(self.instance().to_owned(), event);
-        let actor = &Actor::system();
         let event = Event { at: self.now(), actor, cause: "", body };
         let drafts = vec![stored::draft(event)?];
         self.commit(Commit { drafts, ..Commit::default() }).await.map(drop)

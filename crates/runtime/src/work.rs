@@ -282,7 +282,7 @@ impl Watch {
 
     /// What there is no more of for this agent.
     async fn spent(&self, agent: Option<&AgentName>) -> Lacks {
-        let (limits, day) = (self.settings().limits, budget::day(self.by_log().latest));
+        let (limits, day) = (self.in_force().limits, budget::day(self.by_log().latest));
         let Some(agent) = agent else { return Lacks::all(limits.runs) };
         let is_spent = async |counter: Counter| {
             let used = self.store().counter(&counter.name()).await.unwrap_or_default();

@@ -8,7 +8,7 @@ use anyhow::Result;
 use api::Error;
 use futures::future::pending;
 use kernel::budget::Limits;
-use runtime::{Clock, Settings, Watch};
+use runtime::{Clock, Settings, Standing, Watch};
 use store::Store;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -48,16 +48,21 @@ impl Process {
             data: data.to_owned(),
             version: "sim".to_owned(),
             posture: kernel::ruling::Posture::Staging,
-            policy: Vec::new(),
-            config_hash: "none".to_owned(),
             checkpoint_copy: None,
             heartbeat: Duration::ZERO,
+            secret_variables: Vec::new(),
+        };
+        let standing = Standing {
+            policy: Vec::new(),
+            keys: Vec::new(),
+            config_hash: "none".to_owned(),
             lease: kernel::authority::Lease::default(),
             limits: LIMITS,
+            flags: kernel::posture::Flags::default(),
         };
         let (shared, time): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
         store.set_instant(true);
-        let opened = Watch::open(shared, time, settings).await;
+        let opened = Watch::open(shared, time, settings, standing).await;
         store.set_instant(false);
         let (watch, doer) = (opened?, doer(hands, number));
         let (stop, told) = oneshot::channel();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use agents::{SCRIPT_BYTES_MAX, TEXT_BYTES_MAX, Work};
+use agents::{SCRIPT_BYTES_MAX, TEXT_BYTES_MAX, Work, supports};
 use kernel::backend::{Backend, BackendKind, Settings};
 use tokio_util::sync::CancellationToken;
 
@@ -118,7 +118,10 @@ async fn other_backends_are_said_to_be_missing() {
     let world = World::new();
     for kind in BackendKind::ALL {
         let settings = match kind {
-            BackendKind::Builtin | BackendKind::Command => continue,
+            BackendKind::Builtin | BackendKind::Command => {
+                assert!(supports(kind), "{kind}");
+                continue;
+            }
             BackendKind::Letta => Settings { remote_id: Some("a".into()), ..Settings::default() },
             BackendKind::Openai | BackendKind::Anthropic => {
                 Settings { model: Some("m".into()), ..Settings::default() }
@@ -133,5 +136,6 @@ async fn other_backends_are_said_to_be_missing() {
              this version cannot prompt an agent with backend `{kind}` yet"
         );
         assert_eq!(said(&ended.outcome), expected);
+        assert!(!supports(kind), "{kind}");
     }
 }

@@ -98,6 +98,8 @@ pub enum Refusal {
     OutOfBudget(u32),
     #[error("run `{0}` is not at work, so it can add nothing")]
     NotAtWork(RunId),
+    #[error("runs add no schedules: that is switched off")]
+    NotByRuns,
     #[error("a run adds at most {MADE_BY_RUN_MAX} schedules")]
     MadeByRun,
     #[error("agent `{0}` has added as many schedules as there may be ({MADE_BY_AGENT_MAX})")]
@@ -136,6 +138,8 @@ pub struct Maker<'a> {
     pub beside: u32,
     /// The standing orders let it reach schedules for others too.
     pub reaches_others: bool,
+    /// Whether runs add schedules at all.
+    pub may_add: bool,
 }
 
 /// The run that asks.
@@ -458,8 +462,11 @@ impl Maker<'_> {
 
     /// So that agents cannot breed.
     fn check(self) -> Result<MadeBy, Refusal> {
-        let Maker { agent, run, beside, .. } = self;
+        let Maker { agent, run, beside, may_add, .. } = self;
         if let Some(AtWork { id, run, schedule }) = run {
+            if !may_add {
+                return Err(Refusal::NotByRuns);
+            }
             if !matches!(run.state, run::State::Running { .. }) {
                 return Err(Refusal::NotAtWork(id.clone()));
             }

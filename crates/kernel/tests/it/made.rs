@@ -25,11 +25,21 @@ fn running() -> State {
 
 /// Whether a run as it is here may add a schedule, and why not.
 fn check(run: Run, made: u32, beside: u32, parent: Option<&Schedule>) -> String {
+    check_with(true, run, made, beside, parent)
+}
+
+fn check_with(
+    may_add: bool,
+    run: Run,
+    made: u32,
+    beside: u32,
+    parent: Option<&Schedule>,
+) -> String {
     let world = World::new(every(60), Terms::default());
     let agent = Agent { schedules_made: made, ..world.agent.clone().unwrap() };
     let (id, other) = (RunId::of(42), "sch_00000001".parse().unwrap());
     let at_work = AtWork { id: &id, run: &run, schedule: parent };
-    let maker = Maker { agent: &agent, run: Some(at_work), beside, reaches_others: false };
+    let maker = Maker { agent: &agent, run: Some(at_work), beside, reaches_others: false, may_add };
     let ground = Ground {
         id: &other,
         schedule: None,
@@ -66,6 +76,12 @@ fn a_run_adds_a_few_while_it_is_at_work() {
     assert_eq!(check(run(0, running()), 98, 2, None), most);
     let idle = format!("run `{}` is not at work, so it can add nothing", RunId::of(42));
     assert_eq!(check(run(0, State::Queued { from: at(0) }), 0, 0, None), idle);
+}
+
+#[test]
+fn a_run_adds_nothing_where_that_is_switched_off() {
+    let refused = check_with(false, run(0, running()), 0, 0, None);
+    assert_eq!(refused, "runs add no schedules: that is switched off");
 }
 
 #[test]
@@ -110,7 +126,7 @@ fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command)
         agent: Some(&target),
         upstream: &[],
         fired: None,
-        maker: Some(Maker { agent: &ada, run: None, beside: 0, reaches_others }),
+        maker: Some(Maker { agent: &ada, run: None, beside: 0, reaches_others, may_add: false }),
         now: at(1),
     };
     let actor = Actor { name: "ada".to_owned(), role: Role::Runner };

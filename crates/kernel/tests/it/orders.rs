@@ -11,7 +11,7 @@ use kernel::authority::{self, Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::budget::{Limits, day};
 use kernel::progress::Progress;
-use kernel::ruling::{Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Orders, Report, Run};
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Schedule};
@@ -22,9 +22,15 @@ use kernel::{
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
-use crate::support::{at, every};
+use crate::support::{at, every, hashes};
 
-const LIMITS: Limits = Limits { runs: 4, runs_per_agent: 3 };
+const LIMITS: Limits = Limits {
+    runs: 4,
+    runs_per_agent: 3,
+    asks_per_agent: 0,
+    pending_per_agent: 0,
+    denied_for_us: 0,
+};
 const AGENTS: [(&str, Tier); 2] = [("ada", Tier::External), ("bob", Tier::LocalWrite)];
 const RUNS: usize = 5;
 
@@ -97,10 +103,6 @@ fn actor(role: Role) -> Actor {
 }
 
 /// Whatever is part of a plan is part of its hash.
-fn hash(plan: &Plan) -> String {
-    serde_json::to_string(plan).unwrap()
-}
-
 impl World {
     fn new() -> World {
         let mut world = World {
@@ -210,6 +212,7 @@ impl World {
             rules: vec!["test/all".to_owned()],
             posture: Posture::Staging,
             policy: "0123".to_owned(),
+            approvers: Approvers::default(),
         };
         let orders = Orders {
             instance: "here",
@@ -217,9 +220,12 @@ impl World {
             lease: Lease::default(),
             clock: self.clock,
             judge: &judge,
-            hash: &hash,
+            hash: &hashes,
             approval: approval.as_ref(),
+            is_signed: &|_| false,
             new_approval: &|| ApprovalId::of(self.approvals + 1),
+            authors: &[],
+            denied_for_us: LIMITS.denied_for_us,
         };
         self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders))
     }
@@ -250,8 +256,10 @@ impl World {
         let Some((question, approval)) = self.approval(&id) else { return };
         let (shown, note) = (approval.plan_hash.clone(), None);
         let command = match said {
-            Said::Approve => approval::Command::Approve { shown, note },
-            Said::ApproveOther => approval::Command::Approve { shown: format!("{shown} "), note },
+            Said::Approve => approval::Command::Approve { shown, note, signed: None },
+            Said::ApproveOther => {
+                approval::Command::Approve { shown: format!("{shown} "), note, signed: None }
+            }
             Said::Deny => approval::Command::Deny { shown, note },
             Said::Revoke => approval::Command::Revoke { note },
         };
@@ -433,6 +441,7 @@ impl Account {
             approval::Event::Asked(asked) => {
                 assert!(self.plans.insert(id.clone(), asked.plan.clone()).is_none());
             }
+            approval::Event::Assented(_) => panic!("one is enough here"),
             approval::Event::Decided(decided) => {
                 let is_human = Role::Operator <= by.role && !by.name.starts_with("run:");
                 assert!(is_human && by.role != Role::System, "{by:?} has decided");

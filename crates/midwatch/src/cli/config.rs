@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
-use api::{Code, Error};
+use api::{Code, ConfigReload, ConfigReloaded, Error, Reloaded};
 use clap::Subcommand;
 use serde::Serialize;
 
+use crate::access::ask;
 use crate::config::{Loaded, Setting, sample};
 use crate::context::{Context, shown};
 use crate::output::table;
@@ -21,6 +22,8 @@ pub(super) enum Command {
     Check,
     /// Show every value in effect, and where it comes from
     Show,
+    /// Let the daemon read the configuration and `policy.toml` again
+    Reload,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,11 +60,15 @@ struct ShownValue {
     origin: String,
 }
 
-pub(super) fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
     match command {
         Command::Init => init(context)?,
         Command::Check => check(context)?,
         Command::Show => show(context, context.load_config()?),
+        Command::Reload => {
+            let answer = ask(context, ConfigReload {}).await?;
+            context.output.show(&answer, |ConfigReloaded { reloaded }| told(reloaded));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -129,4 +136,53 @@ fn show(context: &Context, loaded: Loaded) {
             .map(|value| [value.key.to_owned(), value.value.to_string(), value.origin.clone()]);
         table(["KEY", "VALUE", "FROM"], rows)
     });
+}
+
+fn told(Reloaded { policy, changed, waiting, warnings, .. }: &Reloaded) -> String {
+    let quoted = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
+        names.join(", ")
+    };
+    let mut lines = vec![match changed.is_empty() {
+        true => format!("everything is as it was (rules of version {policy})"),
+        false => format!("{} taken up (rules of version {policy})", quoted(changed)),
+    }];
+    if !waiting.is_empty() {
+        lines.push(format!("{} waits for a restart", quoted(waiting)));
+    }
+    let warnings = warnings.iter().map(|it| format!("warning: {}; {}", it.what, it.fix));
+    lines.into_iter().chain(warnings).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Finding;
+
+    use super::*;
+
+    #[test]
+    fn what_a_reload_did_is_told() {
+        let reloaded = |changed: &[&str], waiting: &[&str], warnings| Reloaded {
+            config_hash: "0".into(),
+            policy: "0a1b".into(),
+            changed: changed.iter().map(ToString::to_string).collect(),
+            waiting: waiting.iter().map(ToString::to_string).collect(),
+            warnings,
+        };
+        let nothing = told(&reloaded(&[], &[], vec![]));
+        assert_eq!(nothing, "everything is as it was (rules of version 0a1b)");
+        let warning = Finding {
+            check: "approvers".into(),
+            refuses: false,
+            what: "nobody can approve".into(),
+            fix: "give out a token".into(),
+        };
+        let much = told(&reloaded(&["budget.runs", "policy.toml"], &["posture"], vec![warning]));
+        let expected = [
+            "`budget.runs`, `policy.toml` taken up (rules of version 0a1b)",
+            "`posture` waits for a restart",
+            "warning: nobody can approve; give out a token",
+        ];
+        assert_eq!(much, expected.join("\n"));
+    }
 }

@@ -7,16 +7,20 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{Code, Error, Status, StatusAsk};
+use api::{CheckAsk, Code, Error, Status, StatusAsk};
+use kernel::posture::{self, Consequence, Finding};
+use kernel::ruling::Posture;
 use runtime::last_note;
 use rustix::fs::Access;
 use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::access::ask;
+use crate::checks;
 use crate::config::Loaded;
 use crate::context::Context;
-use crate::output::{entries, table};
+use crate::output::{counted, entries, table};
+use crate::storage::Storage;
 
 /// Less room than this on the disk deserves a warning.
 const FREE_BYTES_MIN: u64 = 500 << 20;
@@ -49,25 +53,11 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let loaded = context.load_config();
     let mut checks = vec![configuration(context, &loaded), directory(context), room(context)];
     let mut signed = 0;
-    let is_missing = match context.storage() {
-        Ok(storage) => storage.is_missing(&context.directory),
-        Err(_) => context.directory.has_database().map(|has| !has),
-    };
-    if is_missing.is_ok_and(|is_missing| !is_missing) {
-        let key = key_file(&context.directory.path().join("signing.key"));
-        let is_known = |error: &Error| match error.code {
-            Code::ConfigInvalid => loaded.is_err(),
-            Code::KeyMissing => key.result == Found::Wrong,
-            _ => false,
-        };
-        let status = ask(context, StatusAsk {}).await;
-        // What keeps the watch from being opened is told once.
-        let is_told = status.as_ref().is_err_and(is_known);
-        checks.push(key);
-        if !is_told {
-            checks.extend(watch(&status));
-        }
-        signed = status.map_or(0, |status| status.log.checkpoint);
+    if let Ok(loaded) = &loaded {
+        let seen = Seen::look(context, loaded).await;
+        checks.extend(posture::Check::ALL.into_iter().flat_map(|check| seen.lines(check)));
+        checks.extend(seen.kept());
+        signed = seen.signed();
     }
     checks.extend(separation(context));
     if let Ok(loaded) = &loaded {
@@ -76,6 +66,133 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
     let is_wrong = checks.iter().any(|check| check.result == Found::Wrong);
     context.output.show(&Answer { checks }, page);
     Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What there is to say about the checks that are made before the daemon starts.
+struct Seen {
+    posture: Posture,
+    /// What was found around the watch, and what it found itself.
+    found: Vec<Finding>,
+    told: Vec<api::Finding>,
+    orders: Result<usize, Error>,
+    /// How the watch stands, or why it cannot be opened; nothing when there is none yet.
+    status: Option<Result<Status, Error>>,
+}
+
+impl Seen {
+    async fn look(context: &Context, loaded: &Loaded) -> Seen {
+        let config = &loaded.config;
+        let policy = context.policy();
+        let orders = policy.and_then(|own| runtime::rules(config.posture, &own));
+        let mut seen = Seen {
+            posture: config.posture,
+            found: checks::around(context, config),
+            told: Vec::new(),
+            orders: orders.map(|rules| rules.iter().count()),
+            status: None,
+        };
+        let is_missing = match Storage::of(context, config) {
+            Ok(storage) => storage.is_missing(&context.directory),
+            Err(_) => context.directory.has_database().map(|has| !has),
+        };
+        if is_missing.is_ok_and(|is_missing| !is_missing) {
+            let key = context.directory.path().join("signing.key");
+            seen.found.extend(checks::key_file(&key));
+            seen.status = Some(seen.ask(context).await);
+        }
+        // With a daemon, the environment here is that of whoever asks.
+        if !seen.opened().is_some_and(|status| status.watch.kept) {
+            seen.found.extend(checks::environment(context));
+        }
+        seen
+    }
+
+    /// How the watch stands, and what it finds.
+    async fn ask(&mut self, context: &Context) -> Result<Status, Error> {
+        let status = ask(context, StatusAsk {}).await?;
+        self.told = ask(context, CheckAsk {}).await?.findings;
+        Ok(status)
+    }
+
+    /// All that there is to say about one of them, if it could be looked at.
+    fn lines(&self, check: posture::Check) -> Vec<Check> {
+        let name = check.name();
+        if let (posture::Check::Orders, Err(error)) = (check, &self.orders) {
+            return vec![Check::wrong(name, error)];
+        }
+        if let (posture::Check::Log, Some(status)) = (check, self.opened()) {
+            return vec![log(status)];
+        }
+        let refuses = check.consequence(self.posture) == Consequence::Refuse;
+        let around = self.found.iter().filter(|it| it.check == check);
+        let around = around.map(|it| Check::found(name, refuses, &it.what, &it.fix));
+        let told = self.told.iter().filter(|it| it.check == name);
+        let told = told.map(|it| Check::found(name, it.refuses, &it.what, &it.fix));
+        let lines: Vec<Check> = around.chain(told).collect();
+        match lines.is_empty() {
+            true => self.unopened(check).or_else(|| self.fine(check)).into_iter().collect(),
+            false => lines,
+        }
+    }
+
+    /// Why the watch cannot be opened, if it is for this.
+    fn unopened(&self, check: posture::Check) -> Option<Check> {
+        let error = self.status.as_ref()?.as_ref().err()?;
+        (cause(error.code) == Some(check)).then(|| Check::wrong(check.name(), error))
+    }
+
+    /// That nothing is wrong, where it could be looked at.
+    fn fine(&self, check: posture::Check) -> Option<Check> {
+        use posture::Check as Is;
+        let opened = self.opened();
+        let detail = match check {
+            Is::Files => "only their owner can read the data and change the orders".to_owned(),
+            Is::Secrets => "none is where agents could take it".to_owned(),
+            Is::CoreDumps => "the daemon turns them off".to_owned(),
+            Is::Orders => {
+                let rules = *self.orders.as_ref().ok()? as u64;
+                format!("{} in order for {}", counted(rules, "rule", "rules"), self.posture)
+            }
+            Is::Schema => opened.map(|_| "of this version".to_owned())?,
+            Is::Key => self.status.as_ref().map(|_| "only its owner can read it".to_owned())?,
+            Is::Log => return None,
+            Is::Clock => opened.map(|_| "not behind the log".to_owned())?,
+            Is::Approvers => opened.map(|_| "there is somebody who can approve".to_owned())?,
+        };
+        Some(Check::ok(check.name(), detail))
+    }
+
+    /// Whether the watch is kept, or why it cannot be opened if no check is about that.
+    fn kept(&self) -> Option<Check> {
+        match self.status.as_ref()? {
+            Ok(status) => Some(match status.watch.pid {
+                Some(pid) => Check::ok("watch", format!("kept by process {pid}")),
+                None => Check::warning("watch", "no daemon runs", "`midwatch up` starts one"),
+            }),
+            Err(error) if cause(error.code).is_some() => None,
+            Err(error) => Some(Check::wrong("watch", error)),
+        }
+    }
+
+    /// How many entries the newest checkpoint vouches for.
+    fn signed(&self) -> u64 {
+        self.opened().map_or(0, |status| status.log.checkpoint)
+    }
+
+    fn opened(&self) -> Option<&Status> {
+        self.status.as_ref()?.as_ref().ok()
+    }
+}
+
+/// The check that is about what a watch cannot be opened for.
+fn cause(code: Code) -> Option<posture::Check> {
+    match code {
+        Code::PolicyInvalid => Some(posture::Check::Orders),
+        Code::DataNewer => Some(posture::Check::Schema),
+        Code::KeyMissing => Some(posture::Check::Key),
+        Code::LogRewound | Code::LogDamaged => Some(posture::Check::Log),
+        _ => None,
+    }
 }
 
 /// Whether agents and the human at the terminal are told apart by more than good manners.
@@ -118,6 +235,11 @@ impl Check {
 
     fn warning(name: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
         Check { result: Found::Warning, hint: Some(hint.into()), ..Check::ok(name, detail) }
+    }
+
+    fn found(name: &'static str, refuses: bool, what: &str, fix: &str) -> Check {
+        let result = if refuses { Found::Wrong } else { Found::Warning };
+        Check { result, ..Check::warning(name, what, fix) }
     }
 
     fn wrong(name: &'static str, error: &Error) -> Check {
@@ -176,52 +298,16 @@ fn room(context: &Context) -> Check {
     }
 }
 
-fn key_file(path: &Path) -> Check {
-    let name = "signing key";
-    let shown = path.display();
-    match fs::metadata(path) {
-        Err(error) => Check {
-            result: Found::Wrong,
-            ..Check::warning(name, format!("`{shown}`: {error}"), "put back your copy of it")
-        },
-        Ok(found) if found.permissions().mode() & 0o077 != 0 => Check {
-            result: Found::Wrong,
-            ..Check::warning(
-                name,
-                format!("others can read `{shown}`"),
-                format!("chmod 600 {shown}"),
-            )
-        },
-        Ok(_) => Check::ok(name, "only its owner can read it"),
-    }
-}
-
-fn watch(status: &Result<Status, Error>) -> Vec<Check> {
-    let status = match status {
-        Ok(status) => status,
-        Err(error) => return vec![Check::wrong("watch", error)],
-    };
-    let kept = match status.watch.pid {
-        Some(pid) => Check::ok("watch", format!("kept by process {pid}")),
-        None => Check::warning("watch", "no daemon runs", "`midwatch up` starts one"),
-    };
-    let log = match &status.log.stopped {
-        Some(reason) => Check {
-            result: Found::Wrong,
-            ..Check::warning(
-                "log",
-                reason,
-                "`midwatch ledger verify` shows where; `midwatch up` writes again once it is sound",
-            )
-        },
+fn log(status: &Status) -> Check {
+    match &status.log.stopped {
         None => Check::ok("log", entries(status.log.entries)),
-    };
-    let clock = status.log.clock.as_ref().map(|what| {
-        let hint =
-            "set the clock right; until it has caught up with the log no budget of a day is new";
-        Check::warning("clock", what, hint)
-    });
-    [kept, log].into_iter().chain(clock).collect()
+        Some(reason) => Check::found(
+            "log",
+            true,
+            reason,
+            "`midwatch ledger verify` shows where; `midwatch up` writes again once it is sound",
+        ),
+    }
 }
 
 /// The copy must have the newest checkpoint, that of the first `signed` entries, and take more.

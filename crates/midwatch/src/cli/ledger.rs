@@ -270,7 +270,7 @@ async fn restore(context: &Context, dir: PathBuf, vkeys: Vec<String>) -> Result<
     let storage = context.storage()?;
     let keys = keys(&vkeys)?;
     let progress = context.output.progress("recreating");
-    let settings = context.settings(&context.load_config()?)?;
+    let settings = context.settings(&context.load_config()?.config);
     let anchors = Anchors { keys, checkpoints: None };
     let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
     // Every entry was verified; what was said of another log is not said of this one.

@@ -79,7 +79,7 @@ enum Command {
     /// Try it out: a watch in a throw-away directory, with a schedule that fires every ten seconds
     Demo,
     /// Show how things stand, and whether a daemon keeps the watch
-    Status,
+    Status(status::Status),
     /// Look for what is wrong with this installation, and say how to fix it
     Doctor,
     /// Register agents and look at them
@@ -118,7 +118,7 @@ enum Command {
     /// Copy a whole installation from one store into another
     #[command(subcommand)]
     Store(store::Command),
-    /// Write, check and show the configuration
+    /// Write, check and show the configuration, and let the daemon read it again
     #[command(subcommand)]
     Config(config::Command),
     /// Print a completion script for a shell
@@ -184,7 +184,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
                 daemon::up(&context, ready).await.map(|()| ExitCode::SUCCESS)
             }
             Command::Demo => demo::run(output).await,
-            Command::Status => status::run(&context).await,
+            Command::Status(status) => status::run(&context, status).await,
             Command::Doctor => doctor::run(&context).await,
             Command::Agent(command) => agent::run(&context, command).await,
             Command::Schedule(command) => schedule::run(&context, command).await,
@@ -199,7 +199,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Why(why) => why::run(&context, why).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,
-            Command::Config(command) => config::run(&context, command),
+            Command::Config(command) => config::run(&context, command).await,
             Command::Completions { .. } | Command::Man { .. } => Ok(ExitCode::SUCCESS),
         }
     })

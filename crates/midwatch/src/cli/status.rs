@@ -2,22 +2,63 @@
 
 use std::process::ExitCode;
 
-use api::{Budget, Channel, Error, LiveRuns, Status, StatusAsk};
+use api::{Budget, Capability, Channel, Error, LiveRuns, StatusAsk};
+use clap::Args;
+use serde::Serialize;
 
 use super::authority;
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{counted, entries, pairs};
+use crate::output::{counted, entries, pairs, table};
 
-pub(super) async fn run(context: &Context) -> Result<ExitCode, Error> {
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Show what this version can do, and whether it does so now
+    #[arg(long)]
+    capabilities: bool,
+}
+
+#[derive(Serialize)]
+struct Capabilities {
+    capabilities: Vec<Capability>,
+}
+
+pub(super) async fn run(context: &Context, asked: Status) -> Result<ExitCode, Error> {
     let status = ask(context, StatusAsk {}).await?;
-    context.output.show(&status, page);
+    match asked.capabilities {
+        true => {
+            let shown = Capabilities { capabilities: status.capabilities };
+            context.output.show(&shown, capabilities);
+        }
+        false => context.output.show(&status, page),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(status: &Status) -> String {
-    let Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
-    let Status { budget, unknown, approvals, paused, notices, .. } = status;
+fn capabilities(Capabilities { capabilities }: &Capabilities) -> String {
+    let word = |is_so| if is_so { "yes" } else { "no" }.to_owned();
+    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why }| {
+        [name.clone(), word(*supported), word(*enabled), why.clone().unwrap_or_default()]
+    });
+    table(["CAPABILITY", "SUPPORTED", "ENABLED", "WHY NOT"], rows)
+}
+
+/// What this version can do, and does not do now.
+fn switched_off(capabilities: &[Capability]) -> Option<String> {
+    let off = capabilities.iter().filter(|it| it.supported && !it.enabled);
+    let off: Vec<&str> = off.map(|it| it.name.as_str()).collect();
+    (!off.is_empty()).then(|| format!("{} (`midwatch status --capabilities`)", off.join(", ")))
+}
+
+/// What the checks had to say when the daemon started.
+fn warned(warnings: &[String]) -> Option<String> {
+    let all = warnings.join("`, `");
+    (!warnings.is_empty()).then(|| format!("it started with warnings: `{all}` (`midwatch doctor`)"))
+}
+
+fn page(status: &api::Status) -> String {
+    let api::Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
+    let api::Status { budget, unknown, approvals, paused, notices, .. } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -28,7 +69,8 @@ fn page(status: &Status) -> String {
     };
     let rows = [
         Some(("watch", kept)),
-        Some(("posture", watch.posture.clone())),
+        Some(("posture", format!("{} (rules of version {})", watch.posture, watch.policy))),
+        switched_off(&status.capabilities).map(|what| ("off", what)),
         Some(("data", watch.data.clone())),
         Some(("version", watch.version.clone())),
         Some(("agents", agents.to_string())),
@@ -37,6 +79,7 @@ fn page(status: &Status) -> String {
         Some(("runs", live(runs))),
         Some(("budget", spent(budget))),
         Some(("lease", authority::until(&authority.lease))),
+        warned(&watch.warnings).map(|what| ("ATTENTION", what)),
         authority::attention(authority).map(|what| ("ATTENTION", what)),
         asked(approvals).map(|what| ("ATTENTION", what)),
         cut_off(unknown).map(|what| ("ATTENTION", what)),

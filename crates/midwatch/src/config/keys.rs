@@ -27,6 +27,14 @@ pub(super) struct Key {
 pub(super) struct Section {
     pub(super) name: &'static str,
     pub(super) doc: &'static str,
+    /// Whether a reload takes its keys up. Those of the others wait for a restart.
+    pub(super) is_reread: bool,
+}
+
+/// Whether a reload takes a key up.
+pub fn is_reread(path: &str) -> bool {
+    let section = path.split_once('.').map_or("", |(section, _)| section);
+    SECTIONS.iter().any(|it| it.name == section && it.is_reread)
 }
 
 impl Key {
@@ -50,37 +58,49 @@ pub(super) const SECTIONS: &[Section] = &[
         name: "log",
         doc: "What Midwatch says about itself, on standard error and in `logs/midwatch.log` in \
               the data directory.",
+        is_reread: false,
     },
-    Section { name: "ledger", doc: "The signed log of everything that happened." },
+    Section {
+        name: "ledger",
+        doc: "The signed log of everything that happened.",
+        is_reread: false,
+    },
     Section {
         name: "lease",
         doc: "How long the watch goes on without a human. Deciding on an approval renews it, and so \
               does `midwatch lease renew`.",
+        is_reread: true,
     },
     Section {
         name: "budget",
         doc: "The most runs that may begin in a day of UTC, beside what a schedule's own terms say. Runs \
               of tier 0 are not counted.",
+        is_reread: true,
     },
     Section {
         name: "approval",
         doc: "How much agents may ask of people, so that people go on reading what they are asked. A run \
               that may not ask ends, and its slot says so.",
+        is_reread: true,
     },
     Section {
         name: "store",
         doc: "Where the data is kept: in a file of the data directory, unless a database is named. \
               `midwatch store copy` moves it from one to the other.",
+        is_reread: false,
     },
     Section {
         name: "notice",
         doc: "How a human is called when a run waits for approval or fails for good, as \
               `docs/notices.md` describes. The daemon reads these keys when it starts.",
+        is_reread: false,
     },
     Section {
         name: "feature_flags",
-        doc: "Switches for features that are still to come. They are checked and shown, but \
-              nothing reads them yet: turning one on changes nothing.",
+        doc: "Switches for what can be switched off while the watch is kept. They take away from what \
+              the posture allows and never add to it; `midwatch status --capabilities` shows what is \
+              left.",
+        is_reread: true,
     },
 ];
 
@@ -206,14 +226,6 @@ pub(super) const KEYS: &[Key] = &[
         },
     },
     Key {
-        path: "approval.token_file",
-        doc: "Whether a file `approvals/pending/SCHEDULE.token` in the data directory approves the next \
-              run of a schedule, as `docs/safety.md` describes. Whatever runs as the same user can write \
-              one. In `strict-prod` it never does.",
-        default: Raw::Boolean(true),
-        kind: Kind::Flag { field: |config| &mut config.approval.token_file, needs: None },
-    },
-    Key {
         path: "store.url",
         doc: "A PostgreSQL database that holds the data instead of a file, such as \
               `postgres://midwatch@db.example/midwatch`. A database on another machine is reached \
@@ -258,37 +270,32 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Secret(|config| &mut config.notice.token),
     },
     Key {
-        path: "feature_flags.autonomy_sessions",
-        doc: "Supervised sessions that walk through a spec. Nothing reads this yet.",
-        default: Raw::Boolean(false),
-        kind: Kind::Flag {
-            field: |config| &mut config.feature_flags.autonomy_sessions,
-            needs: None,
-        },
+        path: "feature_flags.local_approvals",
+        doc: "Whether the user of the machine approves runs without a token. `strict-prod` never lets \
+              them; switched off, nobody does in the other postures either.",
+        default: Raw::Boolean(true),
+        kind: Kind::Flag(|config| &mut config.feature_flags.local_approvals),
     },
     Key {
-        path: "feature_flags.autonomy_fidelity_gates",
-        doc: "Gates that check a session's work against its spec. Nothing reads this yet.",
-        default: Raw::Boolean(false),
-        kind: Kind::Flag {
-            field: |config| &mut config.feature_flags.autonomy_fidelity_gates,
-            needs: Some("feature_flags.autonomy_sessions"),
-        },
+        path: "feature_flags.token_files",
+        doc: "Whether a file `approvals/pending/SCHEDULE.token` in the data directory approves the next \
+              run of a schedule, as `docs/safety.md` describes. Whatever runs as the same user can write \
+              one. In `strict-prod` none ever does.",
+        default: Raw::Boolean(true),
+        kind: Kind::Flag(|config| &mut config.feature_flags.token_files),
     },
     Key {
-        path: "feature_flags.autonomy_gate_invariants",
-        doc: "Invariants that a session's gates enforce. Nothing reads this yet.",
-        default: Raw::Boolean(false),
-        kind: Kind::Flag {
-            field: |config| &mut config.feature_flags.autonomy_gate_invariants,
-            needs: Some("feature_flags.autonomy_sessions"),
-        },
+        path: "feature_flags.schedules_by_runs",
+        doc: "Whether a program that a run has started may add schedules.",
+        default: Raw::Boolean(true),
+        kind: Kind::Flag(|config| &mut config.feature_flags.schedules_by_runs),
     },
     Key {
-        path: "feature_flags.code_write",
-        doc: "Changes to source code that agents propose. Nothing reads this yet.",
-        default: Raw::Boolean(false),
-        kind: Kind::Flag { field: |config| &mut config.feature_flags.code_write, needs: None },
+        path: "feature_flags.notices",
+        doc: "Whether humans are called, by whatever `[notice]` names. What still needs one when it is \
+              switched on again is told then.",
+        default: Raw::Boolean(true),
+        kind: Kind::Flag(|config| &mut config.feature_flags.notices),
     },
 ];
 

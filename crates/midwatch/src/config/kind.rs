@@ -44,11 +44,7 @@ pub(super) enum Kind {
         min: Duration,
         max: Duration,
     },
-    /// `needs`: the path of the flag without which this one must not be on.
-    Flag {
-        field: fn(&mut Config) -> &mut bool,
-        needs: Option<&'static str>,
-    },
+    Flag(fn(&mut Config) -> &mut bool),
 }
 
 /// A value as it was written.
@@ -90,7 +86,7 @@ impl Kind {
             Kind::Span { min, max, .. } => {
                 format!("a span from {} to {}, or 0s", span_text(*min), span_text(*max))
             }
-            Kind::Flag { .. } => "true or false".to_owned(),
+            Kind::Flag(_) => "true or false".to_owned(),
         }
     }
 
@@ -168,7 +164,7 @@ impl Kind {
                 *field(config) = span.ok_or_else(|| self.wrong(hint))?;
                 Ok(raw.shown())
             }
-            Kind::Flag { field, .. } => {
+            Kind::Flag(field) => {
                 let flag = raw.as_flag().ok_or_else(|| self.wrong_bare(raw))?;
                 *field(config) = flag;
                 Ok(Setting::Flag(flag))

@@ -14,8 +14,7 @@ use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
 use super::{
-    Approval, Budget, Config, Error, FeatureFlags, Lease, Ledger, Level, Loaded, Log, Notice,
-    Origin,
+    Approval, Budget, Config, Error, Flags, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
 };
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
@@ -28,19 +27,14 @@ const BLANK: Config = Config {
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
     budget: Budget { runs: 0, runs_per_agent: 0 },
-    approval: Approval {
-        pending_per_agent: 0,
-        asks_per_agent: 0,
-        denied_for: Duration::ZERO,
-        token_file: false,
-    },
+    approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
-    feature_flags: FeatureFlags {
-        autonomy_sessions: false,
-        autonomy_fidelity_gates: false,
-        autonomy_gate_invariants: false,
-        code_write: false,
+    feature_flags: Flags {
+        local_approvals: false,
+        token_files: false,
+        schedules_by_runs: false,
+        notices: false,
     },
 };
 
@@ -58,7 +52,6 @@ impl Config {
             draft.read_file(text).map_err(|fault| fault.in_file(path, text))?;
         }
         draft.read_variables(environment)?;
-        draft.check_needs(file)?;
         draft.check_lease(file)?;
         draft.check_ways(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
@@ -131,22 +124,6 @@ impl Draft {
         Ok(())
     }
 
-    /// A flag must not be on without the flag that it needs.
-    fn check_needs(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
-        let is_on = |path| {
-            self.chosen.iter().any(|it| it.key.path == path && it.setting == Setting::Flag(true))
-        };
-        for chosen in &self.chosen {
-            let Kind::Flag { needs: Some(needed), .. } = chosen.key.kind else { continue };
-            if is_on(chosen.key.path) && !is_on(needed) {
-                let hint = format!("turn `{needed}` on as well, or leave this one off");
-                let what = format!("is on without `{needed}`");
-                return Err(chosen.contradiction(&what, hint, file));
-            }
-        }
-        Ok(())
-    }
-
     /// People are asked before everything stops.
     fn check_lease(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
         let Lease { ask_after, pause_after } = self.config.lease;
@@ -162,7 +139,7 @@ impl Draft {
     /// What is told of runs leaves the machine encrypted, unless somebody tries things out.
     fn check_ways(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
         let is_open = self.config.notice.url.as_ref().and_then(Way::to) == Some(Way::Open);
-        if !is_open || self.config.posture == Posture::Debug {
+        if !is_open || self.config.posture.trust().plain_notices {
             return Ok(());
         }
         let hint = "write `https`, name this machine, or try it out with the posture `debug`";

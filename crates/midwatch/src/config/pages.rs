@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::RESERVED;
 use super::keys::{KEYS, Key, SECTIONS};
-use super::kind::Kind;
 
 const LINE_CHARS_MAX: usize = 96;
 
@@ -23,6 +22,9 @@ TOML file; `midwatch config init` writes one with every key in it, commented out
 
 - `midwatch config check` finds unknown keys, wrong values and misspelt variables, and says where.
 - `midwatch config show` prints every value in force and where it came from.
+- `midwatch config reload` lets a daemon read the file and `policy.toml` again, and so does the
+  signal `SIGHUP`. All of it is checked first: with an error in either, everything stays as it was.
+  Where it is not said that a section is taken up at once, its keys wait for a restart, and are named.
 
 A variable of the environment overrides the file, and the file overrides the default. An unknown
 key or a wrong value is an error: nothing starts with a configuration that was only half
@@ -32,6 +34,9 @@ value of the file.
 Sizes are a number with `B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB` (`10MiB`); a number alone is
 bytes. Spans are numbers with `d`, `h`, `m`, `s` or `ms` (`90s`, `1h30m`).
 ";
+
+/// Of a section whose keys a reload takes up.
+const REREAD: &str = "`midwatch config reload` takes changes here up at once.";
 
 /// The file of `config init`: loads to the defaults, as it is and with every key uncommented.
 pub fn sample() -> String {
@@ -52,7 +57,11 @@ pub fn reference_page() -> String {
     let _ = writeln!(page, "\n## At the top of the file");
     reference_keys(&mut page, "");
     for section in SECTIONS {
-        let _ = writeln!(page, "\n## `[{}]`\n\n{}", section.name, fill(section.doc, ""));
+        let doc = match section.is_reread {
+            true => format!("{} {REREAD}", section.doc),
+            false => section.doc.to_owned(),
+        };
+        let _ = writeln!(page, "\n## `[{}]`\n\n{}", section.name, fill(&doc, ""));
         reference_keys(&mut page, section.name);
     }
     let reserved = RESERVED.map(|name| format!("`{name}`")).join(", ");
@@ -92,11 +101,7 @@ fn accepted(key: &Key) -> String {
     let expected = key.kind.expected();
     let mut letters = expected.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    let mut needs = String::new();
-    if let Kind::Flag { needs: Some(needed), .. } = key.kind {
-        needs = format!("; needs `{needed}`");
-    }
-    format!("{}{}{needs}.", first.map(String::from).unwrap_or_default(), letters.as_str())
+    format!("{}{}.", first.map(String::from).unwrap_or_default(), letters.as_str())
 }
 
 fn comment(page: &mut String, text: &str) {

@@ -41,16 +41,10 @@ fn defaults_are_what_the_manual_says() {
             pending_per_agent: 5,
             asks_per_agent: 20,
             denied_for: Duration::from_secs(20 * 3_600),
-            token_file: true,
         },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
-        feature_flags: FeatureFlags {
-            autonomy_sessions: false,
-            autonomy_fidelity_gates: false,
-            autonomy_gate_invariants: false,
-            code_write: false,
-        },
+        feature_flags: Flags::default(),
     };
     assert_eq!(defaults(), expected);
     assert_eq!(load("", &[]).unwrap().config, expected);
@@ -76,8 +70,8 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         ("MIDWATCH_LOG_LEVEL", "trace"),
         ("MIDWATCH_LOG_FILE_BYTES_MAX", "1048576"),
         ("MIDWATCH_LEDGER_CHECKPOINT_COPY", "/mnt/copy"),
-        ("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "1"),
-        ("MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS", "false"),
+        ("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "1"),
+        ("MIDWATCH_FEATURE_FLAGS_NOTICES", "false"),
         ("MIDWATCH_LOG_LEVLE", "x"),
         ("MIDWATCH_DATA", "/data"),
     ];
@@ -86,7 +80,7 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
     assert_eq!(config.posture, Posture::StrictProd);
     assert_eq!(config.log, Log { level: Level::Trace, file_bytes_max: 1 << 20, files_max: 7 });
     assert_eq!(config.ledger.checkpoint_copy, Some(PathBuf::from("/mnt/copy")));
-    assert!(config.feature_flags.code_write && !config.feature_flags.autonomy_sessions);
+    assert_eq!(config.feature_flags, Flags { notices: false, ..Flags::default() });
     let shown = loaded.values.iter().map(|it| format!("{} = {} ({})", it.key, it.value, it.origin));
     let expected = [
         "posture = \"strict-prod\" (midwatch.toml:1)",
@@ -102,17 +96,16 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",
-        "approval.token_file = true (default)",
         "store.url = \"\" (default)",
         "store.password = \"\" (default)",
         "store.ca_file = \"\" (default)",
         "notice.command = [] (default)",
         "notice.url = \"\" (default)",
         "notice.token = \"\" (default)",
-        "feature_flags.autonomy_sessions = false (MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS)",
-        "feature_flags.autonomy_fidelity_gates = false (default)",
-        "feature_flags.autonomy_gate_invariants = false (default)",
-        "feature_flags.code_write = true (MIDWATCH_FEATURE_FLAGS_CODE_WRITE)",
+        "feature_flags.local_approvals = true (MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS)",
+        "feature_flags.token_files = true (default)",
+        "feature_flags.schedules_by_runs = true (default)",
+        "feature_flags.notices = false (MIDWATCH_FEATURE_FLAGS_NOTICES)",
     ];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
     assert_eq!(loaded.warnings.len(), 1);
@@ -241,9 +234,9 @@ fn wrong_types_and_values() {
          (write a span with its unit, such as `90s`, `5m` or `1h30m`)",
     );
     check(
-        "[feature_flags]\ncode_write = \"true\"",
+        "[feature_flags]\nnotices = \"true\"",
         &[],
-        "midwatch.toml:2:14: `feature_flags.code_write` must be true or false, not `true` \
+        "midwatch.toml:2:11: `feature_flags.notices` must be true or false, not `true` \
          (write it without quotes)",
     );
     check(
@@ -271,8 +264,8 @@ fn wrong_types_and_values() {
     );
     check(
         "",
-        &[("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "yes")],
-        "`MIDWATCH_FEATURE_FLAGS_CODE_WRITE` must be true or false, not `yes`",
+        &[("MIDWATCH_FEATURE_FLAGS_NOTICES", "yes")],
+        "`MIDWATCH_FEATURE_FLAGS_NOTICES` must be true or false, not `yes`",
     );
 }
 
@@ -360,26 +353,38 @@ fn people_are_asked_before_everything_stops() {
     assert!(error.message.contains("is not longer than `lease.ask_after`"), "{error}");
 }
 
+/// A flag of the environment is above that of the file, which is above the default; and so it is shown.
 #[test]
-fn flags_that_need_another() {
-    check_error(
-        "[feature_flags]\nautonomy_fidelity_gates = true",
-        &[],
-        "midwatch.toml:2:1: `feature_flags.autonomy_fidelity_gates` is on without \
-         `feature_flags.autonomy_sessions`\n  |\n2 | autonomy_fidelity_gates = true\n  \
-         | ^^^^^^^^^^^^^^^^^^^^^^^\nhint: turn `feature_flags.autonomy_sessions` on as well, or \
-         leave this one off",
-    );
-    check_error(
-        "",
-        &[("MIDWATCH_FEATURE_FLAGS_AUTONOMY_GATE_INVARIANTS", "true")],
-        "`MIDWATCH_FEATURE_FLAGS_AUTONOMY_GATE_INVARIANTS` is on without \
-         `feature_flags.autonomy_sessions`\nhint: turn `feature_flags.autonomy_sessions` on as \
-         well, or leave this one off",
-    );
-    let both = "[feature_flags]\nautonomy_gate_invariants = true\nautonomy_sessions = true";
-    assert!(load(both, &[]).is_ok());
-    assert!(load(both, &[("MIDWATCH_FEATURE_FLAGS_AUTONOMY_SESSIONS", "false")]).is_err());
+fn a_flag_has_its_value_from_the_highest() {
+    let check = |text: &str, variable: Option<&str>, expected: bool, origin: &str| {
+        let variable = variable.map(|it| ("MIDWATCH_FEATURE_FLAGS_NOTICES", it));
+        let loaded = load(text, variable.as_slice()).unwrap();
+        assert_eq!(loaded.config.feature_flags.notices, expected, "{text} {variable:?}");
+        let value = loaded.values.iter().find(|it| it.key == "feature_flags.notices").unwrap();
+        assert_eq!((&value.value, &*value.origin.to_string()), (&Setting::Flag(expected), origin));
+    };
+    let (off, variable) = ("[feature_flags]\nnotices = false", "MIDWATCH_FEATURE_FLAGS_NOTICES");
+    check("", None, true, "default");
+    check(off, None, false, "midwatch.toml:2");
+    check(off, Some("true"), true, variable);
+    check("", Some("0"), false, variable);
+}
+
+#[test]
+fn what_a_reload_takes_up() {
+    for (key, expected) in [
+        ("posture", false),
+        ("log.level", false),
+        ("ledger.heartbeat", false),
+        ("lease.ask_after", true),
+        ("budget.runs", true),
+        ("store.url", false),
+        ("notice.url", false),
+        ("feature_flags.notices", true),
+        ("nothing.known", false),
+    ] {
+        assert_eq!(is_reread(key), expected, "{key}");
+    }
 }
 
 #[test]

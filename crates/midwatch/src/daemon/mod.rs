@@ -3,10 +3,9 @@
 mod descent;
 mod messengers;
 mod notify;
+mod reread;
 mod serve;
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +14,21 @@ use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
 use futures::future::{FutureExt, join};
-use kernel::ruling::Posture;
+use kernel::Actor;
+use kernel::posture::Finding;
 use runtime::Watch;
 use serde::Serialize;
 use tokio::select;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::access::{held, open_watch};
 use crate::config::Config;
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
-use crate::{environment, logs};
+use crate::{checks, environment, logs};
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -51,10 +51,20 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
         Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
     })?;
-    let told_to_stop = signals()?;
+    let (told_to_stop, mut hangups) = signals()?;
     let lock = own(context).await?;
+    let mut found = checks::around(context, &loaded.config);
+    found.extend(checks::environment(context));
+    refuse(&loaded.config, &found)?;
     let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
-    let watch = open_watch(context).await?;
+    let watch = open_watch(context, &loaded).await?;
+    found.extend(watch.findings().await?);
+    refuse(&loaded.config, &found)?;
+    for Finding { check, what, fix } in &found {
+        warn!(check = check.name(), fix, "{what}");
+    }
+    watch.started_with(found);
+    watch.reread_from(Arc::new(reread::Files::new(context, &loaded)));
     descent::adopt_orphans();
     let outputs = context.directory.path().join(OUTPUTS);
     let doer = Arc::new(Backends::new(outputs, environment::of_process()));
@@ -68,7 +78,10 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let served = serve::serve(listener, watch.clone(), stopped).shared();
     // What is acknowledged is in the log before its last entry, and signed with it.
     let served_to_the_end = async {
-        let reason = told_to_stop.await;
+        let reason = select! {
+            reason = told_to_stop => reason,
+            reason = reload_on(&mut hangups, &watch) => reason,
+        };
         notify::stopping();
         stop.send_replace(true);
         served.clone().await;
@@ -86,7 +99,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         ended = join(kept, served.clone()) => ended,
         never = notify::feed_watchdog() => match never {},
         never = descent::bury() => match never {},
-        never = token_files(&watch, &loaded.config) => match never {},
+        never = watch.take_token_files() => match never {},
     };
     // A socket that stays behind is found to be nobody's.
     let _ = std::fs::remove_file(&socket);
@@ -96,14 +109,6 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         Err(failed) => error!(%failed, "the watch has failed"),
     }
     kept
-}
-
-/// In strict-prod no file approves anything: whoever can write one need not be a human.
-async fn token_files(watch: &Watch, config: &Config) -> Infallible {
-    match config.approval.token_file && config.posture != Posture::StrictProd {
-        true => watch.take_token_files().await,
-        false => pending().await,
-    }
 }
 
 /// Takes the directory. A command that is at work in it is waited for, another daemon is not.
@@ -136,15 +141,45 @@ fn announce(context: &Context, ready: &Ready) {
     notify::ready();
 }
 
-/// Listens for the signals that ask to stop, from now on; gives the name of the first.
-fn signals() -> Result<impl Future<Output = String>, Error> {
+/// What would make it unsafe to go on.
+fn refuse(config: &Config, found: &[Finding]) -> Result<(), Error> {
+    runtime::refusal(config.posture, found).map_or(Ok(()), Err)
+}
+
+/// Reloads at every `SIGHUP`, until one says that the terminal has gone in which this was started.
+async fn reload_on(hangups: &mut Hangups, watch: &Watch) -> String {
+    loop {
+        hangups.signal.recv().await;
+        if hangups.had_terminal && !has_terminal() {
+            return "SIGHUP".to_owned();
+        }
+        // What comes of it is in both logs.
+        let _ = watch.reload(&Actor::system()).await;
+    }
+}
+
+/// The signal that asks to read everything again, and comes too when a terminal is closed.
+struct Hangups {
+    signal: Signal,
+    had_terminal: bool,
+}
+
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+/// Listens for signals from now on: those that ask to stop, of which it gives the name of the first, and
+/// those that ask to reload.
+fn signals() -> Result<(impl Future<Output = String>, Hangups), Error> {
     let listen = |kind| signal(kind).map_err(|error| Error::new(Code::Failed, error));
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
-    Ok(async move {
+    let hangups = Hangups { signal: listen(SignalKind::hangup())?, had_terminal: has_terminal() };
+    let stop = async move {
         select! {
             _ = terminate.recv() => "SIGTERM".to_owned(),
             _ = interrupt.recv() => "SIGINT".to_owned(),
         }
-    })
+    };
+    Ok((stop, hangups))
 }

@@ -123,9 +123,12 @@ async fn converse(
         Ok(Ok(_)) | Err(_) => return Ok(()),
     };
     let visitor = peer.visitor(&theirs);
-    // Whoever has no business here is told so at once.
+    // Whoever has no business here is told so at once, and heard out: to hang up on one who is about to
+    // ask would look like a daemon that has died.
     if let Err(refused) = watch.admit(visitor).await {
-        return frames::write(&mut output, &Reply::Error(refused)).await;
+        frames::write(&mut output, &Reply::Error(refused)).await?;
+        let _ = timeout(HELLO_TIMEOUT, frames::read::<Asked>(&mut input)).await;
+        return Ok(());
     }
     loop {
         let asked = select! {

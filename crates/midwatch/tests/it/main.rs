@@ -21,7 +21,11 @@ mod people;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod reload_story;
+#[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod start_checks;
 #[cfg(test)]
 mod storage;
 #[cfg(test)]

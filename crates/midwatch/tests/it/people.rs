@@ -37,6 +37,15 @@ fn person(world: &World, by: Option<&str>, name: &str, role: &str) -> (String, S
     (created["token"]["secret"].as_str().unwrap_or_else(|| panic!("{created}")).to_owned(), file)
 }
 
+/// A maintainer and an operator, without whom nothing starts where approvals are signed: the token of the
+/// one, and the token and the key of the other.
+fn two_people(world: &World) -> (String, String, String) {
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let (maintainer, _) = person(world, None, "max", "maintainer");
+    let (operator, key) = person(world, Some(&maintainer), "ada", "operator");
+    (maintainer, operator, key)
+}
+
 /// A program that reaches outside and notes its effect, and a schedule for it, written by this person.
 fn outside(world: &World, by: Option<&str>) -> String {
     let effects = world.root().join("effects").display().to_string();
@@ -93,9 +102,8 @@ fn in_strict_prod_a_signature_lets_a_run_begin_on_postgresql() {
 
 fn strict_prod(mut world: World) {
     world.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, token, key) = two_people(&world);
     let daemon = world.up();
-    let (maintainer, _) = person(&world, None, "max", "maintainer");
-    let (token, key) = person(&world, Some(&maintainer), "ada", "operator");
     let schedule = outside(&world, Some(&maintainer));
     let (run, approval) = asked(&world, &schedule);
 
@@ -157,12 +165,11 @@ fn a03_a12_a_signature_is_for_one_question_of_one_watch() {
     let (mut here, mut there) = (World::new(), World::new());
     here.set("MIDWATCH_POSTURE", "strict-prod");
     there.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, _, key) = two_people(&here);
+    let (other_maintainer, ..) = two_people(&there);
     let (_here, _there) = (here.up(), there.up());
-    let (maintainer, _) = person(&here, None, "max", "maintainer");
-    let (_, key) = person(&here, Some(&maintainer), "ada", "operator");
     let public = fs::read_to_string(&key).unwrap();
     assert!(public.starts_with("PRIVATE+KEY+ada+"));
-    let (other_maintainer, _) = person(&there, None, "max", "maintainer");
     let shown = told(&here, Some(&maintainer), &["token", "list"])["tokens"].clone();
     let known = shown.as_array().unwrap().iter().find(|token| token["name"] == "ada").unwrap();
     let create = ["token", "create", "--name", "ada", "--role", "operator", "--key"];

@@ -230,16 +230,17 @@ fn a_run_that_holds_connections_does_not_keep_the_kill_switch_out() {
 fn in_strict_prod_a_maintainer_comes_with_a_token() {
     let mut world = World::new();
     world.set("MIDWATCH_POSTURE", "strict-prod");
-    let daemon = world.up();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
     // Somebody must give out the first, and an observer's is not enough to be locked out.
     create(&world, "olga", "observer");
+    create(&world, "otto", "operator");
     let (_, maintainer) = create(&world, "ada", "maintainer");
+    let daemon = world.up();
     world.refused(&["token", "create", "--name", "eve", "--role", "maintainer"], "role_too_low", 4);
     world.ok(&["freeze"]);
     world.refused(&["thaw"], "role_too_low", 4);
     assert_eq!(with(&world, &maintainer, &["thaw"]), "ok");
 
-    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
     let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "hello"];
     let added = world.json(&[&["schedule", "add", "--name", "news"], &what[..]].concat());
     let schedule = added["schedule"]["id"].as_str().unwrap();

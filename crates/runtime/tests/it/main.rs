@@ -19,6 +19,8 @@ mod happenings;
 #[cfg(test)]
 mod notices;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod runs;

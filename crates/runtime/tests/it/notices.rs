@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{
-    AgentAdd, ApprovalDecide, ApprovalList, Digest, RunRetry, ScheduleAdd, StatusAsk, Terms,
+    AgentAdd, ApprovalDecide, ApprovalList, ConfigReload, Digest, RunRetry, ScheduleAdd, StatusAsk,
+    Terms,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
 use runtime::{Messenger, Untold};
@@ -13,7 +14,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::steps::*;
-use crate::world::{World, builtin, keep};
+use crate::world::{Files, World, builtin, keep};
 
 /// Hears every delivery, and answers as it was told; otherwise that all is well.
 #[derive(Debug, Default)]
@@ -95,6 +96,27 @@ async fn look() {
 async fn at(world: &World, micros: i64) {
     set(world, micros).await;
     look().await;
+}
+
+/// Switched off, nobody is called; switched on again, what still needs somebody is told.
+#[tokio::test(start_paused = true)]
+async fn what_happens_while_notices_are_off_is_told_later() {
+    let (world, ear, failing) = listening().await;
+    let files = Files::of(&world);
+    let reload = async || world.ask_as(kernel::Role::Maintainer, ConfigReload {}).await.unwrap();
+    keep(&world, async {
+        files.change(|it| it.flags.notices = false);
+        reload().await;
+        fail(&world, &failing).await;
+        fail(&world, &failing).await;
+        at(&world, 3_600_000_000).await;
+        assert_eq!(ear.sizes(), []);
+        files.change(|it| it.flags.notices = true);
+        reload().await;
+        look().await;
+        assert_eq!(ear.sizes(), [(2, 0)]);
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,9 @@ use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
 use kernel::budget::Limits;
+use kernel::posture::Flags;
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Messenger, Settings, Watch};
+use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Watch};
 use store::{Memory, Store};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -210,15 +211,47 @@ async fn open(
         data: data.path().to_owned(),
         version: "test".into(),
         posture: kernel::ruling::Posture::Staging,
-        policy: vec![("policy.toml".to_owned(), policy.to_owned())],
-        config_hash: "none".into(),
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),
-        lease,
-        limits,
+        secret_variables: vec!["MIDWATCH_TOKEN".to_owned()],
     };
     let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
-    Watch::open(store, clock, settings).await
+    Watch::open(store, clock, settings, standing(policy, lease, limits)).await
+}
+
+pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {
+    Standing {
+        policy: vec![("policy.toml".to_owned(), policy.to_owned())],
+        keys: vec![("lease.ask_after".to_owned(), lease.ask_after_us.to_string())],
+        config_hash: "none".into(),
+        lease,
+        limits,
+        flags: Flags::default(),
+    }
+}
+
+/// What is read at a reload, as the test sets it.
+#[derive(Debug)]
+pub(crate) struct Files(pub(crate) Mutex<Standing>);
+
+impl Files {
+    /// For a world, with what it has now.
+    pub(crate) fn of(world: &World) -> Arc<Files> {
+        let now = standing(&world.policy, world.lease, world.limits);
+        let files = Arc::new(Files(Mutex::new(now)));
+        world.watch.reread_from(files.clone());
+        files
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.0.lock().unwrap());
+    }
+}
+
+impl Reader for Files {
+    fn read(&self) -> Result<Reread, Error> {
+        Ok(Reread { standing: self.0.lock().unwrap().clone(), waiting: Vec::new() })
+    }
 }
 
 pub(crate) fn builtin(name: &str) -> AgentAdd {

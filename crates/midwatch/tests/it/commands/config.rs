@@ -61,7 +61,7 @@ fn errors_name_the_place_and_what_was_meant() {
         "[log]\nfiles_max = 0\n",
         "[ledger]\nheartbeat = \"soon\"\n",
         "[ledger]\ncheckpoint_copy = \"relative.txt\"\n",
-        "[feature_flags]\nautonomy_fidelity_gates = true\n",
+        "[feature_flags]\nnotices = 1\n",
         "posture = \"staging\"\nposture = \"debug\"\n",
         "posture = \n",
         "\u{0}",
@@ -88,7 +88,7 @@ fn a_wrong_variable_is_named() {
         ("MIDWATCH_POSTURE", "relaxed"),
         ("MIDWATCH_LOG_FILES_MAX", "0"),
         ("MIDWATCH_LEDGER_CHECKPOINT_COPY", "relative.txt"),
-        ("MIDWATCH_FEATURE_FLAGS_CODE_WRITE", "perhaps"),
+        ("MIDWATCH_FEATURE_FLAGS_NOTICES", "perhaps"),
     ] {
         let mut world = World::new();
         world.set(name, value);

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 67] = [
+const COMMANDS: [&str; 68] = [
     "",
     "up",
     "demo",
@@ -70,6 +70,7 @@ const COMMANDS: [&str; 67] = [
     "store copy",
     "config check",
     "config show",
+    "config reload",
     "completions",
 ];
 

@@ -1,0 +1,421 @@
+//! What a posture expands to, what can be switched off of it, and what is looked at before the watch
+//! starts. Whoever enforces something that is about trust reads it here, and whoever tells of it too.
+//!
+//! Flags take away from what the posture allows and never add to it, so no combination of both is less
+//! safe than the posture alone.
+
+use crate::actor::{Actor, Role};
+use crate::agent::Agent;
+use crate::backend::{Backend, McpServer};
+use crate::ruling::{Posture, Verdict};
+use crate::time::Timestamp;
+use crate::token;
+
+/// Everything that is about trust, under a posture and its flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// What is said of that of which no rule speaks.
+    pub unmatched: Verdict,
+    /// The role of the user of the machine, once somebody has a maintainer's token.
+    pub local_role: Role,
+    /// Whether the user of the machine approves without a token.
+    pub local_approvals: bool,
+    /// Whether every yes is signed by whoever says it, and nobody approves what they wrote.
+    pub signed_approvals: bool,
+    /// Whether files in the data directory approve.
+    pub token_files: bool,
+    /// Whether runs add schedules.
+    pub schedules_by_runs: bool,
+    /// Whether humans are called.
+    pub notices: bool,
+    /// Whether what they are told may go to another machine unencrypted.
+    pub plain_notices: bool,
+    /// How many people there must be who can approve: one more than an approval needs, where the one
+    /// who asked must not be the one who answers.
+    pub approvers_min: usize,
+}
+
+/// What can be switched while the watch is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags {
+    pub local_approvals: bool,
+    pub token_files: bool,
+    pub schedules_by_runs: bool,
+    pub notices: bool,
+}
+
+/// Why something is not enabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Off {
+    ByPosture,
+    ByFlag,
+}
+
+/// What is looked at before the watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Others can read the data, or change the orders.
+    Files,
+    /// A secret is where agents can take it.
+    Secrets,
+    /// What is in memory may come to lie on the disk.
+    CoreDumps,
+    /// The rules have a fault.
+    Orders,
+    /// The key that signs the log is not there, or others can read it.
+    Key,
+    /// The data is of a newer version.
+    Schema,
+    /// The log is damaged, or shorter than it was.
+    Log,
+    /// The clock is behind the log.
+    Clock,
+    /// Too few people can approve.
+    Approvers,
+}
+
+/// What follows when a check has found something, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consequence {
+    /// It starts, and says so in the log.
+    Warn,
+    /// It does not start.
+    Refuse,
+}
+
+/// Something that a check has found, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub check: Check,
+    pub what: String,
+    pub fix: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the user of the machine approves nothing here: a person comes with a token of their own")]
+pub struct NotPersonal;
+
+impl Posture {
+    /// The one table.
+    pub const fn trust(self) -> Trust {
+        match self {
+            Posture::StrictProd => Trust {
+                unmatched: Verdict::Deny,
+                local_role: Role::Operator,
+                local_approvals: false,
+                signed_approvals: true,
+                token_files: false,
+                schedules_by_runs: true,
+                notices: true,
+                plain_notices: false,
+                approvers_min: 2,
+            },
+            Posture::Staging => Trust {
+                unmatched: Verdict::Ask,
+                local_role: Role::Maintainer,
+                local_approvals: true,
+                signed_approvals: false,
+                token_files: true,
+                schedules_by_runs: true,
+                notices: true,
+                plain_notices: false,
+                approvers_min: 1,
+            },
+            Posture::Debug => Trust { plain_notices: true, ..Posture::Staging.trust() },
+        }
+    }
+}
+
+impl Trust {
+    /// What is left of it.
+    #[must_use]
+    pub const fn with(self, flags: Flags) -> Trust {
+        Trust {
+            local_approvals: self.local_approvals && flags.local_approvals,
+            token_files: self.token_files && flags.token_files,
+            schedules_by_runs: self.schedules_by_runs && flags.schedules_by_runs,
+            notices: self.notices && flags.notices,
+            ..self
+        }
+    }
+
+    /// Whether somebody may approve by the way on which they came. Anybody brings what others have signed.
+    ///
+    /// ```
+    /// use kernel::Actor;
+    /// use kernel::posture::Flags;
+    /// use kernel::ruling::Posture;
+    ///
+    /// let staging = Posture::Staging.trust();
+    /// assert!(staging.lets_approve(&Actor::local_user(1000)).is_ok());
+    /// let personal = staging.with(Flags { local_approvals: false, ..Flags::default() });
+    /// assert!(personal.lets_approve(&Actor::local_user(1000)).is_err());
+    /// ```
+    pub fn lets_approve(self, actor: &Actor) -> Result<(), NotPersonal> {
+        match self.local_approvals || self.signed_approvals || !actor.is_local_user() {
+            true => Ok(()),
+            false => Err(NotPersonal),
+        }
+    }
+
+    /// What can be switched, by name, and why it is off, if it is.
+    pub fn switches(self, posture: Posture) -> [(&'static str, Option<Off>); 4] {
+        let most = posture.trust();
+        let off = |is_on, may_be| match (is_on, may_be) {
+            (true, _) => None,
+            (false, true) => Some(Off::ByFlag),
+            (false, false) => Some(Off::ByPosture),
+        };
+        [
+            ("local_approvals", off(self.local_approvals, most.local_approvals)),
+            ("token_files", off(self.token_files, most.token_files)),
+            ("schedules_by_runs", off(self.schedules_by_runs, most.schedules_by_runs)),
+            ("notices", off(self.notices, most.notices)),
+        ]
+    }
+}
+
+impl Default for Flags {
+    fn default() -> Flags {
+        Flags { local_approvals: true, token_files: true, schedules_by_runs: true, notices: true }
+    }
+}
+
+impl Check {
+    /// In the order in which they are looked at.
+    pub const ALL: [Check; 9] = [
+        Check::Files,
+        Check::Secrets,
+        Check::CoreDumps,
+        Check::Orders,
+        Check::Schema,
+        Check::Key,
+        Check::Log,
+        Check::Clock,
+        Check::Approvers,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Check::Files => "files",
+            Check::Secrets => "secrets",
+            Check::CoreDumps => "core dumps",
+            Check::Orders => "orders",
+            Check::Key => "signing key",
+            Check::Schema => "schema",
+            Check::Log => "log",
+            Check::Clock => "clock",
+            Check::Approvers => "approvers",
+        }
+    }
+
+    pub const fn consequence(self, posture: Posture) -> Consequence {
+        use Consequence::{Refuse, Warn};
+        let (strict, staging, debug) = match self {
+            Check::Files | Check::Orders | Check::Key | Check::Schema => (Refuse, Refuse, Refuse),
+            Check::Secrets => (Refuse, Refuse, Warn),
+            Check::CoreDumps | Check::Log | Check::Clock | Check::Approvers => (Refuse, Warn, Warn),
+        };
+        match posture {
+            Posture::StrictProd => strict,
+            Posture::Staging => staging,
+            Posture::Debug => debug,
+        }
+    }
+}
+
+impl Finding {
+    pub fn new(check: Check, what: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { check, what: what.into(), fix: fix.into() }
+    }
+}
+
+/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine.
+pub fn check_approvers(trust: Trust, people: usize) -> Option<Finding> {
+    let found = people + usize::from(trust.local_approvals);
+    (found < trust.approvers_min).then(|| {
+        let people = if found == 1 { "1 person" } else { "nobody" };
+        let what = format!("{people} can approve, and at least {} must", trust.approvers_min);
+        let fix = "`midwatch token create --name NAME --role operator` gives one out, also while no \
+                   daemon runs";
+        Finding::new(Check::Approvers, what, fix)
+    })
+}
+
+/// Whether the clock is behind the last entry of the log.
+pub fn check_clock(now: Timestamp, last: Timestamp) -> Option<Finding> {
+    let behind = last.as_micros().saturating_sub(now.as_micros());
+    (0 < behind).then(|| {
+        let what = format!(
+            "the clock is {} s behind the last entry of the log",
+            (behind as u64).div_ceil(1_000_000)
+        );
+        Finding::new(Check::Clock, what, "set the clock, or wait until it has caught up")
+    })
+}
+
+/// Whether a program that an agent starts is given a secret of the watch: one of the variables that hold
+/// them, or a token among its words.
+pub fn check_secrets(agent: &Agent, variables: &[String]) -> Option<Finding> {
+    let (argv, env) = match &agent.backend {
+        Backend::Command(program) => (program.argv.as_slice(), program.env.as_slice()),
+        Backend::Mcp(McpServer::Argv(argv)) => (argv.as_slice(), &[][..]),
+        Backend::Builtin { .. } | Backend::Letta { .. } | Backend::Openai { .. } => return None,
+        Backend::Anthropic { .. } | Backend::Webhook { .. } => return None,
+        Backend::Mcp(McpServer::Url(_)) => return None,
+    };
+    let name = &agent.name;
+    let edit = format!("`midwatch agent edit {name}` changes it");
+    let given = env.iter().find(|it| variables.iter().any(|secret| secret == it.as_str()));
+    if let Some(variable) = given {
+        let what =
+            format!("agent `{name}` is given `{}`, which is for the watch", variable.as_str());
+        return Some(Finding::new(Check::Secrets, what, edit));
+    }
+    argv.iter().any(|word| token::is_in(word)).then(|| {
+        let what = format!("a token stands among the arguments of agent `{name}`");
+        Finding::new(Check::Secrets, what, format!("{edit}; revoke that token"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Check::*;
+    use super::Consequence::*;
+    use super::*;
+
+    const NONE: Flags = Flags {
+        local_approvals: false,
+        token_files: false,
+        schedules_by_runs: false,
+        notices: false,
+    };
+
+    #[test]
+    fn what_each_posture_expands_to() {
+        let check = |posture: Posture, unmatched, local_role, local, plain, approvers| {
+            let trust = posture.trust();
+            let found = (trust.unmatched, trust.local_role, trust.local_approvals);
+            assert_eq!(found, (unmatched, local_role, local), "{posture}");
+            assert_eq!((trust.plain_notices, trust.approvers_min), (plain, approvers), "{posture}");
+            assert!(trust.schedules_by_runs && trust.notices, "{posture}");
+            assert_eq!((trust.signed_approvals, trust.token_files), (!local, local), "{posture}");
+        };
+        check(Posture::StrictProd, Verdict::Deny, Role::Operator, false, false, 2);
+        check(Posture::Staging, Verdict::Ask, Role::Maintainer, true, false, 1);
+        check(Posture::Debug, Verdict::Ask, Role::Maintainer, true, true, 1);
+        assert_eq!(Posture::default(), Posture::Staging);
+    }
+
+    #[test]
+    fn flags_take_away_and_never_add() {
+        for posture in Posture::ALL {
+            let most = posture.trust();
+            assert_eq!(most.with(Flags::default()), most, "{posture}");
+            let least = most.with(NONE);
+            assert!(!least.local_approvals && !least.schedules_by_runs && !least.notices);
+            assert!(!least.token_files);
+            // Whatever else is about trust is the posture's alone.
+            let kept = Trust {
+                local_approvals: most.local_approvals,
+                token_files: most.token_files,
+                schedules_by_runs: most.schedules_by_runs,
+                notices: most.notices,
+                ..least
+            };
+            assert_eq!(kept, most, "{posture}");
+        }
+    }
+
+    #[test]
+    fn what_is_off_says_by_what() {
+        let off = |posture: Posture, flags| {
+            posture.trust().with(flags).switches(posture).map(|(_, off)| off)
+        };
+        assert_eq!(off(Posture::Staging, Flags::default()), [None; 4]);
+        assert_eq!(off(Posture::Staging, NONE), [Some(Off::ByFlag); 4]);
+        let strict = [Some(Off::ByPosture), Some(Off::ByPosture), None, None];
+        assert_eq!(off(Posture::StrictProd, Flags::default()), strict);
+        let names = Posture::Staging.trust().switches(Posture::Staging).map(|(name, _)| name);
+        assert_eq!(names, ["local_approvals", "token_files", "schedules_by_runs", "notices"]);
+    }
+
+    #[test]
+    fn a_person_with_a_token_approves_in_every_posture() {
+        let ada = Actor { name: "ada".into(), role: Role::Operator };
+        for posture in Posture::ALL {
+            let trust = posture.trust();
+            assert_eq!(trust.with(NONE).lets_approve(&ada), Ok(()), "{posture}");
+            let local = Actor::local_user(1000);
+            assert_eq!(trust.lets_approve(&local), Ok(()), "{posture}");
+            // Where it is signed, anybody brings it.
+            let is_signed = posture == Posture::StrictProd;
+            assert_eq!(trust.with(NONE).lets_approve(&local).is_ok(), is_signed, "{posture}");
+        }
+    }
+
+    #[test]
+    fn what_follows_from_each_check() {
+        for (check, expected) in [
+            (Files, [Refuse, Refuse, Refuse]),
+            (Secrets, [Refuse, Refuse, Warn]),
+            (CoreDumps, [Refuse, Warn, Warn]),
+            (Orders, [Refuse, Refuse, Refuse]),
+            (Schema, [Refuse, Refuse, Refuse]),
+            (Key, [Refuse, Refuse, Refuse]),
+            (Log, [Refuse, Warn, Warn]),
+            (Clock, [Refuse, Warn, Warn]),
+            (Approvers, [Refuse, Warn, Warn]),
+        ] {
+            let postures = [Posture::StrictProd, Posture::Staging, Posture::Debug];
+            assert_eq!(postures.map(|it| check.consequence(it)), expected, "{}", check.name());
+            assert!(Check::ALL.contains(&check));
+        }
+    }
+
+    #[test]
+    fn how_many_people_can_approve() {
+        let check = |trust: Trust, people, expected: Option<&str>| {
+            let found = check_approvers(trust, people).map(|it| it.what);
+            assert_eq!(found.as_deref(), expected);
+        };
+        let strict = Posture::StrictProd.trust();
+        check(strict, 0, Some("nobody can approve, and at least 2 must"));
+        check(strict, 1, Some("1 person can approve, and at least 2 must"));
+        check(strict, 2, None);
+        // The user of the machine is somebody, where they may.
+        let staging = Posture::Staging.trust();
+        check(staging, 0, None);
+        check(staging.with(NONE), 0, Some("nobody can approve, and at least 1 must"));
+        check(staging.with(NONE), 1, None);
+    }
+
+    #[test]
+    fn a_clock_may_not_be_behind_the_log() {
+        let at = Timestamp::from_micros;
+        assert_eq!(check_clock(at(5), at(5)), None);
+        assert_eq!(check_clock(at(6), at(5)), None);
+        let behind = check_clock(at(0), at(1_000_001)).unwrap();
+        assert_eq!(behind.what, "the clock is 2 s behind the last entry of the log");
+    }
+
+    #[test]
+    fn no_agent_is_given_a_secret_of_the_watch() {
+        let check = |backend: serde_json::Value, expected: Option<&str>| {
+            let agent = serde_json::json!({"name": "ada", "backend": backend, "tier": 1, "registered_at": 0, "changed_at": 0});
+            let agent: Agent = serde_json::from_value(agent).unwrap();
+            let variables = ["MIDWATCH_TOKEN".to_owned(), "PASSWORD".to_owned()];
+            let found = check_secrets(&agent, &variables).map(|it| it.what);
+            assert_eq!(found.as_deref(), expected, "{agent:?}");
+        };
+        let program = |argv: &[&str], env: &[&str]| serde_json::json!({"kind": "command", "argv": argv, "env": env});
+        let secret = format!("--token=mwt_{}", "0".repeat(64));
+        check(program(&["/bin/true"], &["LANG"]), None);
+        let given = "agent `ada` is given `PASSWORD`, which is for the watch";
+        check(program(&["/bin/true"], &["LANG", "PASSWORD"]), Some(given));
+        let argued = "a token stands among the arguments of agent `ada`";
+        check(program(&["/bin/true", &secret], &[]), Some(argued));
+        check(serde_json::json!({"kind": "mcp", "argv": ["x", secret]}), Some(argued));
+        check(serde_json::json!({"kind": "builtin"}), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! What an open watch can tell of the checks that are made before it is kept. The rules are the
+//! kernel's; here is what they are asked about.
+
+use std::collections::BTreeSet;
+
+use api::{Checked, Code, Error};
+use kernel::posture::{self, Check, Consequence, Finding};
+use kernel::ruling::Posture;
+use kernel::{Noun, Role, State, Timestamp};
+
+use crate::errors;
+use crate::stored;
+use crate::watch::Watch;
+
+/// Agents that are looked at in one go.
+const PAGE_ITEMS: usize = 1_000;
+
+/// The first finding that keeps the watch from starting, as an error that names the check.
+pub fn refusal(posture: Posture, found: &[Finding]) -> Option<Error> {
+    let mut refusing = found.iter().filter(|it| refuses(it, posture));
+    let first = refusing.next()?;
+    let more = match refusing.count() {
+        0 => String::new(),
+        more => format!(" ({more} more: `midwatch doctor` shows them)"),
+    };
+    let what = format!("the check `{}` refuses: {}{more}", first.check.name(), first.what);
+    Some(Error::new(Code::UnsafeSetup, what).hint(&first.fix))
+}
+
+pub(crate) fn wire(finding: &Finding, posture: Posture) -> api::Finding {
+    api::Finding {
+        check: finding.check.name().to_owned(),
+        refuses: refuses(finding, posture),
+        what: finding.what.clone(),
+        fix: finding.fix.clone(),
+    }
+}
+
+fn refuses(finding: &Finding, posture: Posture) -> bool {
+    finding.check.consequence(posture) == Consequence::Refuse
+}
+
+impl Watch {
+    /// All that is found now.
+    pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
+        let mut found = self.agents_with_secrets().await?;
+        found.extend(self.store().stopped_writing().map(|reason| {
+            let fix = "`midwatch ledger verify` shows where; `midwatch ledger rebuild --from-export` \
+                       recreates the directory from exports";
+            Finding::new(Check::Log, reason.to_string(), fix)
+        }));
+        let last = self.store().head().await.map_err(errors::store)?.ts_us();
+        found.extend(posture::check_clock(self.now(), Timestamp::from_micros(last)));
+        // Tokens that cannot be read let nobody in.
+        let people = self.approvers().await.unwrap_or_default();
+        found.extend(posture::check_approvers(self.in_force().trust, people));
+        Ok(found)
+    }
+
+    /// What was found before this watch was kept, and did not keep it from that.
+    pub fn started_with(&self, found: Vec<Finding>) {
+        let _ = self.found().set(found);
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let found = self.found().get().map(Vec::as_slice).unwrap_or_default();
+        found.iter().map(|it| it.check.name().to_owned()).collect()
+    }
+
+    pub(crate) async fn check_ask(&self) -> Result<Checked, Error> {
+        let (found, posture) = (self.findings().await?, self.settings().posture);
+        Ok(Checked { findings: found.iter().map(|it| wire(it, posture)).collect() })
+    }
+
+    /// How many people have a token with which they can approve.
+    pub(crate) async fn approvers(&self) -> Result<usize, Error> {
+        let mut people = BTreeSet::new();
+        self.any_holder(|holder| {
+            if Role::Operator <= holder.role {
+                people.insert(holder.name);
+            }
+            false
+        })
+        .await?;
+        Ok(people.len())
+    }
+
+    async fn agents_with_secrets(&self) -> Result<Vec<Finding>, Error> {
+        let mut found = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = self.store().list(Noun::Agent.name(), &after, PAGE_ITEMS).await;
+            let page = page.map_err(errors::store)?;
+            for body in page.iter().filter_map(|item| item.body.as_ref()) {
+                // One that cannot be read is not prompted either.
+                let agent = stored::state(Noun::Agent, body).ok().and_then(State::agent);
+                let variables = &self.settings().secret_variables;
+                found.extend(agent.and_then(|it| posture::check_secrets(&it, variables)));
+            }
+            match page.into_iter().next_back() {
+                Some(last) => after = last.id,
+                None => return Ok(found),
+            }
+        }
+    }
+}
