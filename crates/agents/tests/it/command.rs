@@ -91,7 +91,7 @@ async fn a_long_prompt_may_be_read_while_answering_or_not_at_all() {
 #[tokio::test]
 async fn the_environment_is_what_was_allowed_and_nothing_else() {
     let world = World::new();
-    let env = vec!["ALLOWED".into(), "NOT_SET".into(), "MIDWATCH_ATTEMPT".into()];
+    let env = vec!["ALLOWED".into(), "NOT_SET".into()];
     let settings = Settings { env, ..Settings::default() };
     let work = Work {
         schedule: Some("nightly".into()),

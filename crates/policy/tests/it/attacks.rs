@@ -190,7 +190,7 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
     let allow = "id = 'all'\nallow = ['filesystem.*', 'code.*']\n\
                  match = [{ capability = 'filesystem.write' }]\n\
                  not_match = [{ capability = 'net.read' }]";
-    let rules = rules(&rule(allow)).guarding("/home/ada/.local/share/midwatch");
+    let rules = rules(&rule(allow)).guarding("/srv/watch/share/midwatch");
     let is_raised = |class: &str, path: &str| {
         let ruling = rules.decide(&at_path(class, path));
         let is_raised = ruling.rules.contains(&"@protected".to_owned());
@@ -274,7 +274,7 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
     }
     // Whatever is in the directory of the watch itself, by any spelling of it.
     for path in ["node", "exports/x", "new"] {
-        let own = ["/home/ada/.local/share/midwatch", "/home/Ada/.local//SHARE/midwatch."];
+        let own = ["/srv/watch/share/midwatch", "/srv/Watch//SHARE/midwatch."];
         assert!(own.iter().all(|own| is_raised("filesystem.write", &format!("{own}/{path}"))));
     }
     // Nobody can tell where that is written.
