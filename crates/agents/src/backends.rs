@@ -3,29 +3,42 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kernel::backend::{Backend, BackendKind};
+use kernel::budget::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::Doer;
 use crate::command;
+use crate::http::Http;
+use crate::letta::Turn;
 use crate::output::Recorder;
 use crate::process::kill_orphans;
 use crate::script;
+use crate::secrets::Secrets;
+use crate::webhook::Call;
 use crate::work::{Ended, Failure, Outcome, Reason, Work};
 
 pub struct Backends {
     outputs: PathBuf,
     environment: BTreeMap<String, String>,
+    secrets: Arc<dyn Secrets>,
+    http: Http,
 }
 
 impl Backends {
     /// `outputs` is the directory for what is too long for a text, and is made when there is such
     /// a thing. Of `environment` a program sees only what its agent allows.
-    pub fn new(outputs: PathBuf, environment: BTreeMap<String, String>) -> Backends {
-        Backends { outputs, environment }
+    pub fn new(
+        outputs: PathBuf,
+        environment: BTreeMap<String, String>,
+        secrets: Arc<dyn Secrets>,
+        http: Http,
+    ) -> Backends {
+        Backends { outputs, environment, secrets, http }
     }
 
     async fn attempt(
@@ -33,8 +46,9 @@ impl Backends {
         work: &Work,
         recorder: &mut Recorder,
         stop: &CancellationToken,
-    ) -> Outcome {
-        match &work.agent.backend {
+    ) -> (Outcome, Option<Usage>) {
+        let means = (&self.http, &*self.secrets);
+        let outcome = match &work.agent.backend {
             Backend::Builtin { script: None } => {
                 recorder.take(work.prompt.as_bytes()).await;
                 Outcome::Done
@@ -46,12 +60,19 @@ impl Backends {
                 let task = command::Task { program, work, environment: &self.environment };
                 task.run(recorder, stop).await
             }
-            Backend::Letta { .. } => missing(BackendKind::Letta),
+            Backend::Letta(server) => match Turn::new(means, server, work) {
+                Ok(turn) => return turn.run(recorder, stop).await,
+                Err(failure) => Outcome::Failed(failure),
+            },
+            Backend::Webhook(webhook) => match Call::new(means, webhook, work) {
+                Ok(call) => call.run(recorder, stop).await,
+                Err(failure) => Outcome::Failed(failure),
+            },
             Backend::Openai { .. } => missing(BackendKind::Openai),
             Backend::Anthropic { .. } => missing(BackendKind::Anthropic),
-            Backend::Webhook { .. } => missing(BackendKind::Webhook),
             Backend::Mcp(_) => missing(BackendKind::Mcp),
-        }
+        };
+        (outcome, None)
     }
 }
 
@@ -60,11 +81,11 @@ impl Doer for Backends {
         Box::pin(async move {
             let mut recorder =
                 Recorder::new(self.outputs.join(file_name(&work)), work.said.clone());
-            let outcome = match stop.is_cancelled() {
-                true => Outcome::Cancelled,
+            let (outcome, usage) = match stop.is_cancelled() {
+                true => (Outcome::Cancelled, None),
                 false => self.attempt(&work, &mut recorder, &stop).await,
             };
-            Ended { outcome, output: recorder.finish().await }
+            Ended { outcome, output: recorder.finish().await, usage }
         })
     }
 

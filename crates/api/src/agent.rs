@@ -1,5 +1,7 @@
 //! Requests about agents.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,15 @@ pub struct Agent {
     pub time_limit_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// Of Letta: `rest` or `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// To Letta: `wait`, `stream` or `background`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending: Option<String>,
+    /// Requests may go to this machine and to private networks.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub allow_private: bool,
     pub tier: u8,
     /// A reference, `env:NAME` or `file:/path`; never the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +73,12 @@ pub struct AgentAdd {
     #[serde(default)]
     pub script: Option<String>,
     #[serde(default)]
+    pub api: Option<String>,
+    #[serde(default)]
+    pub sending: Option<String>,
+    #[serde(default)]
+    pub allow_private: bool,
+    #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub credential: Option<String>,
@@ -96,6 +113,12 @@ pub struct AgentEdit {
     pub time_limit_seconds: Option<u32>,
     #[serde(default)]
     pub script: Option<String>,
+    #[serde(default)]
+    pub api: Option<String>,
+    #[serde(default)]
+    pub sending: Option<String>,
+    #[serde(default)]
+    pub allow_private: Option<bool>,
     #[serde(default)]
     pub tier: Option<u8>,
     /// An empty text takes the credential away.

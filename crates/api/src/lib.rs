@@ -36,7 +36,7 @@ pub use ledger::{
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{
     Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSeen, RunSettle, RunShow,
-    RunShown, RunWatch, RunWatched, Runs,
+    RunShown, RunUsage, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
     Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Foretold,

@@ -18,6 +18,7 @@ pub mod id;
 pub mod notice;
 pub mod program;
 pub mod progress;
+pub mod remote;
 pub mod ruling;
 pub mod run;
 pub mod schedule;

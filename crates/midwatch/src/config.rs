@@ -83,6 +83,8 @@ pub struct Lease {
 pub struct Budget {
     pub runs: u32,
     pub runs_per_agent: u32,
+    pub tokens: u32,
+    pub tokens_per_agent: u32,
 }
 
 /// Where the data is kept.

@@ -76,6 +76,8 @@ impl Context {
             limits: Limits {
                 runs: config.budget.runs.into(),
                 runs_per_agent: config.budget.runs_per_agent.into(),
+                tokens: config.budget.tokens.into(),
+                tokens_per_agent: config.budget.tokens_per_agent.into(),
             },
         })
     }

@@ -255,6 +255,7 @@ mod tests {
                 tier: tier.map(|tier| tier.try_into().unwrap()),
                 refused: true,
                 lacking: None,
+                spent: None,
                 at: at(number as i64),
             };
             let body = Body::Run(RunId::of(number as u128), Event::Ended(ended));

@@ -257,7 +257,11 @@ impl Watch {
                     done.after.authority(instance).into_iter().for_each(|it| self.obey(it));
                     self.authority_changed().notify_one();
                 }
-                Body::Schedule(..) | Body::Agent(..) => {}
+                Body::Agent(name, _) => match done.after.agent(name) {
+                    Some(agent) => self.desk().know(agent),
+                    None => self.desk().forget(name),
+                },
+                Body::Schedule(..) => {}
                 Body::Token(..) | Body::Watch(..) => {}
             }
         }

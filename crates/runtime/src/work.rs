@@ -11,9 +11,9 @@ use std::time::Duration;
 use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
-use kernel::agent::AgentName;
+use kernel::agent::{AGENTS_MAX, AgentName};
 use kernel::budget;
-use kernel::run::{self, Cause, Event, Failure, Ground, Output, Report, Run, State};
+use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Output, Report, Run, State};
 use kernel::schedule::Action;
 use kernel::{Actor, Body, Counter, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
@@ -29,6 +29,7 @@ use crate::holder::Holder;
 use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
+use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::Change;
 use crate::watch::Watch;
@@ -65,6 +66,7 @@ impl Watch {
         self.obey(&self.authority().await?);
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
+        self.get_to_know_agents().await?;
         for (id, run) in self.live().await? {
             match &run.state {
                 // Nobody else can be at work on a store that nobody else can write.
@@ -77,6 +79,25 @@ impl Watch {
                     self.desk().put(&id, &run);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Whom each agent shares with is known before its first run begins.
+    async fn get_to_know_agents(&self) -> Result<(), Error> {
+        let most = usize::try_from(AGENTS_MAX).map_err(errors::internal)?;
+        let all = self.store().list(Noun::Agent.name(), "", most).await.map_err(errors::store)?;
+        for item in all {
+            let row = store::Row { version: item.version, body: item.body };
+            // One that cannot be read must not keep the others from work.
+            let state = match stored::row(Noun::Agent, row) {
+                Ok(row) => row.state,
+                Err(failed) => {
+                    error!(%failed, id = item.id, "an agent cannot be read");
+                    continue;
+                }
+            };
+            state.and_then(kernel::State::agent).iter().for_each(|agent| self.desk().know(agent));
         }
         Ok(())
     }
@@ -157,7 +178,11 @@ impl Watch {
             Ok(Begin::Now(begun)) => {
                 let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
                 // Nobody knows how far it got that went to pieces.
-                let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default() };
+                let broken = || Ended {
+                    outcome: Outcome::Cancelled,
+                    output: Default::default(),
+                    usage: None,
+                };
                 let ended = work.catch_unwind().await.unwrap_or_else(|_| broken());
                 self.end(&taken, begun.epoch, ended).await;
             }
@@ -227,13 +252,14 @@ impl Watch {
         else {
             return Ok(Begin::NotNow);
         };
-        self.desk().set_hands(&agent.name, agent.backend.kind().at_once());
+        self.desk().know(agent);
         let work = Work {
             run: id.to_string(),
             schedule: Some(taken.schedule.to_string()),
             slot: run.slot.map(rfc3339),
             attempt: started.attempt,
             epoch: started.epoch,
+            at: started.at,
             agent: agent.clone(),
             prompt: prompt.clone(),
             time_max: agent.time_limit(),
@@ -265,17 +291,27 @@ impl Watch {
     /// Which budget is spent, in a sentence.
     async fn spent(&self, agent: Option<&AgentName>) -> String {
         let (limits, day) = (self.settings().limits, budget::day(self.now()));
-        let counter = agent.map(|agent| Counter::AgentRuns(agent.clone(), day).name());
-        let used = match counter {
-            Some(counter) => self.store().counter(&counter).await.unwrap_or_default(),
-            None => 0,
+        let is_used_up = async |counter: Counter, limit: i64| {
+            let used = self.store().counter(&counter.name()).await.unwrap_or_default();
+            0 < limit && limit <= used
         };
-        match agent {
-            Some(agent) if 0 < limits.runs_per_agent && limits.runs_per_agent <= used => {
-                let most = limits.runs_per_agent;
-                format!("agent `{agent}` has begun {most} runs today, and may begin no more")
+        if let Some(agent) = agent {
+            let most = limits.runs_per_agent;
+            if is_used_up(Counter::AgentRuns(agent.clone(), day), most).await {
+                return format!(
+                    "agent `{agent}` has begun {most} runs today, and may begin no more"
+                );
             }
-            _ => format!("{} runs were begun today, and no more may", limits.runs),
+            let most = limits.tokens_per_agent;
+            if is_used_up(Counter::AgentSpent(agent.clone(), day), most).await {
+                return format!(
+                    "agent `{agent}` has used {most} tokens today, and may use no more"
+                );
+            }
+        }
+        match is_used_up(Counter::Spent(day), limits.tokens).await {
+            true => format!("{} tokens were used today, and no more may", limits.tokens),
+            false => format!("{} runs were begun today, and no more may", limits.runs),
         }
     }
 
@@ -360,7 +396,7 @@ pub(crate) fn ground<'a>(
 }
 
 fn report(ended: Ended) -> Report {
-    let Ended { outcome, output } = ended;
+    let Ended { outcome, output, usage } = ended;
     let output = Output {
         text: output.text,
         bytes: output.bytes,
@@ -370,12 +406,12 @@ fn report(ended: Ended) -> Report {
         Outcome::Done => Ok(()),
         Outcome::Failed(failure) => Err(Failure {
             cause: Cause::new(failure.reason.as_str(), &failure.message),
-            is_permanent: failure.is_permanent,
+            kind: failure.kind,
         }),
         Outcome::Cancelled => Err(Failure {
             cause: Cause::new("cancelled", "it was told to stop"),
-            is_permanent: true,
+            kind: Kind::Permanent,
         }),
     };
-    Report { result, output: Some(output).filter(|output| 0 < output.bytes) }
+    Report { result, output: Some(output).filter(|output| 0 < output.bytes), usage }
 }

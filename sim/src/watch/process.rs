@@ -18,7 +18,8 @@ use super::faults::Faulty;
 use super::hands::{Hands, doer};
 
 /// Few enough for a life to come to their end.
-pub(super) const LIMITS: Limits = Limits { runs: 60, runs_per_agent: 40 };
+pub(super) const LIMITS: Limits =
+    Limits { runs: 60, runs_per_agent: 40, tokens: 0, tokens_per_agent: 0 };
 
 #[derive(Debug)]
 pub(super) struct Process {

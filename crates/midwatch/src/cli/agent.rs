@@ -56,6 +56,9 @@ pub(super) struct Edit {
     /// Its work may do harm when it is done twice
     #[arg(long, conflicts_with = "repeatable")]
     not_repeatable: bool,
+    /// Let requests go to addresses of the internet only, and to this machine if the url of Letta says so
+    #[arg(long, conflicts_with = "allow_private")]
+    public_only: bool,
 }
 
 #[derive(Debug, Args)]
@@ -85,12 +88,24 @@ struct Settings {
     /// one (command) [default: stdin]
     #[arg(long, value_name = "HOW")]
     prompt_as: Option<String>,
-    /// How long one attempt may take, at most 24h (command) [default: 10m]
+    /// How long one attempt may take, at most 24h (command, letta, webhook) [default: 10m, and 16m at the
+    /// App Server]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     time_limit: Option<u32>,
     /// Canned answers, in a file (builtin) [default: say the prompt again]
     #[arg(long, value_name = "FILE", value_parser = absolute)]
     script: Option<String>,
+    /// Which server of Letta's it is: rest, its V1 server, or openai, its App Server (letta) [default:
+    /// rest]
+    #[arg(long, value_name = "API")]
+    api: Option<String>,
+    /// How a prompt is sent: wait for the answer, stream it, or let the server work in the background
+    /// and ask after it (letta) [default: wait]
+    #[arg(long, value_name = "HOW")]
+    send: Option<String>,
+    /// Let requests go to this machine and to private networks (letta, webhook)
+    #[arg(long)]
+    allow_private: bool,
     /// Its work may be done twice without harm
     #[arg(long)]
     repeatable: bool,
@@ -167,6 +182,9 @@ impl Add {
             prompt_as: settings.prompt_as,
             time_limit_seconds: settings.time_limit,
             script: settings.script,
+            api: settings.api,
+            sending: settings.send,
+            allow_private: settings.allow_private,
             tier: settings.tier,
             credential: settings.credential,
             repeatable: settings.repeatable,
@@ -189,17 +207,22 @@ impl Edit {
             prompt_as: settings.prompt_as,
             time_limit_seconds: settings.time_limit,
             script: settings.script,
+            api: settings.api,
+            sending: settings.send,
+            allow_private: given(settings.allow_private, self.public_only),
             tier: settings.tier,
             credential: match self.no_credential {
                 true => Some(String::new()),
                 false => settings.credential,
             },
-            repeatable: match (settings.repeatable, self.not_repeatable) {
-                (false, false) => None,
-                (repeatable, _) => Some(repeatable),
-            },
+            repeatable: given(settings.repeatable, self.not_repeatable),
         }
     }
+}
+
+/// What a flag and its opposite say, if one of them is there.
+fn given(yes: bool, no: bool) -> Option<bool> {
+    (yes || no).then_some(yes)
 }
 
 fn list(agents: &[Agent], cursor: Option<&str>) -> String {
@@ -228,6 +251,9 @@ fn page(agent: &Agent) -> String {
         some("prompt as", &agent.prompt_as),
         agent.time_limit_seconds.map(|seconds| ("time limit", time(seconds))),
         some("script", &agent.script),
+        some("api", &agent.api),
+        some("send", &agent.sending),
+        agent.allow_private.then(|| ("private addresses", "allowed".to_owned())),
         Some(("tier", agent.tier.to_string())),
         some("credential", &agent.credential),
         Some(("repeatable", if agent.repeatable { "yes" } else { "no" }.to_owned())),

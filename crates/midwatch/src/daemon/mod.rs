@@ -8,7 +8,7 @@ mod serve;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Backends;
+use agents::{Backends, Http};
 use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
@@ -23,6 +23,7 @@ use tracing::{error, info};
 use crate::access::{held, open_watch};
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
+use crate::secret::Keyring;
 use crate::{environment, logs};
 
 /// How long to wait for a command that is at work in the directory.
@@ -52,7 +53,9 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let watch = open_watch(context).await?;
     descent::adopt_orphans();
     let outputs = context.directory.path().join(OUTPUTS);
-    let doer = Arc::new(Backends::new(outputs, environment::of_process()));
+    let environment = environment::of_process();
+    let keyring = Keyring::new(environment.clone(), Arc::clone(logs.redactor()));
+    let doer = Arc::new(Backends::new(outputs, environment, Arc::new(keyring), Http::new()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 
