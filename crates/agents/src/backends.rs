@@ -1,12 +1,13 @@
 //! The backends of this version, chosen by the agent's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind};
 use kernel::budget::Usage;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Doer;
 use crate::command;
 use crate::http::Http;
-use crate::letta::Turn;
+use crate::letta::{self, Turn};
 use crate::output::Recorder;
 use crate::process::kill_orphans;
 use crate::script;
@@ -27,6 +28,8 @@ pub struct Backends {
     environment: BTreeMap<String, String>,
     secrets: Arc<dyn Secrets>,
     http: Http,
+    /// One speaks at a time in each.
+    conversations: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Backends {
@@ -38,7 +41,14 @@ impl Backends {
         secrets: Arc<dyn Secrets>,
         http: Http,
     ) -> Backends {
-        Backends { outputs, environment, secrets, http }
+        Backends { outputs, environment, secrets, http, conversations: Mutex::default() }
+    }
+
+    fn conversation(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut all = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those in which nobody speaks are as good as new.
+        all.retain(|_, lock| 1 < Arc::strong_count(lock));
+        Arc::clone(all.entry(id.to_owned()).or_default())
     }
 
     async fn attempt(
@@ -61,7 +71,15 @@ impl Backends {
                 task.run(recorder, stop).await
             }
             Backend::Letta(server) => match Turn::new(means, server, work) {
-                Ok(turn) => return turn.run(recorder, stop).await,
+                Ok(turn) => {
+                    let conversation = self.conversation(&server.remote_id);
+                    // The desk sees to it that runs do not meet; a test may come in between.
+                    let _turn = tokio::select! {
+                        turn = conversation.lock() => turn,
+                        () = stop.cancelled() => return (Outcome::Cancelled, None),
+                    };
+                    return turn.run(recorder, stop).await;
+                }
                 Err(failure) => Outcome::Failed(failure),
             },
             Backend::Webhook(webhook) => match Call::new(means, webhook, work) {
@@ -86,6 +104,19 @@ impl Doer for Backends {
                 false => self.attempt(&work, &mut recorder, &stop).await,
             };
             Ended { outcome, output: recorder.finish().await, usage }
+        })
+    }
+
+    fn look(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async move {
+            match &agent.backend {
+                Backend::Letta(server) => {
+                    letta::look((&self.http, &*self.secrets), server, agent.credential.as_ref())
+                        .await
+                }
+                Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => vec![],
+                Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => vec![],
+            }
         })
     }
 

@@ -5,6 +5,7 @@
 //! in `rest` and the App Server in `app_server`; why an agent stopped is read in `stop`.
 
 mod app_server;
+mod look;
 mod rest;
 mod stop;
 
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use look::look;
 pub use stop::Stop;
 
 use crate::failure::unanswered;
@@ -52,7 +54,8 @@ impl<'a> Turn<'a> {
         work: &'a Work,
     ) -> Result<Turn<'a>, Failure> {
         let reach = reach_of_server(&server.url, server.allow_private);
-        let link = Link::new(means, work, &server.url, reach)?;
+        let credential = work.agent.credential.as_ref();
+        let link = Link::new(means, credential, (&server.url, reach), work.time_max)?;
         link.check_confidential(&server.url)?;
         Ok(Turn { server, work, link })
     }

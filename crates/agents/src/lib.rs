@@ -27,6 +27,7 @@ mod work;
 use std::fmt::Debug;
 
 use futures::future::BoxFuture;
+use kernel::agent::Agent;
 use tokio_util::sync::CancellationToken;
 
 pub use backends::Backends;
@@ -45,6 +46,11 @@ pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
 pub trait Doer: Debug + Send + Sync + 'static {
     /// Does the work until it has ended, its time is over, or `stop` is cancelled.
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
+
+    /// What can be seen of an agent without prompting it, in sentences; nothing where there is no server.
+    fn look(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async { Vec::new() })
+    }
 
     /// Ends what earlier work has left behind, as far as it can be found.
     fn end_strays(&self) {}

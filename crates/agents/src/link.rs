@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::backend::Url;
+use kernel::backend::{SecretRef, Url};
 use reqwest::Method;
 
 use crate::failure::{refused, unanswered};
@@ -10,7 +10,7 @@ use crate::http::{Answer, Http, Request, Way, is_this_machine};
 use crate::output::Recorder;
 use crate::reach::Reach;
 use crate::secrets::Secrets;
-use crate::work::{Failure, Reason, Work};
+use crate::work::{Failure, Reason};
 
 pub(crate) struct Link<'a> {
     pub(crate) http: &'a Http,
@@ -24,12 +24,12 @@ pub(crate) struct Link<'a> {
 impl<'a> Link<'a> {
     pub(crate) fn new(
         (http, secrets): (&'a Http, &'a dyn Secrets),
-        work: &Work,
-        url: &Url,
-        reach: Reach,
+        credential: Option<&SecretRef>,
+        (url, reach): (&Url, Reach),
+        time_max: Duration,
     ) -> Result<Link<'a>, Failure> {
         let unfit = |_| Failure::permanent(Reason::NotAllowed, "its url cannot be understood");
-        let secret = match &work.agent.credential {
+        let secret = match credential {
             None => None,
             Some(reference) => Some(secrets.read(reference).ok_or_else(|| {
                 let message = format!("there is no secret at `{reference}` that can be read");
@@ -37,7 +37,7 @@ impl<'a> Link<'a> {
             })?),
         };
         let url = reqwest::Url::parse(url.as_str()).map_err(unfit)?;
-        Ok(Link { http, secrets, url, reach, secret, time_max: work.time_max })
+        Ok(Link { http, secrets, url, reach, secret, time_max })
     }
 
     /// A request to a path below the url, without a body.

@@ -50,7 +50,9 @@ impl<'a> Call<'a> {
         work: &'a Work,
     ) -> Result<Call<'a>, Failure> {
         let reach = if webhook.allow_private { Reach::Private } else { Reach::Public };
-        Ok(Call { work, link: Link::new(means, work, &webhook.url, reach)? })
+        let credential = work.agent.credential.as_ref();
+        let link = Link::new(means, credential, (&webhook.url, reach), work.time_max)?;
+        Ok(Call { work, link })
     }
 
     pub(crate) async fn run(&self, recorder: &mut Recorder, stop: &CancellationToken) -> Outcome {

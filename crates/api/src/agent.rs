@@ -4,6 +4,8 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::RunUsage;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
@@ -179,4 +181,39 @@ pub struct Agents {
     pub agents: Vec<Agent>,
     /// Where the next page begins; absent on the last.
     pub cursor: Option<String>,
+}
+
+/// Prompts an agent once, outside of any schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentTest {
+    pub name: String,
+    #[serde(default)]
+    pub prompt: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTested {
+    pub test: Test,
+}
+
+/// What was seen of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Test {
+    pub agent: String,
+    /// Whether it did what it was asked.
+    pub passed: bool,
+    /// Why not: a short code, and the same in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    pub took_ms: u64,
+    /// The beginning of what it said.
+    pub said: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
+    /// What its server tells about itself, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
 }

@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
-    AgentShow, AgentShown, Agents,
+    AgentShow, AgentShown, AgentTest, AgentTested, Agents, Test,
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,

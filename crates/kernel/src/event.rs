@@ -159,6 +159,7 @@ kinds! {
     "token.created" 1 Token token::Event::Created;
     "token.revoked" 1 Token token::Event::Revoked;
     "watch.refused" 1 Watch watch::Event::Refused;
+    "agent.tested" 1 Agent agent::Event::Tested;
 }
 
 impl Body {

@@ -294,7 +294,7 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
             refunded.into_iter().chain(used(retried.spent.as_ref())).collect()
         }
         Body::Run(_, run::Event::Ended(ended)) => used(ended.spent.as_ref()),
-        Body::Agent(_, agent::Event::Changed(_)) => Vec::new(),
+        Body::Agent(_, agent::Event::Changed(_) | agent::Event::Tested(_)) => Vec::new(),
         Body::Approval(..) | Body::Authority(..) => Vec::new(),
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
     }

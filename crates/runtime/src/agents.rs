@@ -161,7 +161,7 @@ pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
     usize::try_from(limit).map_err(errors::internal)
 }
 
-fn name(text: &str) -> Result<AgentName, Error> {
+pub(crate) fn name(text: &str) -> Result<AgentName, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::InvalidInput, invalid).hint(format!(
             "use 1 to {NAME_BYTES_MAX} of a-z, 0-9, `-`, `_` and `.`, beginning with a letter or digit"

@@ -37,6 +37,7 @@ mod runs;
 mod schedules;
 mod status;
 mod stored;
+mod test;
 mod timer;
 mod times;
 mod tokens;

@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
-use api::{Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Error};
+use api::{
+    Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, Error, RunUsage, Test,
+};
 use calendar::{InvalidSpan, Span};
 use clap::{Args, Subcommand};
 
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{pairs, table_with_more};
+use crate::output::{pairs, paragraphs, table_with_more};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -28,6 +30,16 @@ pub(super) enum Command {
     },
     /// Show one agent
     Show { name: String },
+    /// Prompt an agent once, and show what it does
+    ///
+    /// The prompt is really sent, outside of any schedule, and the log says that it was. Ends with 0 if
+    /// the agent did what it was asked, and with 1 if not.
+    Test {
+        name: String,
+        /// What to ask [default: to answer with one word]
+        #[arg(long, value_name = "TEXT")]
+        prompt: Option<String>,
+    },
     /// Remove an agent
     Remove { name: String },
 }
@@ -159,6 +171,11 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, AgentShow { name }).await?;
             output.show(&answer, |answer| page(&answer.agent));
         }
+        Command::Test { name, prompt } => {
+            let answer = ask(context, AgentTest { name, prompt }).await?;
+            output.show(&answer, |answer| seen(&answer.test));
+            return Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Command::Remove { name } => {
             let answer = ask(context, AgentRemove { name }).await?;
             output.show(&answer, |answer| format!("agent `{}` removed", answer.agent.name));
@@ -261,6 +278,22 @@ fn page(agent: &Agent) -> String {
         Some(("changed at", agent.changed_at.clone())),
     ];
     pairs(rows.into_iter().flatten())
+}
+
+/// What it said comes last: it may be long.
+fn seen(test: &Test) -> String {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let server = test.server.iter().map(|said| ("server", said.clone()));
+    let rows = [
+        Some(("agent", test.agent.clone())),
+        Some(("passed", if test.passed { "yes" } else { "no" }.to_owned())),
+        some("reason", &test.reason),
+        some("message", &test.message),
+        Some(("took", format!("{} ms", test.took_ms))),
+        test.usage
+            .map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
+    ];
+    paragraphs([pairs(rows.into_iter().flatten().chain(server)), test.said.clone()])
 }
 
 fn summary(agent: &Agent) -> String {

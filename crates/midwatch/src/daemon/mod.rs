@@ -8,7 +8,6 @@ mod serve;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Backends, Http};
 use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
@@ -20,16 +19,13 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info};
 
-use crate::access::{held, open_watch};
+use crate::access::{doer, held, open_watch};
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
-use crate::secret::Keyring;
 use crate::{environment, logs};
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// What runs have said and is too long for the log, in the data directory.
-const OUTPUTS: &str = "outputs";
 const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Told on stdout once the daemon serves.
@@ -52,10 +48,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
     let watch = open_watch(context).await?;
     descent::adopt_orphans();
-    let outputs = context.directory.path().join(OUTPUTS);
-    let environment = environment::of_process();
-    let keyring = Keyring::new(environment.clone(), Arc::clone(logs.redactor()));
-    let doer = Arc::new(Backends::new(outputs, environment, Arc::new(keyring), Http::new()));
+    let doer = doer(context, environment::of_process(), Arc::clone(logs.redactor()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 
