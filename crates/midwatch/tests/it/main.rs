@@ -11,6 +11,8 @@ mod commands;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod letta_story;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod notice_story;
@@ -18,6 +20,9 @@ mod notice_story;
 mod principals;
 #[cfg(test)]
 mod secrets;
+#[cfg(test)]
+#[path = "../../../agents/tests/it/stand_in.rs"]
+mod stand_in;
 #[cfg(test)]
 mod storage;
 #[cfg(test)]
