@@ -36,7 +36,12 @@ fn defaults_are_what_the_manual_says() {
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
-        budget: Budget { runs: 50_000, runs_per_agent: 10_000 },
+        budget: Budget {
+            runs: 50_000,
+            runs_per_agent: 10_000,
+            tokens: 50_000_000,
+            tokens_per_agent: 10_000_000,
+        },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
         feature_flags: FeatureFlags {
