@@ -137,17 +137,12 @@ impl Turn<'_> {
         let ended = loop {
             sleep(pause).await;
             pause = (pause * 2).min(POLL_LAST);
-            match self.look(&["v1", "runs", &begun.id]).await {
-                Ok(run) => {
-                    let run: Background = run;
-                    match run.status.as_deref() {
-                        Some("completed" | "failed" | "cancelled" | "expired") => break run,
-                        Some(_) | None => {}
-                    }
-                }
-                // It goes on there, whether it can be asked after or not.
+            let looked: Result<Background, Failure> = self.look(&["v1", "runs", &begun.id]).await;
+            match looked {
+                Ok(run) if run.is_over() => break run,
                 Err(lost) if lost.reason == Reason::NotFound => return Err(cut_off()),
-                Err(_) => {}
+                // It goes on there, whether it can be asked after or not.
+                Ok(_) | Err(_) => {}
             }
         };
         let messages: Option<Vec<Message>> =
@@ -176,6 +171,10 @@ impl Turn<'_> {
 }
 
 impl Background {
+    fn is_over(&self) -> bool {
+        matches!(self.status.as_deref(), Some("completed" | "failed" | "cancelled" | "expired"))
+    }
+
     /// Why it stopped; a run that says no reason ended as its status says.
     fn stop(self) -> String {
         let by_status = match self.status.as_deref() {
