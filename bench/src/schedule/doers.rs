@@ -76,5 +76,5 @@ impl Doer for Hanging {
 }
 
 fn ended(outcome: Outcome) -> Ended {
-    Ended { outcome, output: Output::default() }
+    Ended { outcome, output: Output::default(), usage: None }
 }

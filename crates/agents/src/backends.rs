@@ -1,24 +1,35 @@
 //! The backends of this version, chosen by the agent's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind};
+use kernel::budget::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::Doer;
 use crate::command;
+use crate::http::Http;
+use crate::letta::{self, Turn};
 use crate::output::Recorder;
 use crate::process::kill_orphans;
 use crate::script;
+use crate::secrets::Secrets;
+use crate::webhook::Call;
 use crate::work::{Ended, Failure, Outcome, Reason, Work};
 
 pub struct Backends {
     outputs: PathBuf,
     environment: BTreeMap<String, String>,
+    secrets: Arc<dyn Secrets>,
+    http: Http,
+    /// One speaks at a time in each.
+    conversations: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// Whether this version can prompt an agent of a kind. Whatever else fails for good, and says so.
@@ -33,8 +44,20 @@ pub const fn supports(kind: BackendKind) -> bool {
 impl Backends {
     /// `outputs` is the directory for what is too long for a text, and is made when there is such
     /// a thing. Of `environment` a program sees only what its agent allows.
-    pub fn new(outputs: PathBuf, environment: BTreeMap<String, String>) -> Backends {
-        Backends { outputs, environment }
+    pub fn new(
+        outputs: PathBuf,
+        environment: BTreeMap<String, String>,
+        secrets: Arc<dyn Secrets>,
+        http: Http,
+    ) -> Backends {
+        Backends { outputs, environment, secrets, http, conversations: Mutex::default() }
+    }
+
+    fn conversation(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut all = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those in which nobody speaks are as good as new.
+        all.retain(|_, lock| 1 < Arc::strong_count(lock));
+        Arc::clone(all.entry(id.to_owned()).or_default())
     }
 
     async fn attempt(
@@ -42,8 +65,9 @@ impl Backends {
         work: &Work,
         recorder: &mut Recorder,
         stop: &CancellationToken,
-    ) -> Outcome {
-        match &work.agent.backend {
+    ) -> (Outcome, Option<Usage>) {
+        let means = (&self.http, &*self.secrets);
+        let outcome = match &work.agent.backend {
             Backend::Builtin { script: None } => {
                 recorder.take(work.prompt.as_bytes()).await;
                 Outcome::Done
@@ -55,12 +79,27 @@ impl Backends {
                 let task = command::Task { program, work, environment: &self.environment };
                 task.run(recorder, stop).await
             }
-            Backend::Letta { .. } => missing(BackendKind::Letta),
+            Backend::Letta(server) => match Turn::new(means, server, work) {
+                Ok(turn) => {
+                    let conversation = self.conversation(&server.remote_id);
+                    // The desk sees to it that runs do not meet; a test may come in between.
+                    let _turn = tokio::select! {
+                        turn = conversation.lock() => turn,
+                        () = stop.cancelled() => return (Outcome::Cancelled, None),
+                    };
+                    return turn.run(recorder, stop).await;
+                }
+                Err(failure) => Outcome::Failed(failure),
+            },
+            Backend::Webhook(webhook) => match Call::new(means, webhook, work) {
+                Ok(call) => call.run(recorder, stop).await,
+                Err(failure) => Outcome::Failed(failure),
+            },
             Backend::Openai { .. } => missing(BackendKind::Openai),
             Backend::Anthropic { .. } => missing(BackendKind::Anthropic),
-            Backend::Webhook { .. } => missing(BackendKind::Webhook),
             Backend::Mcp(_) => missing(BackendKind::Mcp),
-        }
+        };
+        (outcome, None)
     }
 }
 
@@ -69,11 +108,24 @@ impl Doer for Backends {
         Box::pin(async move {
             let mut recorder =
                 Recorder::new(self.outputs.join(file_name(&work)), work.said.clone());
-            let outcome = match stop.is_cancelled() {
-                true => Outcome::Cancelled,
+            let (outcome, usage) = match stop.is_cancelled() {
+                true => (Outcome::Cancelled, None),
                 false => self.attempt(&work, &mut recorder, &stop).await,
             };
-            Ended { outcome, output: recorder.finish().await }
+            Ended { outcome, output: recorder.finish().await, usage }
+        })
+    }
+
+    fn look(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async move {
+            match &agent.backend {
+                Backend::Letta(server) => {
+                    letta::look((&self.http, &*self.secrets), server, agent.credential.as_ref())
+                        .await
+                }
+                Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => vec![],
+                Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => vec![],
+            }
         })
     }
 

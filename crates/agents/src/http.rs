@@ -1,31 +1,52 @@
 //! Requests over HTTP, within limits.
 //!
-//! No redirect is followed and no proxy of the environment is used: a request goes where its url says, or
-//! nowhere. Nothing is tried twice; whether that helps is for the caller to say. No message holds the url
+//! A name is looked up once, every address that it has is judged, and the connection goes to one of those:
+//! what the name leads to a moment later is no matter. No redirect is followed, no proxy of the environment
+//! is used, and nothing is unpacked: a request goes where its url says, or nowhere, and an answer is as long
+//! as it is. Nothing is tried twice; whether that helps is for the caller to say. No message holds the url
 //! or the token.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use kernel::backend::Url;
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
+use tokio::net::lookup_host;
+
+use crate::reach::{Forbidden, Reach};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Finds the addresses of a name.
+pub type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 
 /// A client. Cheap to clone. Every request has a connection of its own.
-#[derive(Clone, Debug)]
-pub struct Http(Client);
+#[derive(Clone)]
+pub struct Http(Arc<Clients>);
+
+/// One for each reach, made when it is needed.
+struct Clients {
+    lookup: Lookup,
+    tls: OnceLock<Result<ClientConfig, Unanswered>>,
+    public: OnceLock<Result<Client, Unanswered>>,
+    local: OnceLock<Result<Client, Unanswered>>,
+    private: OnceLock<Result<Client, Unanswered>>,
+}
 
 /// A request that carries a document.
 pub struct Post<'a, T: ?Sized> {
     pub url: &'a Url,
+    pub reach: Reach,
     /// Sent as a bearer token.
     pub token: Option<&'a str>,
     /// By which the other side can tell a repeated request.
@@ -33,6 +54,18 @@ pub struct Post<'a, T: ?Sized> {
     pub body: &'a T,
     /// From the first byte sent to the last one read.
     pub time_max: Duration,
+}
+
+/// Any request.
+pub(crate) struct Request<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: reqwest::Url,
+    pub(crate) reach: Reach,
+    pub(crate) token: Option<&'a str>,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) time_max: Duration,
 }
 
 /// How a request to a url travels.
@@ -49,11 +82,10 @@ impl Way {
     /// By the same reading of the url as a request goes by; `None` if none can go there.
     pub fn to(url: &Url) -> Option<Way> {
         let url = reqwest::Url::parse(url.as_str()).ok()?;
-        let host = url.host_str()?;
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        let is_local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        let is_local = is_this_machine(&url);
         match (url.scheme(), is_local) {
             _ if !url.username().is_empty() || url.password().is_some() => None,
+            _ if url.host_str().is_none() => None,
             ("https", _) => Some(Way::Encrypted),
             ("http", true) => Some(Way::Local),
             ("http", false) => Some(Way::Open),
@@ -62,40 +94,144 @@ impl Way {
     }
 }
 
+/// Whether a url names this machine in so many words.
+pub(crate) fn is_this_machine(url: &reqwest::Url) -> bool {
+    url.host_str() == Some("localhost") || literal(url).is_some_and(|it| it.is_loopback())
+}
+
+/// The address that stands in a url, if it is no name. It is not looked up.
+fn literal(url: &reqwest::Url) -> Option<IpAddr> {
+    url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
 /// An answer of which only the head was read.
 #[derive(Debug)]
 pub struct Answer(Response);
 
 /// No answer, or none that could be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unanswered(String);
+#[error("{what}")]
+pub struct Unanswered {
+    what: String,
+    pub(crate) why: Why,
+}
+
+/// What is known of a request that has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It may not go there, or cannot be sent as it is.
+    Forbidden,
+    /// Nobody took it.
+    NotSent,
+    /// It may have arrived.
+    Lost,
+    /// It may have arrived, and there was no answer in time.
+    TooLate,
+    /// It has arrived, and the answer is longer than it may be.
+    TooLong,
+}
 
 impl Http {
-    /// A client that trusts the certificates of the system.
-    pub fn new() -> Result<Http, Unanswered> {
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            .redirect(Policy::none())
-            .no_proxy()
-            // One that was kept open may be dead by the time of the next request.
-            .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_TIME_MAX)
-            .user_agent("midwatch");
-        client.build().map(Http).map_err(unanswered)
+    /// A client that trusts the certificates of the system and looks names up as it does.
+    pub fn new() -> Http {
+        Http::with_names(|name| {
+            async move {
+                let found = lookup_host((name.as_str(), 0)).await?;
+                Ok(found.map(|address| address.ip()).collect())
+            }
+            .boxed()
+        })
+    }
+
+    /// A client that looks names up in another way.
+    pub fn with_names(lookup: Lookup) -> Http {
+        let (tls, public, local, private) = Default::default();
+        Http(Arc::new(Clients { lookup, tls, public, local, private }))
     }
 
     pub async fn post<T: Serialize + ?Sized>(
         &self,
         post: Post<'_, T>,
     ) -> Result<Answer, Unanswered> {
-        let request = self.0.post(post.url.as_str()).timeout(post.time_max).json(post.body);
-        let request = authorized(request, post.token)?;
-        let request = match post.key {
-            Some(key) => request.header(IDEMPOTENCY_KEY, key),
-            None => request,
+        let unfit = |_| Unanswered::new(Why::Forbidden, "the url cannot be understood");
+        let url = reqwest::Url::parse(post.url.as_str()).map_err(unfit)?;
+        let body = serde_json::to_vec(post.body);
+        let body = body.map_err(|error| Unanswered::new(Why::Forbidden, error))?;
+        let key = post.key.map(|key| (IDEMPOTENCY_KEY, key.to_owned()));
+        self.send(Request {
+            method: Method::POST,
+            url,
+            reach: post.reach,
+            token: post.token,
+            headers: key.into_iter().collect(),
+            body: Some(body),
+            time_max: post.time_max,
+        })
+        .await
+    }
+
+    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Answer, Unanswered> {
+        let Request { method, url, reach, token, headers, body, time_max } = request;
+        if let Some(address) = literal(&url) {
+            reach.check(address).map_err(|it| Unanswered::new(Why::Forbidden, it))?;
+        }
+        let mut built = self.client(reach)?.request(method, url).timeout(time_max);
+        for (name, value) in headers {
+            built = built.header(name, value);
+        }
+        if let Some(body) = body {
+            built = built.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        let built = authorized(built, token)?;
+        built.send().await.map(Answer).map_err(unanswered)
+    }
+
+    fn client(&self, reach: Reach) -> Result<&Client, Unanswered> {
+        let place = match reach {
+            Reach::Public => &self.0.public,
+            Reach::Local => &self.0.local,
+            Reach::Private => &self.0.private,
         };
-        request.send().await.map(Answer).map_err(unanswered)
+        place.get_or_init(|| self.build(reach)).as_ref().map_err(Clone::clone)
+    }
+
+    fn build(&self, reach: Reach) -> Result<Client, Unanswered> {
+        let tls = self.0.tls.get_or_init(tls).clone()?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(Policy::none())
+            .no_proxy()
+            .dns_resolver(Judged { reach, lookup: self.0.lookup })
+            // One that was kept open may be dead by the time of the next request.
+            .pool_max_idle_per_host(0)
+            .connect_timeout(CONNECT_TIME_MAX)
+            .user_agent("midwatch");
+        client.build().map_err(unanswered)
+    }
+}
+
+impl Default for Http {
+    fn default() -> Http {
+        Http::new()
+    }
+}
+
+/// Looks a name up, and lets through what all may be connected to.
+struct Judged {
+    reach: Reach,
+    lookup: Lookup,
+}
+
+impl Resolve for Judged {
+    fn resolve(&self, name: Name) -> Resolving {
+        let Judged { reach, lookup } = *self;
+        Box::pin(async move {
+            let found = lookup(name.as_str().to_owned()).await?;
+            // Whoever mixes them means no good.
+            found.iter().try_for_each(|address| reach.check(*address))?;
+            let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(found) as Addrs)
+        })
     }
 }
 
@@ -104,23 +240,58 @@ impl Answer {
         self.0.status().as_u16()
     }
 
+    /// How long to wait before another request, if it says so in seconds.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let value = self.0.headers().get(RETRY_AFTER)?.to_str().ok()?;
+        value.trim().parse().ok().map(Duration::from_secs)
+    }
+
     /// The rest of the answer; a longer one than `bytes_max` is refused.
     pub async fn body(mut self, bytes_max: usize) -> Result<Vec<u8>, Unanswered> {
         let mut body = Vec::new();
-        while let Some(chunk) = self.0.chunk().await.map_err(unanswered)? {
+        while let Some(chunk) = self.chunk().await? {
             if bytes_max < body.len() + chunk.len() {
-                return Err(Unanswered(format!("the answer is longer than {bytes_max} bytes")));
+                return Err(Unanswered::too_long(bytes_max));
             }
             body.extend_from_slice(&chunk);
         }
         Ok(body)
+    }
+
+    /// The beginning of the rest, as far as it comes.
+    pub(crate) async fn beginning(mut self, bytes_max: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < bytes_max
+            && let Ok(Some(chunk)) = self.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(bytes_max);
+        body
+    }
+
+    /// The next piece of the rest, if there is more.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Unanswered> {
+        let chunk = self.0.chunk().await.map_err(unanswered)?;
+        Ok(chunk.map(|chunk| chunk.to_vec()))
+    }
+}
+
+impl Unanswered {
+    fn new(why: Why, what: impl ToString) -> Unanswered {
+        Unanswered { what: what.to_string(), why }
+    }
+
+    pub(crate) fn too_long(bytes_max: usize) -> Unanswered {
+        Unanswered::new(Why::TooLong, format!("the answer is longer than {bytes_max} bytes"))
     }
 }
 
 fn authorized(request: RequestBuilder, token: Option<&str>) -> Result<RequestBuilder, Unanswered> {
     let Some(token) = token else { return Ok(request) };
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
-    let mut value = value.map_err(|_| Unanswered("the token cannot be sent in a header".into()))?;
+    let unfit = |_| Unanswered::new(Why::Forbidden, "the token cannot be sent in a header");
+    let mut value = value.map_err(unfit)?;
     value.set_sensitive(true);
     Ok(request.header(AUTHORIZATION, value))
 }
@@ -128,13 +299,22 @@ fn authorized(request: RequestBuilder, token: Option<&str>) -> Result<RequestBui
 /// What went wrong, down to its first cause, without the url.
 fn unanswered(error: reqwest::Error) -> Unanswered {
     let error = error.without_url();
+    let why = match () {
+        () if error.is_builder() => Why::Forbidden,
+        () if error.is_connect() => Why::NotSent,
+        () if error.is_timeout() => Why::TooLate,
+        () => Why::Lost,
+    };
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
+        if let Some(forbidden) = inner.downcast_ref::<Forbidden>() {
+            return Unanswered::new(Why::Forbidden, forbidden);
+        }
         said = format!("{said}: {inner}");
         cause = inner.source();
     }
-    Unanswered(said)
+    Unanswered { what: said, why }
 }
 
 fn tls() -> Result<ClientConfig, Unanswered> {
@@ -144,8 +324,14 @@ fn tls() -> Result<ClientConfig, Unanswered> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Unanswered(format!("no encryption: {error}")))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let none = |error| Unanswered::new(Why::Forbidden, format!("no encryption: {error}"));
+    Ok(builder.map_err(none)?.with_root_certificates(roots).with_no_client_auth())
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Http").finish_non_exhaustive()
+    }
 }
 
 /// Neither the token nor what is sent.

@@ -9,32 +9,48 @@
 
 mod backends;
 mod command;
+mod events;
+mod failure;
 mod hook;
 mod http;
+mod letta;
+mod link;
 mod output;
 mod process;
+mod reach;
 mod said;
 mod script;
+mod secrets;
+mod webhook;
 mod work;
 
 use std::fmt::Debug;
 
 use futures::future::BoxFuture;
+use kernel::agent::Agent;
 use tokio_util::sync::CancellationToken;
 
 pub use backends::{Backends, supports};
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
-pub use http::{Answer, Http, Post, Unanswered, Way};
+pub use http::{Answer, Http, Lookup, Post, Unanswered, Way};
+pub use letta::Stop;
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
 pub use process::{bury_orphans, run_of};
+pub use reach::Reach;
 pub use said::{SAID_BYTES_MAX, Said};
 pub use script::SCRIPT_BYTES_MAX;
+pub use secrets::Secrets;
 pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
 
 pub trait Doer: Debug + Send + Sync + 'static {
     /// Does the work until it has ended, its time is over, or `stop` is cancelled.
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
+
+    /// What can be seen of an agent without prompting it, in sentences; nothing where there is no server.
+    fn look(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async { Vec::new() })
+    }
 
     /// Ends what earlier work has left behind, as far as it can be found.
     fn end_strays(&self) {}

@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kernel::Timestamp;
 use kernel::agent::Agent;
+use kernel::budget::Usage;
+use kernel::run::Kind;
 
+use crate::letta::Stop;
 use crate::said::Said;
 
 /// One attempt of a run, ready to be done.
@@ -18,6 +22,8 @@ pub struct Work {
     pub attempt: u32,
     /// Grows with every try of the run.
     pub epoch: u32,
+    /// When it was begun.
+    pub at: Timestamp,
     pub agent: Agent,
     pub prompt: String,
     pub time_max: Duration,
@@ -29,6 +35,8 @@ pub struct Work {
 pub struct Ended {
     pub outcome: Outcome,
     pub output: Output,
+    /// As far as somebody tells.
+    pub usage: Option<Usage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +52,7 @@ pub struct Failure {
     pub reason: Reason,
     /// One sentence for people.
     pub message: String,
-    /// Another attempt cannot help.
-    pub is_permanent: bool,
+    pub kind: Kind,
 }
 
 /// A failure in one word that never changes.
@@ -63,6 +70,27 @@ pub enum Reason {
     NotStarted,
     /// The script says so.
     Script,
+    /// There is no secret where the agent says.
+    SecretMissing,
+    /// A request may not go where the agent says, or cannot be sent as it is.
+    NotAllowed,
+    /// Nobody took the request.
+    NotReached,
+    /// The connection broke after the request was sent.
+    ConnectionLost,
+    /// The answer is longer than it may be.
+    AnswerTooLong,
+    /// The answer cannot be understood.
+    AnswerUnreadable,
+    Redirected,
+    CredentialsRefused,
+    /// There is no such agent, or nobody at this url.
+    NotFound,
+    TooManyRequests,
+    RequestRefused,
+    ServerError,
+    /// A Letta agent stopped for another reason than that it was done.
+    Stopped(Stop),
     /// This version cannot prompt such an agent.
     BackendMissing,
 }
@@ -87,18 +115,49 @@ impl Reason {
             Reason::LeftBehind => "left_behind",
             Reason::NotStarted => "not_started",
             Reason::Script => "script",
+            Reason::SecretMissing => "secret_missing",
+            Reason::NotAllowed => "not_allowed",
+            Reason::NotReached => "not_reached",
+            Reason::ConnectionLost => "connection_lost",
+            Reason::AnswerTooLong => "answer_too_long",
+            Reason::AnswerUnreadable => "answer_unreadable",
+            Reason::Redirected => "redirected",
+            Reason::CredentialsRefused => "credentials_refused",
+            Reason::NotFound => "not_found",
+            Reason::TooManyRequests => "too_many_requests",
+            Reason::RequestRefused => "request_refused",
+            Reason::ServerError => "server_error",
+            Reason::Stopped(stop) => stop.as_str(),
             Reason::BackendMissing => "backend_missing",
         }
     }
 }
 
 impl Failure {
+    fn new(kind: Kind, reason: Reason, message: impl Into<String>) -> Failure {
+        Failure { reason, message: message.into(), kind }
+    }
+
     pub(crate) fn passing(reason: Reason, message: impl Into<String>) -> Failure {
-        Failure { reason, message: message.into(), is_permanent: false }
+        Failure::after(Duration::ZERO, reason, message)
+    }
+
+    /// Another attempt may help, but not at once.
+    pub(crate) fn after(wait: Duration, reason: Reason, message: impl Into<String>) -> Failure {
+        let wait_us = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+        Failure::new(Kind::Passing { wait_us }, reason, message)
     }
 
     pub(crate) fn permanent(reason: Reason, message: impl Into<String>) -> Failure {
-        Failure { reason, message: message.into(), is_permanent: true }
+        Failure::new(Kind::Permanent, reason, message)
+    }
+
+    pub(crate) fn delivered(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure::new(Kind::Delivered, reason, message)
+    }
+
+    pub(crate) fn doubtful(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure::new(Kind::Doubtful, reason, message)
     }
 
     pub(crate) fn timeout(time_max: Duration) -> Failure {

@@ -1,6 +1,10 @@
 //! Requests about agents.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
+
+use crate::run::RunUsage;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
@@ -26,6 +30,15 @@ pub struct Agent {
     pub time_limit_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// Of Letta: `rest` or `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// To Letta: `wait`, `stream` or `background`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending: Option<String>,
+    /// Requests may go to this machine and to private networks.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub allow_private: bool,
     pub tier: u8,
     /// A reference, `env:NAME` or `file:/path`; never the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +75,12 @@ pub struct AgentAdd {
     #[serde(default)]
     pub script: Option<String>,
     #[serde(default)]
+    pub api: Option<String>,
+    #[serde(default)]
+    pub sending: Option<String>,
+    #[serde(default)]
+    pub allow_private: bool,
+    #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub credential: Option<String>,
@@ -96,6 +115,12 @@ pub struct AgentEdit {
     pub time_limit_seconds: Option<u32>,
     #[serde(default)]
     pub script: Option<String>,
+    #[serde(default)]
+    pub api: Option<String>,
+    #[serde(default)]
+    pub sending: Option<String>,
+    #[serde(default)]
+    pub allow_private: Option<bool>,
     #[serde(default)]
     pub tier: Option<u8>,
     /// An empty text takes the credential away.
@@ -156,4 +181,39 @@ pub struct Agents {
     pub agents: Vec<Agent>,
     /// Where the next page begins; absent on the last.
     pub cursor: Option<String>,
+}
+
+/// Prompts an agent once, outside of any schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentTest {
+    pub name: String,
+    #[serde(default)]
+    pub prompt: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTested {
+    pub test: Test,
+}
+
+/// What was seen of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Test {
+    pub agent: String,
+    /// Whether it did what it was asked.
+    pub passed: bool,
+    /// Why not: a short code, and the same in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    pub took_ms: u64,
+    /// The beginning of what it said.
+    pub said: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
+    /// What its server tells about itself, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
 }

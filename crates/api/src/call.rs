@@ -126,6 +126,7 @@ requests! {
     AgentList "agent.list" Agents;
     AgentShow "agent.show" AgentShown;
     AgentRemove "agent.remove" AgentRemoved;
+    AgentTest "agent.test" AgentTested;
     ScheduleAdd "schedule.add" ScheduleAdded;
     ScheduleAddAll "schedule.add_all" SchedulesAdded;
     ScheduleEdit "schedule.edit" ScheduleEdited;

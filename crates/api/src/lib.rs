@@ -21,7 +21,7 @@ pub mod wire;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
-    AgentShow, AgentShown, Agents,
+    AgentShow, AgentShown, AgentTest, AgentTested, Agents, Test,
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
@@ -39,7 +39,7 @@ pub use ledger::{
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{
     Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSeen, RunSettle, RunShow,
-    RunShown, RunWatch, RunWatched, Runs,
+    RunShown, RunUsage, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
     Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Foretold,

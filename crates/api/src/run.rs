@@ -33,12 +33,22 @@ pub struct Run {
     pub retry_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<RunOutput>,
+    /// What its agent's model has read and written in all its tries, as far as that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
     /// Concurrency keys that it holds while it is at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Who said how it ended, when it was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
+}
+
+/// In tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunUsage {
+    pub input: u32,
+    pub output: u32,
 }
 
 /// What a run has said.

@@ -54,6 +54,10 @@ pub struct Budget {
     /// The most there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_max: Option<i64>,
+    /// Used, as far as backends have told.
+    pub tokens: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<i64>,
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

@@ -47,6 +47,8 @@ pub struct Agent {
 pub enum Command {
     Register(Register),
     Change(Change),
+    /// Prompt it once, to see what it does.
+    Test,
     Remove,
 }
 
@@ -76,6 +78,7 @@ pub struct Change {
 pub enum Event {
     Registered(Settled),
     Changed(Settled),
+    Tested(Tested),
     Removed(Removed),
 }
 
@@ -95,6 +98,13 @@ pub struct Settled {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removed {
+    pub at: Timestamp,
+}
+
+/// It is about to be prompted by hand; what comes of it is for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tested {
     pub at: Timestamp,
 }
 
@@ -163,8 +173,11 @@ pub fn decide(
                 false => Ok(Some(Event::Changed(wanted))),
             }
         }
+        (Some(_), Command::Test) => Ok(Some(Event::Tested(Tested { at: now }))),
         (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),
-        (None, Command::Change(_) | Command::Remove) => Err(Refusal::Unknown(name.clone())),
+        (None, Command::Change(_) | Command::Test | Command::Remove) => {
+            Err(Refusal::Unknown(name.clone()))
+        }
     }
 }
 
@@ -177,6 +190,7 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
             let schedules_made = agent.map_or(0, |agent| agent.schedules_made);
             Some(Agent { schedules_made, ..settled.agent(name, registered_at) })
         }
+        Event::Tested(_) => agent,
         Event::Removed(_) => None,
     }
 }
@@ -378,10 +392,10 @@ mod tests {
         check(
             Role::Operator,
             &[
-                (change(None, None), "there is no agent `ada`"),
+                (super::Command::Test, "there is no agent `ada`"),
                 (super::Command::Remove, "there is no agent `ada`"),
                 (register(Letta, None), "letta 1 2 2"),
-                (register(Letta, None), "nothing to do"),
+                (super::Command::Test, "letta 1 2 2"),
                 (register(Letta, Some(2)), "agent `ada` is already registered with other settings"),
                 (change(None, Some(2)), "letta 2 2 5"),
                 (change(Some(Letta), None), "nothing to do"),

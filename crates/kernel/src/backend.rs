@@ -12,6 +12,7 @@ use crate::program::{
     AbsolutePath, ENV_ITEMS_MAX, PROMPT_ARGUMENT, Program, PromptAs, TIME_LIMIT_SECONDS_MAX,
     TimeLimit, VariableName, is_absolute_path, is_variable_name,
 };
+use crate::remote::{Letta, LettaApi, Sending, Webhook};
 use crate::variables::steers;
 
 pub const URL_BYTES_MAX: usize = 2_048;
@@ -51,10 +52,7 @@ pub enum Backend {
         script: Option<AbsolutePath>,
     },
     Command(Program),
-    Letta {
-        url: Url,
-        remote_id: String,
-    },
+    Letta(Letta),
     Openai {
         url: Url,
         model: String,
@@ -63,9 +61,7 @@ pub enum Backend {
         url: Url,
         model: String,
     },
-    Webhook {
-        url: Url,
-    },
+    Webhook(Webhook),
     Mcp(McpServer),
 }
 
@@ -91,6 +87,9 @@ pub struct Settings {
     pub prompt_as: Option<String>,
     pub time_limit_seconds: Option<u32>,
     pub script: Option<String>,
+    pub api: Option<String>,
+    pub sending: Option<String>,
+    pub allow_private: Option<bool>,
 }
 
 impl Settings {
@@ -112,6 +111,9 @@ impl Settings {
             prompt_as: self.prompt_as.or(base.prompt_as),
             time_limit_seconds: self.time_limit_seconds.or(base.time_limit_seconds),
             script: self.script.or(base.script),
+            api: self.api.or(base.api),
+            sending: self.sending.or(base.sending),
+            allow_private: self.allow_private.or(base.allow_private),
         }
     }
 }
@@ -149,6 +151,12 @@ pub enum Invalid {
         "`{PROMPT_ARGUMENT}` is among the arguments, and the prompt goes to the standard input"
     )]
     PromptArgument,
+    #[error("`{0}` is no way to speak to Letta")]
+    Api(String),
+    #[error("`{0}` is no way to send a prompt")]
+    Sending(String),
+    #[error("the App Server does nothing in the background")]
+    NoBackground,
     #[error("a time limit is 1 to {TIME_LIMIT_SECONDS_MAX} seconds, not {0}")]
     TimeLimit(u32),
 }
@@ -278,14 +286,16 @@ impl Backend {
                 Backend::Builtin { script: path(given.settings.script.take())? }
             }
             BackendKind::Command => Backend::Command(given.program()?),
-            BackendKind::Letta => {
-                Backend::Letta { url: given.url()?, remote_id: given.remote_id()? }
-            }
+            BackendKind::Letta => Backend::Letta(given.letta()?),
             BackendKind::Openai => Backend::Openai { url: given.url()?, model: given.model()? },
             BackendKind::Anthropic => {
                 Backend::Anthropic { url: given.url()?, model: given.model()? }
             }
-            BackendKind::Webhook => Backend::Webhook { url: given.url()? },
+            BackendKind::Webhook => Backend::Webhook(Webhook {
+                url: given.url()?,
+                time_limit: given.time_limit()?,
+                allow_private: given.settings.allow_private.take().unwrap_or_default(),
+            }),
             BackendKind::Mcp if given.settings.argv.is_empty() => {
                 let missing = given.missing("a url, or a program and its arguments");
                 let url = given.url().map_err(|error| match error {
@@ -304,10 +314,10 @@ impl Backend {
         match self {
             Backend::Builtin { .. } => BackendKind::Builtin,
             Backend::Command(_) => BackendKind::Command,
-            Backend::Letta { .. } => BackendKind::Letta,
+            Backend::Letta(_) => BackendKind::Letta,
             Backend::Openai { .. } => BackendKind::Openai,
             Backend::Anthropic { .. } => BackendKind::Anthropic,
-            Backend::Webhook { .. } => BackendKind::Webhook,
+            Backend::Webhook(_) => BackendKind::Webhook,
             Backend::Mcp(_) => BackendKind::Mcp,
         }
     }
@@ -316,12 +326,20 @@ impl Backend {
     pub fn time_limit(&self) -> TimeLimit {
         match self {
             Backend::Command(program) => program.time_limit,
-            Backend::Builtin { .. } | Backend::Letta { .. } | Backend::Openai { .. } => {
-                TimeLimit::default()
-            }
-            Backend::Anthropic { .. } | Backend::Webhook { .. } | Backend::Mcp(_) => {
-                TimeLimit::default()
-            }
+            Backend::Letta(letta) => letta.time_limit(),
+            Backend::Webhook(webhook) => webhook.time_limit.unwrap_or_default(),
+            Backend::Builtin { .. } | Backend::Openai { .. } => TimeLimit::default(),
+            Backend::Anthropic { .. } | Backend::Mcp(_) => TimeLimit::default(),
+        }
+    }
+
+    /// What is spoken to by one at a time, however many agents lead there.
+    pub fn conversation(&self) -> Option<&str> {
+        match self {
+            // Wherever its server is thought to be: an id of Letta's is nobody else's.
+            Backend::Letta(letta) => Some(&letta.remote_id),
+            Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => None,
+            Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => None,
         }
     }
 
@@ -338,17 +356,24 @@ impl Backend {
                 settings.time_limit_seconds = Some(program.time_limit.seconds());
             }
             Backend::Mcp(McpServer::Argv(argv)) => settings.argv = argv.clone(),
-            Backend::Letta { url, remote_id } => {
-                settings.url = Some(url.0.clone());
-                settings.remote_id = Some(remote_id.clone());
+            Backend::Letta(letta) => {
+                settings.url = Some(letta.url.0.clone());
+                settings.remote_id = Some(letta.remote_id.clone());
+                settings.api = Some(letta.api.name().to_owned());
+                settings.sending = Some(letta.sending.name().to_owned());
+                settings.time_limit_seconds = letta.time_limit.map(TimeLimit::seconds);
+                settings.allow_private = letta.allow_private.then_some(true);
+            }
+            Backend::Webhook(webhook) => {
+                settings.url = Some(webhook.url.0.clone());
+                settings.time_limit_seconds = webhook.time_limit.map(TimeLimit::seconds);
+                settings.allow_private = webhook.allow_private.then_some(true);
             }
             Backend::Openai { url, model } | Backend::Anthropic { url, model } => {
                 settings.url = Some(url.0.clone());
                 settings.model = Some(model.clone());
             }
-            Backend::Webhook { url } | Backend::Mcp(McpServer::Url(url)) => {
-                settings.url = Some(url.0.clone());
-            }
+            Backend::Mcp(McpServer::Url(url)) => settings.url = Some(url.0.clone()),
         }
         settings
     }
@@ -374,6 +399,30 @@ impl Given {
     fn remote_id(&mut self) -> Result<String, Invalid> {
         let id = self.settings.remote_id.take();
         word("remote id", id.ok_or(self.missing("the remote id of the agent"))?)
+    }
+
+    fn letta(&mut self) -> Result<Letta, Invalid> {
+        let remote_id = self.remote_id()?;
+        let api = self.settings.api.take().map(|text| text.parse()).transpose()?;
+        let api: LettaApi = api.unwrap_or_default();
+        let sending = self.settings.sending.take().map(|text| text.parse()).transpose()?;
+        let sending: Sending = sending.unwrap_or_default();
+        match api {
+            LettaApi::Rest => {}
+            LettaApi::Openai if sending == Sending::Background => {
+                return Err(Invalid::NoBackground);
+            }
+            // It takes any free port unless it is told one.
+            LettaApi::Openai if self.settings.url.is_none() => return Err(self.missing("a url")),
+            LettaApi::Openai => {}
+        }
+        let (url, time_limit) = (self.url()?, self.time_limit()?);
+        let allow_private = self.settings.allow_private.take().unwrap_or_default();
+        Ok(Letta { url, remote_id, api, sending, time_limit, allow_private })
+    }
+
+    fn time_limit(&mut self) -> Result<Option<TimeLimit>, Invalid> {
+        self.settings.time_limit_seconds.take().map(TimeLimit::try_from).transpose()
     }
 
     fn argv(&mut self) -> Result<Vec<String>, Invalid> {
@@ -409,14 +458,14 @@ impl Given {
         if prompt_as == PromptAs::Stdin && argv.iter().any(|word| word == PROMPT_ARGUMENT) {
             return Err(Invalid::PromptArgument);
         }
-        let time_limit = self.settings.time_limit_seconds.take().map(TimeLimit::try_from);
-        let time_limit = time_limit.transpose()?.unwrap_or_default();
+        let time_limit = self.time_limit()?.unwrap_or_default();
         Ok(Program { argv, cwd, env, prompt_as, time_limit })
     }
 
     fn nothing_left(self) -> Result<(), Invalid> {
         let Settings { url, model, remote_id, argv, .. } = &self.settings;
         let Settings { cwd, env, prompt_as, time_limit_seconds, script, .. } = &self.settings;
+        let Settings { api, sending, allow_private, .. } = &self.settings;
         let left = [
             (url.is_some(), "url"),
             (model.is_some(), "model"),
@@ -427,6 +476,9 @@ impl Given {
             (prompt_as.is_some(), "way to give the prompt"),
             (time_limit_seconds.is_some(), "time limit"),
             (script.is_some(), "script"),
+            (api.is_some(), "way to speak to Letta"),
+            (sending.is_some(), "way to send the prompt"),
+            (allow_private.is_some(), "leave to reach private addresses"),
         ];
         match left.into_iter().find(|(is_left, _)| *is_left) {
             Some((_, setting)) => Err(Invalid::Superfluous { kind: self.kind, setting }),
@@ -565,6 +617,9 @@ mod tests {
                 Some(("prompt", value)) => settings.prompt_as = Some(value.to_owned()),
                 Some(("limit", value)) => settings.time_limit_seconds = value.parse().ok(),
                 Some(("script", value)) => settings.script = Some(value.to_owned()),
+                Some(("api", value)) => settings.api = Some(value.to_owned()),
+                Some(("send", value)) => settings.sending = Some(value.to_owned()),
+                Some(("private", value)) => settings.allow_private = value.parse().ok(),
                 _ => settings.argv.push(word.to_owned()),
             }
         }
@@ -600,6 +655,25 @@ mod tests {
             ("mcp", "server prompt=stdin", "backend `mcp` takes no way to give the prompt"),
             ("letta", "", "backend `letta` needs the remote id of the agent"),
             ("letta", "id=agent-1", "ok"),
+            ("letta", "id=agent-1 send=background limit=30 private=true", "ok"),
+            ("letta", "id=agent-1 send=pigeon", "`pigeon` is no way to send a prompt"),
+            ("letta", "id=agent-1 api=grpc", "`grpc` is no way to speak to Letta"),
+            ("letta", "id=agent-1 api=openai", "backend `letta` needs a url"),
+            ("letta", "id=agent-1 api=openai url=http://127.0.0.1:4500 send=stream", "ok"),
+            (
+                "letta",
+                "id=agent-1 api=openai url=http://127.0.0.1:4500 send=background",
+                "the App Server does nothing in the background",
+            ),
+            ("openai", "model=m api=rest", "backend `openai` takes no way to speak to Letta"),
+            ("command", "claude send=wait", "backend `command` takes no way to send the prompt"),
+            (
+                "mcp",
+                "url=http://x private=false",
+                "backend `mcp` takes no leave to reach private addresses",
+            ),
+            ("webhook", "url=https://x private=true limit=86400", "ok"),
+            ("webhook", "url=https://x limit=0", "a time limit is 1 to 86400 seconds, not 0"),
             ("openai", "", "backend `openai` needs a model"),
             ("openai", "model=gpt url=http://127.0.0.1:1/v1", "ok"),
             ("anthropic", "model=claude", "ok"),

@@ -163,6 +163,7 @@ kinds! {
     "watch.clock_anomaly" 1 Watch watch::Event::ClockAnomaly;
     "config.reloaded" 1 Watch watch::Event::Reloaded;
     "config.refused" 1 Watch watch::Event::ReloadRefused;
+    "agent.tested" 1 Agent agent::Event::Tested;
 }
 
 impl Body {

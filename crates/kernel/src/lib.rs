@@ -19,6 +19,7 @@ pub mod notice;
 pub mod posture;
 pub mod program;
 pub mod progress;
+pub mod remote;
 pub mod ruling;
 pub mod run;
 pub mod schedule;

@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::approval;
-use crate::budget::Charge;
+use crate::budget::{Charge, Spent, Usage};
 use crate::id::{ApprovalId, ScheduleId};
 use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 pub use decide::{
-    Command, Failure, Ground, Orders, Refusal, Report, decide, finish, give_back, hush, interrupt,
-    recover, start, starve,
+    Command, Failure, Ground, Kind, Orders, Refusal, Report, WAIT_US_MAX, decide, finish,
+    give_back, hush, interrupt, recover, start, starve,
 };
 pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
 pub use decision::{Foretold, LEASE, foretell, judged, requested, ruled};
@@ -108,6 +108,9 @@ pub struct Run {
     /// What its try is counted for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
+    /// Of all its tries together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// What a run lacks that is not let begin, though no rule and no human said no.
@@ -205,6 +208,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.charge = started.charge.clone();
         }
         Event::Retried(retried) => {
+            run.add(retried.spent.as_ref());
             run.state = State::Queued { from: retried.from };
             run.charge = None;
             run.queued_again_at = Some(retried.at);
@@ -213,6 +217,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         }
         Event::CancelAsked(cancel) => run.cancel = Some(cancel.clone()),
         Event::Ended(ended) => {
+            run.add(ended.spent.as_ref());
             run.state = State::Ended(ended.outcome);
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
@@ -304,6 +309,13 @@ impl Run {
             refused: false,
             lacking: None,
             charge: None,
+            usage: None,
+        }
+    }
+
+    fn add(&mut self, spent: Option<&Spent>) {
+        if let Some(spent) = spent {
+            self.usage = Some(self.usage.unwrap_or_default().and(spent.usage));
         }
     }
 

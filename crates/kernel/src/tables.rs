@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::agent::{self, Agent, AgentName};
 use crate::approval::{self, Approval};
 use crate::authority::{self, Authority};
-use crate::budget::{Charge, Limits};
+use crate::budget::{Charge, Limits, Spent};
 use crate::event::{Body, Noun};
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{self, Progress};
@@ -75,6 +75,10 @@ pub enum Counter {
     Asks(AgentName, i64),
     /// Those of them that nobody has answered.
     PendingAsks(AgentName),
+    /// Tokens that were used on a day.
+    Spent(i64),
+    /// Those of one agent.
+    AgentSpent(AgentName, i64),
 }
 
 impl Tables {
@@ -299,8 +303,12 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
         Body::Token(_, token::Event::Created(_)) => vec![(Counter::Tokens, 1)],
         Body::Token(_, token::Event::Revoked(_)) => vec![(Counter::Tokens, -1)],
         Body::Run(_, run::Event::Started(started)) => counted(started.charge.as_ref(), 1),
-        Body::Run(_, run::Event::Retried(retried)) => counted(retried.refund.as_ref(), -1),
-        Body::Agent(_, agent::Event::Changed(_)) => Vec::new(),
+        Body::Run(_, run::Event::Retried(retried)) => {
+            let refunded = counted(retried.refund.as_ref(), -1);
+            refunded.into_iter().chain(used(retried.spent.as_ref())).collect()
+        }
+        Body::Run(_, run::Event::Ended(ended)) => used(ended.spent.as_ref()),
+        Body::Agent(_, agent::Event::Changed(_) | agent::Event::Tested(_)) => Vec::new(),
         Body::Approval(_, event) => asked(event),
         Body::Authority(..) => Vec::new(),
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
@@ -326,6 +334,24 @@ fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
     vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
 }
 
+/// Tokens that no budget can refuse any more.
+fn used(spent: Option<&Spent>) -> Vec<(Counter, i64)> {
+    let Some(Spent { agent, day, usage }) = spent else { return Vec::new() };
+    let tokens = usage.tokens();
+    vec![(Counter::Spent(*day), tokens), (Counter::AgentSpent(agent.clone(), *day), tokens)]
+}
+
+/// The counters that must not have reached their limit when an event happens, and the most that each
+/// may show.
+pub fn guards(body: &Body, limits: &Limits) -> Vec<(Counter, i64)> {
+    let Body::Run(_, run::Event::Started(started)) = body else { return Vec::new() };
+    let Some(Charge { agent, day }) = &started.charge else { return Vec::new() };
+    vec![
+        (Counter::Spent(*day), Limits::below(limits.tokens)),
+        (Counter::AgentSpent(agent.clone(), *day), Limits::below(limits.tokens_per_agent)),
+    ]
+}
+
 impl Counter {
     pub fn name(&self) -> Cow<'static, str> {
         match self {
@@ -336,6 +362,8 @@ impl Counter {
             Counter::AgentRuns(agent, day) => format!("runs:{agent}:{day}").into(),
             Counter::Asks(agent, day) => format!("asks:{agent}:{day}").into(),
             Counter::PendingAsks(agent) => format!("asks:{agent}").into(),
+            Counter::Spent(day) => format!("spent:{day}").into(),
+            Counter::AgentSpent(agent, day) => format!("spent:{agent}:{day}").into(),
         }
     }
 
@@ -349,6 +377,7 @@ impl Counter {
             Counter::AgentRuns(..) => Limits::or_none(limits.runs_per_agent),
             Counter::Asks(..) => Limits::or_none(limits.asks_per_agent),
             Counter::PendingAsks(_) => Limits::or_none(limits.pending_per_agent),
+            Counter::Spent(_) | Counter::AgentSpent(..) => i64::MAX,
         }
     }
 }

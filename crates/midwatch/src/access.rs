@@ -4,9 +4,11 @@
 //! the middle of a call, the call is made once more with the same key, so that a change that did
 //! happen is not made twice.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::{Backends, Doer, Http};
 use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
@@ -18,10 +20,14 @@ use uuid::Uuid;
 use crate::config::Loaded;
 use crate::context::{Context, VERSION};
 use crate::directory::{Directory, Lock};
+use crate::redact::Redactor;
+use crate::secret::Keyring;
 use crate::storage::Storage;
 
 /// How long to wait for another owner to leave.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// What runs have said and is too long for the log, in the data directory.
+const OUTPUTS: &str = "outputs";
 /// Set for every program that a run starts.
 const RUN_ID: &str = "MIDWATCH_RUN_ID";
 /// Holds the token of whoever gives the command.
@@ -77,6 +83,7 @@ impl Access {
             }
             if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context, &context.load_config()?).await?;
+                watch.set_doer(doer(context, context.environment.clone(), Arc::default()));
                 let visitor = Visitor {
                     uid: rustix::process::getuid().as_raw(),
                     descent: Descent::Stranger,
@@ -130,6 +137,17 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
     let answer = access.handle().call(call).await;
     access.close().await;
     answer
+}
+
+/// Who does the work of agents in this directory.
+pub fn doer(
+    context: &Context,
+    environment: BTreeMap<String, String>,
+    redactor: Arc<Redactor>,
+) -> Arc<dyn Doer> {
+    let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
+    let outputs = context.directory.path().join(OUTPUTS);
+    Arc::new(Backends::new(outputs, environment, keyring, Http::new()))
 }
 
 /// Opens the directory whose lock the caller holds.

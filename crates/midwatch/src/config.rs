@@ -86,6 +86,8 @@ pub struct Lease {
 pub struct Budget {
     pub runs: u32,
     pub runs_per_agent: u32,
+    pub tokens: u32,
+    pub tokens_per_agent: u32,
 }
 
 /// How much agents may ask of humans.

@@ -91,6 +91,8 @@ impl Context {
                 asks_per_agent: config.approval.asks_per_agent.into(),
                 pending_per_agent: config.approval.pending_per_agent.into(),
                 denied_for_us: micros(config.approval.denied_for),
+                tokens: config.budget.tokens.into(),
+                tokens_per_agent: config.budget.tokens_per_agent.into(),
             },
         })
     }

@@ -34,6 +34,9 @@ impl Watch {
             prompt_as: asked.prompt_as,
             time_limit_seconds: asked.time_limit_seconds,
             script: asked.script,
+            api: asked.api,
+            sending: asked.sending,
+            allow_private: asked.allow_private.then_some(true),
         };
         let register = agent::Register {
             backend: Backend::parse(kind, settings).map_err(errors::invalid)?,
@@ -67,6 +70,9 @@ impl Watch {
                 prompt_as: asked.prompt_as,
                 time_limit_seconds: asked.time_limit_seconds,
                 script: asked.script,
+                api: asked.api,
+                sending: asked.sending,
+                allow_private: asked.allow_private,
             },
             tier: tier(asked.tier)?,
             credential: match asked.credential {
@@ -155,7 +161,7 @@ pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
     usize::try_from(limit).map_err(errors::internal)
 }
 
-fn name(text: &str) -> Result<AgentName, Error> {
+pub(crate) fn name(text: &str) -> Result<AgentName, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::InvalidInput, invalid).hint(format!(
             "use 1 to {NAME_BYTES_MAX} of a-z, 0-9, `-`, `_` and `.`, beginning with a letter or digit"
@@ -197,6 +203,9 @@ fn wire(agent: &Agent) -> api::Agent {
         prompt_as: settings.prompt_as,
         time_limit_seconds: settings.time_limit_seconds,
         script: settings.script,
+        api: settings.api,
+        sending: settings.sending,
+        allow_private: settings.allow_private.unwrap_or_default(),
         tier: agent.tier.number(),
         credential: agent.credential.as_ref().map(ToString::to_string),
         repeatable: agent.is_repeatable(),

@@ -2,7 +2,8 @@
 //! process ends; what is true is in the store, and the desk is filled from there.
 //!
 //! Runs of one agent with the same concurrency keys are a lane. An agent has as many hands as it bears,
-//! and a key lets as many runs work at a time as it says; a run holds all its keys or none. Among those
+//! and a key lets as many runs work at a time as it says; a run holds all its keys or none. Agents that
+//! lead to the same conversation speak there one after the other. Among those
 //! that wait in a lane, the one comes first that has waited longest, and a step of priority is worth a
 //! minute of waiting.
 
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::Said;
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Key;
 use kernel::{ApprovalId, RunId, ScheduleId, Timestamp};
@@ -57,13 +58,23 @@ struct Runs {
     lanes: HashMap<Arc<Needs>, Lane>,
     /// Which lanes need an agent or a key.
     needed: HashMap<Resource, BTreeSet<Arc<Needs>>>,
-    /// How many runs an agent bears at a time.
-    hands: HashMap<AgentName, usize>,
+    agents: HashMap<AgentName, Known>,
+    /// Those who speak in the same conversation.
+    speakers: HashMap<String, BTreeSet<AgentName>>,
     /// Runs at work that hold an agent or a key.
     held: HashMap<Resource, usize>,
     /// Lanes with somebody waiting and nothing in the way; each in turn.
     ready: VecDeque<Arc<Needs>>,
     at_work: usize,
+}
+
+/// What is known of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    /// How many runs it bears at a time.
+    hands: usize,
+    /// What it leads to, where one speaks at a time.
+    conversation: Option<String>,
 }
 
 /// What the runs of a lane need.
@@ -78,6 +89,7 @@ struct Needs {
 enum Resource {
     Agent(Option<AgentName>),
     Key(String),
+    Conversation(String),
 }
 
 #[derive(Debug)]
@@ -86,7 +98,8 @@ enum Place {
     InLane(Waiting),
     AtWork {
         schedule: ScheduleId,
-        needs: Arc<Needs>,
+        /// What it holds until it is over.
+        holds: Vec<Resource>,
         stop: CancellationToken,
         said: Said,
         /// It shall be worked on again once this is over.
@@ -166,14 +179,18 @@ impl Desk {
         self.changed.notify_one();
     }
 
-    /// How many runs of an agent may be at work at a time.
-    pub(crate) fn set_hands(&self, agent: &AgentName, hands: usize) {
-        let mut runs = self.runs();
-        if runs.hands.insert(agent.clone(), hands) != Some(hands) {
-            runs.wake(&Resource::Agent(Some(agent.clone())));
-            drop(runs);
+    /// An agent as it is now: how many of its runs may be at work at a time, and with whom it shares.
+    pub(crate) fn know(&self, agent: &Agent) {
+        let hands = agent.backend.kind().at_once();
+        let conversation = agent.backend.conversation().map(str::to_owned);
+        if self.runs().know(&agent.name, Some(Known { hands, conversation })) {
             self.changed.notify_one();
         }
+    }
+
+    /// An agent is there no more.
+    pub(crate) fn forget(&self, agent: &AgentName) {
+        self.runs().know(agent, None);
     }
 
     /// What a run says that is at work here.
@@ -231,6 +248,33 @@ impl Runs {
         if let Some((from, waiting)) = queued.filter(|_| self.is_open) {
             self.wait(id, from, waiting);
         }
+    }
+
+    /// Whether that is news.
+    fn know(&mut self, agent: &AgentName, known: Option<Known>) -> bool {
+        if self.agents.get(agent) == known.as_ref() {
+            return false;
+        }
+        let speaks_in = |known: &Known| known.conversation.clone();
+        if let Some(conversation) = known.as_ref().and_then(speaks_in) {
+            self.speakers.entry(conversation).or_default().insert(agent.clone());
+        }
+        let before = match known {
+            Some(known) => self.agents.insert(agent.clone(), known),
+            None => self.agents.remove(agent),
+        };
+        let now = self.agents.get(agent).and_then(speaks_in);
+        let left = before.as_ref().and_then(speaks_in).filter(|left| Some(left) != now.as_ref());
+        if let Some(left) = left
+            && let Some(others) = self.speakers.get_mut(&left)
+        {
+            others.remove(agent);
+            if others.is_empty() {
+                self.speakers.remove(&left);
+            }
+        }
+        self.wake(&Resource::Agent(Some(agent.clone())));
+        true
     }
 
     fn wait(&mut self, id: &RunId, from: Timestamp, waiting: Waiting) {
@@ -303,8 +347,9 @@ impl Runs {
         // Another lane may have taken what this one needs.
         let (_, id) = is_free.then(|| lane.waiting.pop_first()).flatten()?;
         let Some(Place::InLane(waiting)) = self.places.remove(&id) else { return None };
-        for resource in needs.resources() {
-            *self.held.entry(resource).or_default() += 1;
+        let holds: Vec<Resource> = needs.resources().chain(self.conversation(needs)).collect();
+        for resource in &holds {
+            *self.held.entry(resource.clone()).or_default() += 1;
         }
         self.at_work += 1;
         let stop = CancellationToken::new();
@@ -312,7 +357,7 @@ impl Runs {
         let Waiting { schedule, approval, .. } = waiting;
         let place = Place::AtWork {
             schedule: schedule.clone(),
-            needs: Arc::clone(needs),
+            holds,
             stop: stop.clone(),
             said: said.clone(),
             again: None,
@@ -322,9 +367,9 @@ impl Runs {
     }
 
     fn done(&mut self, id: &RunId) {
-        let Some(Place::AtWork { needs, again, .. }) = self.places.remove(id) else { return };
+        let Some(Place::AtWork { holds, again, .. }) = self.places.remove(id) else { return };
         self.at_work = self.at_work.saturating_sub(1);
-        for resource in needs.resources() {
+        for resource in holds {
             if let Some(held) = self.held.get_mut(&resource) {
                 *held = held.saturating_sub(1);
                 if *held == 0 {
@@ -340,6 +385,11 @@ impl Runs {
 
     /// Something that runs share may be free again.
     fn wake(&mut self, resource: &Resource) {
+        if let Resource::Conversation(conversation) = resource {
+            let speakers = self.speakers.get(conversation).cloned().unwrap_or_default();
+            speakers.into_iter().for_each(|agent| self.wake(&Resource::Agent(Some(agent))));
+            return;
+        }
         let lanes = self.needed.get(resource).map(|lanes| lanes.iter().cloned().collect());
         let lanes: Vec<Arc<Needs>> = lanes.unwrap_or_default();
         lanes.iter().for_each(|needs| self.get_ready(needs));
@@ -366,18 +416,27 @@ impl Runs {
         }
     }
 
+    fn conversation(&self, needs: &Needs) -> Option<Resource> {
+        let known = self.agents.get(needs.agent.as_ref()?)?;
+        known.conversation.clone().map(Resource::Conversation)
+    }
+
     /// Whether one more run may hold all that it needs.
     fn is_free(&self, needs: &Needs) -> bool {
         let held = |resource: &Resource| self.held.get(resource).copied().unwrap_or_default();
-        let hands = needs.agent.as_ref().and_then(|agent| self.hands.get(agent).copied());
-        let has_hand = held(&Resource::Agent(needs.agent.clone())) < hands.unwrap_or(LANE_HANDS);
+        let known = needs.agent.as_ref().and_then(|agent| self.agents.get(agent));
+        let hands = known.map_or(LANE_HANDS, |known| known.hands);
+        let has_hand = held(&Resource::Agent(needs.agent.clone())) < hands;
+        let is_silent = self.conversation(needs).is_none_or(|it| held(&it) == 0);
         let mut keys = needs.keys.iter();
         has_hand
+            && is_silent
             && keys.all(|key| held(&Resource::Key(key.name().to_owned())) < key.limit() as usize)
     }
 }
 
 impl Needs {
+    /// All that can be told from the run alone.
     fn resources(&self) -> impl Iterator<Item = Resource> {
         let keys = self.keys.iter().map(|key| Resource::Key(key.name().to_owned()));
         [Resource::Agent(self.agent.clone())].into_iter().chain(keys)
@@ -399,6 +458,16 @@ mod tests {
         serde_json::from_value(queued).unwrap()
     }
 
+    fn hands(desk: &Desk, agent: &str, hands: usize) {
+        let known = Known { hands, conversation: None };
+        desk.runs().know(&agent.parse().unwrap(), Some(known));
+    }
+
+    fn speaks(desk: &Desk, agent: &str, conversation: &str) {
+        let known = Known { hands: 9, conversation: Some(conversation.to_owned()) };
+        desk.runs().know(&agent.parse().unwrap(), Some(known));
+    }
+
     fn taken(desk: &Desk, now_s: i64) -> Vec<u128> {
         let taken = desk.take(Timestamp::from_micros(now_s * 1_000_000));
         let number = |run: &Taken| u128::from_str_radix(&run.id.as_str()[4..], 16).unwrap();
@@ -414,7 +483,7 @@ mod tests {
         }
         desk.put(&RunId::of(1_000), &run("idle", 5, 1));
         assert_eq!(taken(&desk, 1), [0, 1_000]);
-        desk.set_hands(&"busy".parse().unwrap(), 4);
+        hands(&desk, "busy", 4);
         assert_eq!(taken(&desk, 1), [1, 2, 3]);
         assert_eq!(taken(&desk, 1), []);
         desk.done(&RunId::of(3));
@@ -430,7 +499,7 @@ mod tests {
             ..run(agent, 5, 1)
         };
         for agent in ["ada", "bob", "eve"] {
-            desk.set_hands(&agent.parse().unwrap(), 9);
+            hands(&desk, agent, 9);
         }
         desk.put(&RunId::of(1), &keyed("ada", &["deploy", "mail:2"]));
         desk.put(&RunId::of(2), &keyed("bob", &["deploy"]));
@@ -452,10 +521,39 @@ mod tests {
     }
 
     #[test]
+    fn agents_that_lead_to_the_same_conversation_speak_one_after_the_other() {
+        let desk = Desk::default();
+        desk.open();
+        for (agent, conversation) in [("ada", "c-1"), ("bob", "c-1"), ("eve", "c-2")] {
+            speaks(&desk, agent, conversation);
+        }
+        for (id, agent) in [(1, "ada"), (2, "ada"), (3, "bob"), (4, "eve")] {
+            desk.put(&RunId::of(id), &run(agent, 5, 1));
+        }
+        assert_eq!(taken(&desk, 1), [1, 4]);
+        desk.done(&RunId::of(1));
+        assert_eq!(taken(&desk, 1), [2]);
+        desk.done(&RunId::of(2));
+        assert_eq!(taken(&desk, 1), [3]);
+        // What it holds it gives back, though it leads elsewhere by then.
+        speaks(&desk, "bob", "c-3");
+        desk.put(&RunId::of(5), &run("ada", 5, 1));
+        assert_eq!(taken(&desk, 1), []);
+        desk.done(&RunId::of(3));
+        assert_eq!(taken(&desk, 1), [5]);
+        desk.forget(&"bob".parse().unwrap());
+        desk.done(&RunId::of(4));
+        desk.done(&RunId::of(5));
+        let runs = desk.runs();
+        assert!(runs.held.is_empty() && runs.lanes.is_empty() && runs.needed.is_empty());
+        assert_eq!(runs.speakers.len(), 2);
+    }
+
+    #[test]
     fn a_step_of_priority_is_worth_a_minute() {
         let desk = Desk::default();
         desk.open();
-        desk.set_hands(&"ada".parse().unwrap(), 9);
+        hands(&desk, "ada", 9);
         for (id, priority, from_s) in [(1, 5, 120), (2, 6, 181), (3, 6, 179), (4, 9, 500)] {
             let queued_at = Timestamp::from_micros(0);
             desk.put(&RunId::of(id), &Run { queued_at, ..run("ada", priority, from_s) });
@@ -468,7 +566,7 @@ mod tests {
     fn nobody_waits_for_a_clock_that_was_set_back() {
         let desk = Desk::default();
         desk.open();
-        desk.set_hands(&"ada".parse().unwrap(), 9);
+        hands(&desk, "ada", 9);
         desk.put(&RunId::of(1), &run("ada", 5, 1_000));
         let retried = Run {
             state: State::Queued { from: Timestamp::from_micros(1_060_000_000) },
@@ -487,7 +585,7 @@ mod tests {
         let desk = Desk::default();
         desk.open();
         for agent in 0..100 {
-            desk.set_hands(&format!("agent-{agent}").parse().unwrap(), 9);
+            hands(&desk, &format!("agent-{agent}"), 9);
         }
         for id in 0..1_000 {
             desk.put(&RunId::of(id), &run(&format!("agent-{}", id % 100), 5, 1));
@@ -543,7 +641,7 @@ mod tests {
         let desk = Desk::default();
         desk.open();
         for agent in 0..20 {
-            desk.set_hands(&format!("agent-{agent:02}").parse().unwrap(), HANDS);
+            hands(&desk, &format!("agent-{agent:02}"), HANDS);
         }
         for id in 0..10_000 {
             desk.put(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));

@@ -218,6 +218,13 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         Invalid::Variables => "name those that the program needs".to_owned(),
         Invalid::PromptAs(_) => "a prompt is given as `stdin` or as `argument`".to_owned(),
         Invalid::PromptArgument => "say `--prompt-as argument`, or leave it out".to_owned(),
+        Invalid::Api(_) => {
+            "`rest` is the V1 server of Letta, `openai` its App Server with --openai-api".to_owned()
+        }
+        Invalid::Sending(_) => {
+            "a prompt is sent with `wait`, `stream` or, to the V1 server, `background`".to_owned()
+        }
+        Invalid::NoBackground => "give `--send stream`, or leave it out".to_owned(),
         Invalid::TimeLimit(_) => "give a time like `90s`, `10m` or `24h`".to_owned(),
         Invalid::TooLong { .. } => "give a shorter one".to_owned(),
         Invalid::Unprintable { .. } => "give printable text".to_owned(),
@@ -231,11 +238,14 @@ fn takes(kind: BackendKind) -> &'static str {
         BackendKind::Command => {
             "a program and its arguments after `--`, and --cwd, --env, --prompt-as and --time-limit"
         }
-        BackendKind::Letta => "--remote-id, and --url unless it is http://localhost:8283",
+        BackendKind::Letta => {
+            "--remote-id, --url unless it is http://localhost:8283, and --api, --send, --time-limit \
+             and --allow-private"
+        }
         BackendKind::Openai | BackendKind::Anthropic => {
             "--model, and --url unless it is the usual one"
         }
-        BackendKind::Webhook => "--url",
+        BackendKind::Webhook => "--url, and --time-limit and --allow-private",
         BackendKind::Mcp => "--url, or a program and its arguments after `--`",
     }
 }

@@ -67,6 +67,9 @@ impl Local {
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
+            Request::AgentTest(asked) => {
+                watch.agent_test(actor, asked).boxed().await.map(Answer::AgentTest)
+            }
             Request::AgentShow(asked) => watch.agent_show(asked).await.map(Answer::AgentShow),
             Request::AgentList(asked) => watch.agent_list(asked).await.map(Answer::AgentList),
             Request::ScheduleAdd(asked) => watch.schedule_add(actor, key, asked).await,

@@ -37,6 +37,7 @@ impl Watch {
         stop: impl Future<Output = String>,
     ) -> Result<(), Error> {
         let _ = self.kept_since().set(self.now());
+        self.set_doer(Arc::clone(&doer));
         let mut stop = Box::pin(stop);
         if let Either::Right(_) = select(Box::pin(self.review()), &mut stop).await {
             return Ok(());

@@ -43,6 +43,7 @@ mod signatures;
 mod standing;
 mod status;
 mod stored;
+mod test;
 mod timer;
 mod times;
 mod token_files;

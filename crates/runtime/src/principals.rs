@@ -130,6 +130,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::CheckAsk(_) | Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
+        Is::AgentTest(_) => Role::Observer,
         Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,
         Is::ScheduleAdd(_) | Is::ScheduleAddAll(_) | Is::ScheduleEdit(_) => Role::Observer,
         Is::SchedulePause(_) | Is::ScheduleResume(_) | Is::ScheduleRemove(_) => Role::Observer,

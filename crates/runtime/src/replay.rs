@@ -257,6 +257,7 @@ mod tests {
                 refused: true,
                 lacking: None,
                 denied: None,
+                spent: None,
                 at: at(number as i64),
             };
             let body = Body::Run(RunId::of(number as u128), Event::Ended(ended));

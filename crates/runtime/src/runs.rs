@@ -2,7 +2,7 @@
 
 use api::{
     Answer, Code, Error, LIST_BYTES_MAX, RunCancel, RunChanged, RunList, RunOutput, RunRetry,
-    RunSettle, RunShow, RunShown, Runs,
+    RunSettle, RunShow, RunShown, RunUsage, Runs,
 };
 use kernel::run::{self, Command, Outcome, Run, State};
 use kernel::{Actor, Noun, RunId, ScheduleId};
@@ -186,6 +186,9 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
             bytes: output.bytes,
             file: output.file,
         }),
+        usage: run
+            .usage
+            .map(|usage| RunUsage { input: usage.input_tokens, output: usage.output_tokens }),
         keys: run.keys.iter().map(ToString::to_string).collect(),
         settled_by: run.settled_by.clone(),
     }

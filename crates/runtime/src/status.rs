@@ -89,10 +89,17 @@ impl Watch {
     }
 
     async fn budget(&self) -> Result<Budget, Error> {
-        let counter = Counter::Runs(budget::day(self.by_log().latest)).name();
-        let runs = self.store().counter(&counter).await.map_err(errors::store)?;
-        let limit = self.in_force().limits.runs;
-        Ok(Budget { runs, runs_max: Some(limit).filter(|limit| 0 < *limit) })
+        let (day, limits) = (budget::day(self.by_log().latest), self.in_force().limits);
+        let count = async |counter: Counter| {
+            self.store().counter(&counter.name()).await.map_err(errors::store)
+        };
+        let some = |limit| Some(limit).filter(|limit| 0 < *limit);
+        Ok(Budget {
+            runs: count(Counter::Runs(day)).await?,
+            runs_max: some(limits.runs),
+            tokens: count(Counter::Spent(day)).await?,
+            tokens_max: some(limits.tokens),
+        })
     }
 
     async fn open_approvals(&self) -> Result<Vec<String>, Error> {

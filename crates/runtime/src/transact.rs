@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use api::{Answer, Call, Code, Error, Request};
 use kernel::budget::Limits;
-use kernel::tables::deltas;
+use kernel::tables::{deltas, guards};
 use kernel::{Actor, Body, Event, Noun, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
@@ -337,6 +337,8 @@ fn commit_of<'a>(
 ) -> Result<Commit, Error> {
     let (mut drafts, mut added) = (Vec::new(), Vec::new());
     for event in events {
+        let guards = guards(event.body, limits).into_iter();
+        added.extend(guards.map(|(counter, max)| Delta { counter: counter.name(), add: 0, max }));
         let deltas = deltas(event.body).into_iter();
         added.extend(deltas.map(|(counter, add)| {
             let max = counter.limit(limits);

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use agents::Doer;
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
 use kernel::posture::Finding;
@@ -72,6 +73,8 @@ struct Inner {
     kept_since: OnceLock<Timestamp>,
     /// Who works on runs, while this process keeps the watch.
     holder: OnceLock<Holder>,
+    /// Who does the work of runs, once that is known.
+    doer: OnceLock<Arc<dyn Doer>>,
     /// Wakes the timer.
     bell: Bell,
     /// Definitions of schedules that fire.
@@ -131,6 +134,7 @@ impl Watch {
             exporting: tokio::sync::Mutex::new(Ended::none()),
             kept_since: OnceLock::new(),
             holder: OnceLock::new(),
+            doer: OnceLock::new(),
             bell: Bell::default(),
             known: Known::default(),
             remembered: Remembered::default(),
@@ -205,6 +209,15 @@ impl Watch {
 
     pub(crate) fn holder(&self) -> &OnceLock<Holder> {
         &self.0.holder
+    }
+
+    /// Says who does the work. The first one stays.
+    pub fn set_doer(&self, doer: Arc<dyn Doer>) {
+        let _ = self.0.doer.set(doer);
+    }
+
+    pub(crate) fn doer(&self) -> Option<&Arc<dyn Doer>> {
+        self.0.doer.get()
     }
 
     pub(crate) fn bell(&self) -> &Bell {
@@ -282,7 +295,11 @@ impl Watch {
                     done.after.authority(instance).into_iter().for_each(|it| self.obey(it));
                     self.authority_changed().notify_one();
                 }
-                Body::Schedule(..) | Body::Agent(..) => {}
+                Body::Agent(name, _) => match done.after.agent(name) {
+                    Some(agent) => self.desk().know(agent),
+                    None => self.desk().forget(name),
+                },
+                Body::Schedule(..) => {}
                 Body::Token(..) | Body::Watch(..) => {}
             }
         }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
-use kernel::agent::AgentName;
+use kernel::agent::{AGENTS_MAX, AgentName};
 use kernel::budget;
-use kernel::run::{self, Cause, Event, Failure, Ground, Output, Report, Run, State};
+use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Output, Report, Run, State};
 use kernel::schedule::Action;
 use kernel::{Actor, Body, Counter, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
@@ -29,6 +29,7 @@ use crate::holder::Holder;
 use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
+use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::Change;
 use crate::watch::Watch;
@@ -58,12 +59,6 @@ enum Lacks {
     Asks(String),
 }
 
-impl Lacks {
-    fn all(runs: i64) -> Lacks {
-        Lacks::Runs(format!("{runs} runs were begun today, and no more may"))
-    }
-}
-
 /// A try that was begun.
 struct Begun {
     epoch: u32,
@@ -77,6 +72,7 @@ impl Watch {
         self.obey(&self.authority().await?);
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
+        self.get_to_know_agents().await?;
         for (id, run) in self.live().await? {
             match &run.state {
                 // Nobody else can be at work on a store that nobody else can write.
@@ -89,6 +85,25 @@ impl Watch {
                     self.desk().put(&id, &run);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Whom each agent shares with is known before its first run begins.
+    async fn get_to_know_agents(&self) -> Result<(), Error> {
+        let most = usize::try_from(AGENTS_MAX).map_err(errors::internal)?;
+        let all = self.store().list(Noun::Agent.name(), "", most).await.map_err(errors::store)?;
+        for item in all {
+            let row = store::Row { version: item.version, body: item.body };
+            // One that cannot be read must not keep the others from work.
+            let state = match stored::row(Noun::Agent, row) {
+                Ok(row) => row.state,
+                Err(failed) => {
+                    error!(%failed, id = item.id, "an agent cannot be read");
+                    continue;
+                }
+            };
+            state.and_then(kernel::State::agent).iter().for_each(|agent| self.desk().know(agent));
         }
         Ok(())
     }
@@ -169,7 +184,11 @@ impl Watch {
             Ok(Begin::Now(begun)) => {
                 let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
                 // Nobody knows how far it got that went to pieces.
-                let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default() };
+                let broken = || Ended {
+                    outcome: Outcome::Cancelled,
+                    output: Default::default(),
+                    usage: None,
+                };
                 let ended = work.catch_unwind().await.unwrap_or_else(|_| broken());
                 self.end(&taken, begun.epoch, ended).await;
             }
@@ -241,13 +260,14 @@ impl Watch {
         else {
             return Ok(Begin::NotNow);
         };
-        self.desk().set_hands(&agent.name, agent.backend.kind().at_once());
+        self.desk().know(agent);
         let work = Work {
             run: id.to_string(),
             schedule: Some(taken.schedule.to_string()),
             slot: run.slot.map(rfc3339),
             attempt: started.attempt,
             epoch: started.epoch,
+            at: started.at,
             agent: agent.clone(),
             prompt: prompt.clone(),
             time_max: agent.time_limit(),
@@ -283,30 +303,36 @@ impl Watch {
     /// What there is no more of for this agent.
     async fn spent(&self, agent: Option<&AgentName>) -> Lacks {
         let (limits, day) = (self.in_force().limits, budget::day(self.by_log().latest));
-        let Some(agent) = agent else { return Lacks::all(limits.runs) };
-        let is_spent = async |counter: Counter| {
+        let is_spent = async |counter: Counter, most: i64| {
             let used = self.store().counter(&counter.name()).await.unwrap_or_default();
-            counter.limit(&limits) <= used
+            0 < most && most <= used
         };
-        if is_spent(Counter::AgentRuns(agent.clone(), day)).await {
+        if let Some(agent) = agent {
             let most = limits.runs_per_agent;
-            return Lacks::Runs(format!(
-                "agent `{agent}` has begun {most} runs today, and may begin no more"
-            ));
-        }
-        if is_spent(Counter::PendingAsks(agent.clone())).await {
+            if is_spent(Counter::AgentRuns(agent.clone(), day), most).await {
+                let what = format!("agent `{agent}` has begun {most} runs today");
+                return Lacks::Runs(format!("{what}, and may begin no more"));
+            }
+            let most = limits.tokens_per_agent;
+            if is_spent(Counter::AgentSpent(agent.clone(), day), most).await {
+                let what = format!("agent `{agent}` has used {most} tokens today");
+                return Lacks::Runs(format!("{what}, and may use no more"));
+            }
             let most = limits.pending_per_agent;
-            return Lacks::Asks(format!(
-                "{most} questions about agent `{agent}` wait for an answer already"
-            ));
-        }
-        if is_spent(Counter::Asks(agent.clone(), day)).await {
+            if is_spent(Counter::PendingAsks(agent.clone()), most).await {
+                let what = format!("{most} questions about agent `{agent}` wait for an answer");
+                return Lacks::Asks(format!("{what} already"));
+            }
             let most = limits.asks_per_agent;
-            return Lacks::Asks(format!(
-                "{most} questions about agent `{agent}` were asked today, and no more are"
-            ));
+            if is_spent(Counter::Asks(agent.clone(), day), most).await {
+                let what = format!("{most} questions about agent `{agent}` were asked today");
+                return Lacks::Asks(format!("{what}, and no more are"));
+            }
         }
-        Lacks::all(limits.runs)
+        Lacks::Runs(match is_spent(Counter::Spent(day), limits.tokens).await {
+            true => format!("{} tokens were used today, and no more may", limits.tokens),
+            false => format!("{} runs were begun today, and no more may", limits.runs),
+        })
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.
@@ -390,7 +416,7 @@ pub(crate) fn ground<'a>(
 }
 
 fn report(ended: Ended) -> Report {
-    let Ended { outcome, output } = ended;
+    let Ended { outcome, output, usage } = ended;
     let output = Output {
         text: output.text,
         bytes: output.bytes,
@@ -400,12 +426,12 @@ fn report(ended: Ended) -> Report {
         Outcome::Done => Ok(()),
         Outcome::Failed(failure) => Err(Failure {
             cause: Cause::new(failure.reason.as_str(), &failure.message),
-            is_permanent: failure.is_permanent,
+            kind: failure.kind,
         }),
         Outcome::Cancelled => Err(Failure {
             cause: Cause::new("cancelled", "it was told to stop"),
-            is_permanent: true,
+            kind: Kind::Permanent,
         }),
     };
-    Report { result, output: Some(output).filter(|output| 0 < output.bytes) }
+    Report { result, output: Some(output).filter(|output| 0 < output.bytes), usage }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use futures::future::{BoxFuture, FutureExt};
+use kernel::run::Kind;
 use tokio::select;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::chance;
 use super::peek::Peek;
 use crate::dice::Dice;
+
+const PASSING: Kind = Kind::Passing { wait_us: 0 };
 
 /// A try of a run, as the world outside saw it.
 #[derive(Clone, Debug)]
@@ -148,8 +151,8 @@ impl Hands {
         work: &Work,
         stop: &CancellationToken,
     ) -> Outcome {
-        let failed = |reason, is_permanent| {
-            Outcome::Failed(Failure { reason, message: "it said so".to_owned(), is_permanent })
+        let failed = |reason, kind| {
+            Outcome::Failed(Failure { reason, message: "it said so".to_owned(), kind })
         };
         match manner {
             Manner::Quick => {
@@ -166,13 +169,13 @@ impl Hands {
             }
             Manner::Fails => {
                 sleep(dice.span_us(3_000_000)).await;
-                failed(Reason::Exit, false)
+                failed(Reason::Exit, PASSING)
             }
-            Manner::FailsForGood => failed(Reason::Exit, true),
+            Manner::FailsForGood => failed(Reason::Exit, Kind::Permanent),
             Manner::Hangs => select! {
                 biased;
                 () = stop.cancelled() => Outcome::Cancelled,
-                () = sleep(work.time_max) => failed(Reason::Timeout, false),
+                () = sleep(work.time_max) => failed(Reason::Timeout, PASSING),
             },
             Manner::Panics => {
                 sleep(dice.span_us(2_000_000)).await;
@@ -203,7 +206,11 @@ impl Doer for Hand {
             };
             // As every doer of the product: what is to stop is not begun.
             if stop.is_cancelled() {
-                return Ended { outcome: Outcome::Cancelled, output: Output::default() };
+                return Ended {
+                    outcome: Outcome::Cancelled,
+                    output: Output::default(),
+                    usage: None,
+                };
             }
             hands.begin(*process, &work, manner, &stop);
             let _over = Over(hands, (work.run.clone(), work.epoch));
@@ -215,7 +222,8 @@ impl Doer for Hand {
             };
             hands.say(&work, said);
             let text = format!("{manner:?}");
-            Ended { outcome, output: Output { bytes: text.len() as u64, text, file: None } }
+            let output = Output { bytes: text.len() as u64, text, file: None };
+            Ended { outcome, output, usage: None }
         }
         .boxed()
     }

@@ -24,6 +24,8 @@ pub(super) const LIMITS: Limits = Limits {
     asks_per_agent: 30,
     pending_per_agent: 3,
     denied_for_us: 600_000_000,
+    tokens: 0,
+    tokens_per_agent: 0,
 };
 
 #[derive(Debug)]

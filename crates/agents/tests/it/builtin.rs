@@ -122,13 +122,14 @@ async fn other_backends_are_said_to_be_missing() {
                 assert!(supports(kind), "{kind}");
                 continue;
             }
-            BackendKind::Letta => Settings { remote_id: Some("a".into()), ..Settings::default() },
+            BackendKind::Letta | BackendKind::Webhook => {
+                assert!(supports(kind), "{kind}");
+                continue;
+            }
             BackendKind::Openai | BackendKind::Anthropic => {
                 Settings { model: Some("m".into()), ..Settings::default() }
             }
-            BackendKind::Webhook | BackendKind::Mcp => {
-                Settings { url: Some("http://x".into()), ..Settings::default() }
-            }
+            BackendKind::Mcp => Settings { url: Some("http://x".into()), ..Settings::default() },
         };
         let ended = world.run(work(Backend::parse(kind, settings).unwrap(), "")).await;
         let expected = format!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agents::{Http, Post, Way};
+use agents::{Http, Post, Reach, Way};
 use kernel::backend::Url;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -66,13 +66,14 @@ async fn request(stream: &mut TcpStream) -> String {
 }
 
 fn post<'a>(url: &'a Url, body: &'a [&'a str]) -> Post<'a, [&'a str]> {
-    Post { url, token: Some("hunter22"), key: Some("k-1"), body, time_max: HANGING }
+    let reach = Reach::Local;
+    Post { url, reach, token: Some("hunter22"), key: Some("k-1"), body, time_max: HANGING }
 }
 
 #[tokio::test]
 async fn a_document_arrives_with_its_key_and_its_token() {
     let server = Server::new("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
-    let (url, http) = (server.url("/hook?x=1"), Http::new().unwrap());
+    let (url, http) = (server.url("/hook?x=1"), Http::new());
     let asking = async {
         let answer = http.post(post(&url, &["a", "ä"])).await.unwrap();
         (answer.status(), answer.body(2).await.unwrap())
@@ -96,7 +97,7 @@ async fn a_redirect_is_an_answer_and_not_followed() {
     let moved =
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n";
     let server = Server::new(moved).await;
-    let (url, http) = (server.url("/hook"), Http::new().unwrap());
+    let (url, http) = (server.url("/hook"), Http::new());
     let asking = async { http.post(post(&url, &[])).await.unwrap().status() };
     let (status, asked) = server.during(asking).await;
     assert_eq!((status, asked.len()), (307, 1), "{asked:?}");
@@ -112,7 +113,7 @@ async fn an_answer_is_read_up_to_its_limit() {
         [(BODY_BYTES_MAX, true), (BODY_BYTES_MAX + 1, false), (10 * BODY_BYTES_MAX, false)]
     {
         let server = Server::new(long(bytes)).await;
-        let (url, http) = (server.url("/"), Http::new().unwrap());
+        let (url, http) = (server.url("/"), Http::new());
         let asking = async {
             let answer = http.post(post(&url, &[])).await.unwrap();
             assert_eq!(answer.status(), 200);
@@ -126,7 +127,7 @@ async fn an_answer_is_read_up_to_its_limit() {
 #[tokio::test]
 async fn whoever_does_not_answer_is_given_up() {
     let silent = Server::new("").await;
-    let (url, http) = (silent.url("/secret-topic"), Http::new().unwrap());
+    let (url, http) = (silent.url("/secret-topic"), Http::new());
     let short = Post { time_max: Duration::from_millis(50), ..post(&url, &[]) };
     let (answered, _) = silent.during(http.post(short)).await;
     let said = answered.unwrap_err().to_string();

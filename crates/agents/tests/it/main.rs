@@ -11,6 +11,12 @@ mod hook;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod letta;
+#[cfg(test)]
 mod output;
+#[cfg(test)]
+mod stand_in;
+#[cfg(test)]
+mod webhook;
 #[cfg(test)]
 mod world;

@@ -3,18 +3,36 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Backends, Doer, Ended, Outcome, Said, Work};
+use agents::{Backends, Doer, Ended, Http, Outcome, Said, Secrets, Work};
 use kernel::Timestamp;
 use kernel::agent::Agent;
-use kernel::backend::{Backend, BackendKind, Settings, Tier};
+use kernel::backend::{Backend, BackendKind, SecretRef, Settings, Tier};
+use kernel::run::Kind;
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes; reaching it means that something hangs.
 pub(crate) const HANGING: Duration = Duration::from_secs(120);
+
+pub(crate) const SECRET: &str = "canary-4f1d0c";
+
+/// The one that is in the environment.
+#[derive(Debug)]
+struct OneSecret;
+
+impl Secrets for OneSecret {
+    fn read(&self, secret: &SecretRef) -> Option<String> {
+        (*secret == SecretRef::Env("SECRET".into())).then(|| SECRET.to_owned())
+    }
+
+    fn hide(&self, text: &str) -> String {
+        text.replace(SECRET, "[hidden]")
+    }
+}
 
 pub(crate) struct World {
     root: TempDir,
@@ -31,12 +49,12 @@ impl World {
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("TZ", "UTC"),
             ("ALLOWED", "yes"),
-            ("SECRET", "hidden"),
+            ("SECRET", SECRET),
         ];
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let backends =
-            Backends::new(root.path().canonicalize().unwrap().join("outputs"), environment);
+        let outputs = root.path().canonicalize().unwrap().join("outputs");
+        let backends = Backends::new(outputs, environment, Arc::new(OneSecret), Http::new());
         World { root, backends }
     }
 
@@ -111,6 +129,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         slot: None,
         attempt: 1,
         epoch: 1,
+        at,
         agent,
         prompt: prompt.into(),
         time_max: HANGING,
@@ -128,13 +147,19 @@ pub(crate) fn sh(script: &str) -> Work {
     command(Settings::default(), &["sh", "-c", script], "")
 }
 
-/// An outcome as `reason permanent|passing: message`.
+/// An outcome as `reason kind: message`.
 pub(crate) fn said(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done => "done".into(),
         Outcome::Cancelled => "cancelled".into(),
         Outcome::Failed(failure) => {
-            let lasts = if failure.is_permanent { "permanent" } else { "passing" };
+            let lasts = match failure.kind {
+                Kind::Permanent => "permanent".to_owned(),
+                Kind::Passing { wait_us: 0 } => "passing".to_owned(),
+                Kind::Passing { wait_us } => format!("passing after {}s", wait_us / 1_000_000),
+                Kind::Delivered => "delivered".to_owned(),
+                Kind::Doubtful => "doubtful".to_owned(),
+            };
             format!("{} {lasts}: {}", failure.reason.as_str(), failure.message)
         }
     }

@@ -12,7 +12,7 @@ use crate::approval::{
 };
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
-use crate::budget::{Charge, charge, day};
+use crate::budget::{Charge, Spent, Usage, charge, day};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
@@ -25,6 +25,8 @@ use crate::time::Timestamp;
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
 const REPLACED: &str = "a newer slot takes its place";
+/// However long somebody asks us to wait.
+pub const WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -38,13 +40,26 @@ pub enum Command {
 pub struct Report {
     pub result: Result<(), Failure>,
     pub output: Option<Output>,
+    pub usage: Option<Usage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub cause: Cause,
-    /// Another try cannot help.
-    pub is_permanent: bool,
+    pub kind: Kind,
+}
+
+/// What is known of a try that failed, and so what another one can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing came of it, and another may help, after so long at the earliest.
+    Passing { wait_us: i64 },
+    /// Another cannot help.
+    Permanent,
+    /// It took effect and failed nevertheless: another would take effect again.
+    Delivered,
+    /// Whether it took effect is not known.
+    Doubtful,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +121,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         (Command::Cancel { note }, State::Queued { .. } | State::Parked) => {
             check_note(note.as_deref())?;
             let cause = cancelled_by(&by, note.as_deref());
-            Ok(ground.ended(Outcome::Cancelled, Some(cause), None))
+            Ok(ground.ended(Outcome::Cancelled, Some(cause), Left::default()))
         }
         (Command::Cancel { note }, State::Running { .. }) => {
             check_note(note.as_deref())?;
@@ -164,13 +179,13 @@ pub fn start(
     }
     let Some(definition) = ground.definition else {
         let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
-        return ground.ended(Outcome::Cancelled, Some(cause), None);
+        return ground.ended(Outcome::Cancelled, Some(cause), Left::default());
     };
     // A run is begun with the agent that it was queued for, or not at all.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
     let (agent, prompt) = match target(definition, agent) {
         Ok(target) => target,
-        Err(cause) => return ground.failed(cause, None),
+        Err(cause) => return ground.failed(cause, Left::default()),
     };
     let tier = decision::tier(definition, agent);
     let request = request(&run.schedule, run.agent.as_ref(), tier);
@@ -302,30 +317,37 @@ pub fn finish(
 ) -> Result<Vec<Body>, Refusal> {
     let Ground { run, now, .. } = ground;
     ground.check_held(epoch)?;
-    let report = report.within_limits();
+    let Report { result, output, usage } = report.within_limits();
+    let left = Left { output, spent: ground.spent(usage) };
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancel.cause();
-        return Ok(ground.ended(Outcome::Cancelled, Some(cause), report.output));
+        return Ok(ground.ended(Outcome::Cancelled, Some(cause), left));
     }
-    let failure = match report.result {
-        Ok(()) => return Ok(ground.ended(Outcome::Done, None, report.output)),
+    let Failure { cause, kind } = match result {
+        Ok(()) => return Ok(ground.ended(Outcome::Done, None, left)),
         Err(failure) => failure,
     };
+    let may_repeat = matches!(run.state, State::Running { repeatable: true, .. });
+    let wait_us = match kind {
+        Kind::Passing { wait_us } => Some(wait_us.clamp(0, WAIT_US_MAX)),
+        Kind::Delivered | Kind::Doubtful if may_repeat => Some(0),
+        Kind::Doubtful => return Ok(ground.ended(Outcome::Unknown, Some(cause), left)),
+        Kind::Delivered | Kind::Permanent => None,
+    };
     let retry = ground.definition.map(|definition| definition.terms.retry);
-    match retry.filter(|retry| !failure.is_permanent && run.attempt < retry.attempts) {
-        Some(retry) => Ok(vec![ground.body(Event::Retried(Retried {
+    match retry.filter(|retry| run.attempt < retry.attempts).zip(wait_us) {
+        Some((retry, wait_us)) => Ok(vec![ground.body(Event::Retried(Retried {
             epoch,
-            cause: failure.cause,
-            output: report.output,
+            cause,
+            output: left.output,
             uncounted: false,
             refund: None,
-            from: Timestamp::from_micros(
-                now.as_micros().saturating_add(retry.delay_us(run.attempt, random)),
-            ),
+            spent: left.spent,
+            from: now.after_us(retry.delay_us(run.attempt, random).max(wait_us)),
             at: now,
         }))]),
-        None => Ok(ground.failed(failure.cause, report.output)),
+        None => Ok(ground.failed(cause, left)),
     }
 }
 
@@ -334,7 +356,11 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), None)
+            ground.ended(
+                Outcome::Cancelled,
+                run.cancel.as_ref().map(Cancel::cause),
+                Left::default(),
+            )
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
@@ -369,21 +395,21 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
             "interrupted",
             "it was cut off after it had begun; whether it took effect is not known",
         );
-        return ground.ended(Outcome::Unknown, Some(cause), None);
+        return ground.ended(Outcome::Unknown, Some(cause), Left::default());
     }
     if let Some(cancel) = &run.cancel {
         let cause = cancel.cause();
-        return ground.ended(Outcome::Cancelled, Some(cause), None);
+        return ground.ended(Outcome::Cancelled, Some(cause), Left::default());
     }
     // It may be what brings the watch down.
     let retry = ground.definition.map(|definition| definition.terms.retry);
     if retry.is_some_and(|retry| retry.attempts <= run.attempt) {
         let cause = Cause::new("interrupted", "it was cut off as often as it may be tried");
-        return ground.failed(cause, None);
+        return ground.failed(cause, Left::default());
     }
     let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
-    let (epoch, output, uncounted) = (run.epoch, None, false);
-    let retried = Retried { epoch, cause, output, uncounted, refund: None, from: now, at: now };
+    let (epoch, output, uncounted, refund, spent) = (run.epoch, None, false, None, None);
+    let retried = Retried { epoch, cause, output, uncounted, refund, spent, from: now, at: now };
     vec![ground.body(Event::Retried(retried))]
 }
 
@@ -391,7 +417,7 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
 pub(crate) fn replace(ground: Ground<'_>) -> Vec<Body> {
     match ground.run.state {
         State::Queued { .. } | State::Parked => {
-            ground.ended(Outcome::Cancelled, Some(replaced()), None)
+            ground.ended(Outcome::Cancelled, Some(replaced()), Left::default())
         }
         State::Running { .. } if ground.run.cancel.is_none() => {
             let (by, note) = (WATCH.to_owned(), Some(REPLACED.to_owned()));
@@ -409,10 +435,10 @@ pub(crate) fn terminate(ground: Ground<'_>) -> Vec<Body> {
                 "terminated",
                 "a newer slot took its place after it had begun; whether it took effect is not known",
             );
-            ground.ended(Outcome::Unknown, Some(cause), None)
+            ground.ended(Outcome::Unknown, Some(cause), Left::default())
         }
         State::Queued { .. } | State::Parked | State::Running { .. } => {
-            ground.ended(Outcome::Cancelled, Some(replaced()), None)
+            ground.ended(Outcome::Cancelled, Some(replaced()), Left::default())
         }
         State::Ended(_) => Vec::new(),
     }
@@ -428,8 +454,15 @@ impl Report {
             output.text.truncate(output.text.floor_char_boundary(OUTPUT_BYTES_MAX));
             output
         });
-        Report { result, output }
+        Report { result, output, usage: self.usage }
     }
+}
+
+/// What a try leaves behind, however it ended.
+#[derive(Debug, Default)]
+struct Left {
+    output: Option<Output>,
+    spent: Option<Spent>,
 }
 
 impl Ground<'_> {
@@ -449,28 +482,34 @@ impl Ground<'_> {
     /// Another try at once, for which this one does not count.
     fn again(&self, cause: Cause, refund: Option<Charge>) -> Body {
         let (epoch, now) = (self.run.epoch, self.now);
-        let (output, uncounted) = (None, true);
-        let retried = Retried { epoch, cause, output, uncounted, refund, from: now, at: now };
+        let (output, uncounted, spent) = (None, true, None);
+        let retried =
+            Retried { epoch, cause, output, uncounted, refund, spent, from: now, at: now };
         self.body(Event::Retried(retried))
     }
 
-    fn ended(&self, outcome: Outcome, cause: Option<Cause>, output: Option<Output>) -> Vec<Body> {
-        let schedule = self.run.schedule.clone();
-        let (no_room, at) = (self.leaves_no_room(), self.now);
+    fn ended(&self, outcome: Outcome, cause: Option<Cause>, left: Left) -> Vec<Body> {
         let ended = Ended {
-            schedule,
+            schedule: self.run.schedule.clone(),
             outcome,
             cause,
-            output,
-            no_room,
+            output: left.output,
+            no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
             refused: false,
             lacking: None,
             denied: None,
-            at,
+            spent: left.spent,
+            at: self.now,
         };
         self.over(Some(Lapse::RunEnded), ended)
+    }
+
+    /// What was used, and what that is counted for.
+    fn spent(&self, usage: Option<Usage>) -> Option<Spent> {
+        let (agent, usage) = self.run.agent.clone().zip(usage)?;
+        Some(Spent { agent, day: day(self.now), usage })
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
@@ -502,6 +541,7 @@ impl Ground<'_> {
             refused: true,
             lacking: None,
             denied: None,
+            spent: None,
             at: self.now,
         }
     }
@@ -561,8 +601,8 @@ impl Ground<'_> {
     }
 
     /// It has failed for good, and with it perhaps the schedule.
-    fn failed(&self, cause: Cause, output: Option<Output>) -> Vec<Body> {
-        let ended = self.ended(Outcome::Failed, Some(cause), output);
+    fn failed(&self, cause: Cause, left: Left) -> Vec<Body> {
+        let ended = self.ended(Outcome::Failed, Some(cause), left);
         ended.into_iter().chain(self.pause_after_failures()).collect()
     }
 

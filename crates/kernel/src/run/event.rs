@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cancel, Cause, Lack, Origin, Outcome, Output};
 use crate::agent::AgentName;
 use crate::backend::Tier;
-use crate::budget::Charge;
+use crate::budget::{Charge, Spent};
 use crate::id::ScheduleId;
 use crate::progress::Ahead;
 use crate::ruling::Ruling;
@@ -108,6 +108,8 @@ pub struct Retried {
     /// What it is not counted for any more, as nothing was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Charge>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
     pub from: Timestamp,
     pub at: Timestamp,
 }
@@ -139,6 +141,8 @@ pub struct Ended {
     /// The hash of what a human denied, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
     pub at: Timestamp,
 }
 

@@ -11,10 +11,11 @@ use kernel::agent::Agent;
 use kernel::approval::{self, Approval, Command as Answer, Question};
 use kernel::authority::Authority;
 use kernel::backend::{Backend, Tier};
+use kernel::budget::Usage;
 use kernel::event::Label;
 use kernel::progress::{Progress, Status};
 use kernel::ruling::Verdict;
-use kernel::run::{self, Cause, Failure, Occurrence, Outcome, Report, Run};
+use kernel::run::{self, Cause, Failure, Kind, Occurrence, Outcome, Report, Run};
 use kernel::schedule::terms::{Missed, Overlap, Resume, Retry, Terms};
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Schedule};
 use kernel::slot::{self, Disposition, Fate, Slot};
@@ -418,8 +419,10 @@ impl World {
         let approval = self.approval_of(&run);
         let actor = Actor::local_user(1);
         let has_agent = !self.random.one_in(10);
-        let failure =
-            Failure { cause: Cause::new("oops", "it broke"), is_permanent: self.random.one_in(2) };
+        let kinds =
+            [Kind::Passing { wait_us: 5 }, Kind::Permanent, Kind::Delivered, Kind::Doubtful];
+        let kind = self.random.pick(&kinds);
+        let failure = Failure { cause: Cause::new("oops", "it broke"), kind };
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };
         if let Some((id, approval)) = approval.as_ref().filter(|_| self.random.one_in(3)) {
             let (shown, note) = (approval.plan_hash.clone(), None);
@@ -451,7 +454,12 @@ impl World {
             }
             3..8 => {
                 let epoch = run.epoch - u32::from(0 < run.epoch && self.random.one_in(5));
-                run::finish(ground, epoch, Report { result, output: None }, self.random.next())
+                {
+                    let usage =
+                        self.random.one_in(2).then(|| Usage { input_tokens: 7, output_tokens: 1 });
+                    let report = Report { result, output: None, usage };
+                    run::finish(ground, epoch, report, self.random.next())
+                }
             }
             8 => Ok(run::recover(ground)),
             9 => run::decide(ground, &actor, run::Command::Cancel { note: None }),
@@ -673,7 +681,7 @@ fn what_is_previewed_is_what_fires() {
                 });
                 world.commit(started);
                 let run = world.state(Noun::Run, id.as_str()).and_then(State::run).unwrap();
-                let report = Report { result: Ok(()), output: None };
+                let report = Report { result: Ok(()), output: None, usage: None };
                 let ended = run::finish(ground(&run), 1, report, 0).unwrap();
                 world.commit(ended);
             }

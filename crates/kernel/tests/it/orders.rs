@@ -30,6 +30,8 @@ const LIMITS: Limits = Limits {
     asks_per_agent: 0,
     pending_per_agent: 0,
     denied_for_us: 0,
+    tokens: 0,
+    tokens_per_agent: 0,
 };
 const AGENTS: [(&str, Tier); 2] = [("ada", Tier::External), ("bob", Tier::LocalWrite)];
 const RUNS: usize = 5;
@@ -302,7 +304,7 @@ impl World {
                 let failed = crate::support::broken(false);
                 let result = if *is_done { Ok(()) } else { failed };
                 let bodies = about(self, *place, &|ground| {
-                    let report = Report { result: result.clone(), output: None };
+                    let report = Report { result: result.clone(), output: None, usage: None };
                     run::finish(ground, ground.run.epoch, report, 1).unwrap_or_default()
                 });
                 self.commit(&system, bodies);

@@ -3,8 +3,8 @@
 use kernel::Role;
 use kernel::backend::{Backend, BackendKind, Settings, Tier};
 use kernel::run::{
-    Cause, Command, Failure, Ground, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output, Report,
-    State, apply, finish, give_back,
+    Cause, Command, Failure, Ground, Kind, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output,
+    Report, State, WAIT_US_MAX, apply, finish, give_back,
 };
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Retry, Terms};
@@ -87,6 +87,37 @@ fn a_try_that_failed_is_repeated_with_a_new_epoch() {
         &mut world(Terms::default()),
         &[(61, Start(1), STARTED), (62, Finish(1, 1, broken(true)), "failed (it broke)")],
     );
+}
+
+/// What is known of a failed try decides; whether it may be done twice only where it may have been done.
+#[test]
+fn a_try_that_may_have_taken_effect_is_repeated_only_if_that_does_no_harm() {
+    let failed = |kind| Err(Failure { cause: Cause::new("oops", "it broke"), kind });
+    let hour = WAIT_US_MAX / 1_000_000;
+    for (kind, effectful_says, repeatable_says) in [
+        (Kind::Permanent, "failed (it broke)", "failed (it broke)"),
+        (Kind::Delivered, "failed (it broke)", "retried from 62.5 (it broke)"),
+        (Kind::Doubtful, "unknown (it broke)", "retried from 62.5 (it broke)"),
+    ] {
+        let effectful_start = "started 1 1 tier 1";
+        for (mut world, started, expected) in [
+            (effectful(), effectful_start, effectful_says),
+            (world(Terms::default()), STARTED, repeatable_says),
+        ] {
+            let finish = Finish(1, 1, failed(kind));
+            check(&mut world, &[(61, Start(1), started), (62, finish, expected)]);
+        }
+    }
+    for (wait_s, expected) in [
+        (0, "retried from 62.5 (it broke)".to_owned()),
+        (30, "retried from 92 (it broke)".to_owned()),
+        (hour, format!("retried from {} (it broke)", 62 + hour)),
+        (hour + 1, format!("retried from {} (it broke)", 62 + hour)),
+        (-1, "retried from 62.5 (it broke)".to_owned()),
+    ] {
+        let finish = Finish(1, 1, failed(Kind::Passing { wait_us: wait_s * 1_000_000 }));
+        check(&mut effectful(), &[(61, Start(1), "started 1 1 tier 1"), (62, finish, &expected)]);
+    }
 }
 
 #[test]
@@ -308,8 +339,9 @@ fn a_report_is_kept_within_limits() {
         let cause = Cause { code: "c".into(), message: "m".repeat(MESSAGE_BYTES_MAX + over) };
         let text = "t".repeat(OUTPUT_BYTES_MAX + over);
         let output = Some(Output { bytes: text.len() as u64, text, file: None });
-        let result = Err(Failure { cause, is_permanent: true });
-        let bodies = finish(ground, 1, Report { result, output }, 0).unwrap();
+        let result = Err(Failure { cause, kind: Kind::Permanent });
+        let report = Report { result, output, usage: None };
+        let bodies = finish(ground, 1, report, 0).unwrap();
         let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
             unreachable!("it ended")
         };

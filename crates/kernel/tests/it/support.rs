@@ -11,7 +11,7 @@ use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
 use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
-use kernel::run::{self, Cause, Failure, Occurrence, Orders, Report, Run};
+use kernel::run::{self, Cause, Failure, Kind, Occurrence, Orders, Report, Run};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};
@@ -82,7 +82,8 @@ pub(crate) fn every(seconds: i64) -> Trigger {
 }
 
 pub(crate) fn broken(is_permanent: bool) -> Result<(), Failure> {
-    Err(Failure { cause: Cause::new("oops", "it broke"), is_permanent })
+    let kind = if is_permanent { Kind::Permanent } else { Kind::Passing { wait_us: 0 } };
+    Err(Failure { cause: Cause::new("oops", "it broke"), kind })
 }
 
 impl World {
@@ -232,7 +233,7 @@ impl World {
                 })
             }
             Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
-                let report = Report { result: result.clone(), output: None };
+                let report = Report { result: result.clone(), output: None, usage: None };
                 run::finish(ground, *epoch, report, 500_000)
             }),
             Ask::Recover(number) => self.of_run(now, *number, |ground| Ok(run::recover(ground))),

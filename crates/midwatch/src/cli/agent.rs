@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
-use api::{Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Error};
+use api::{
+    Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, Error, RunUsage, Test,
+};
 use calendar::{InvalidSpan, Span};
 use clap::{Args, Subcommand};
 
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{pairs, table_with_more};
+use crate::output::{pairs, paragraphs, table_with_more};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -28,6 +30,16 @@ pub(super) enum Command {
     },
     /// Show one agent
     Show { name: String },
+    /// Prompt an agent once, and show what it does
+    ///
+    /// The prompt is really sent, outside of any schedule, and the log says that it was. Ends with 0 if
+    /// the agent did what it was asked, and with 1 if not.
+    Test {
+        name: String,
+        /// What to ask [default: to answer with one word]
+        #[arg(long, value_name = "TEXT")]
+        prompt: Option<String>,
+    },
     /// Remove an agent
     Remove { name: String },
 }
@@ -56,6 +68,9 @@ pub(super) struct Edit {
     /// Its work may do harm when it is done twice
     #[arg(long, conflicts_with = "repeatable")]
     not_repeatable: bool,
+    /// Let requests go to addresses of the internet only, and to this machine if the url of Letta says so
+    #[arg(long, conflicts_with = "allow_private")]
+    public_only: bool,
 }
 
 #[derive(Debug, Args)]
@@ -85,12 +100,24 @@ struct Settings {
     /// one (command) [default: stdin]
     #[arg(long, value_name = "HOW")]
     prompt_as: Option<String>,
-    /// How long one attempt may take, at most 24h (command) [default: 10m]
+    /// How long one attempt may take, at most 24h (command, letta, webhook) [default: 10m, and 16m at the
+    /// App Server]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     time_limit: Option<u32>,
     /// Canned answers, in a file (builtin) [default: say the prompt again]
     #[arg(long, value_name = "FILE", value_parser = absolute)]
     script: Option<String>,
+    /// Which server of Letta's it is: rest, its V1 server, or openai, its App Server (letta) [default:
+    /// rest]
+    #[arg(long, value_name = "API")]
+    api: Option<String>,
+    /// How a prompt is sent: wait for the answer, stream it, or let the server work in the background
+    /// and ask after it (letta) [default: wait]
+    #[arg(long, value_name = "HOW")]
+    send: Option<String>,
+    /// Let requests go to this machine and to private networks (letta, webhook)
+    #[arg(long)]
+    allow_private: bool,
     /// Its work may be done twice without harm
     #[arg(long)]
     repeatable: bool,
@@ -144,6 +171,11 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, AgentShow { name }).await?;
             output.show(&answer, |answer| page(&answer.agent));
         }
+        Command::Test { name, prompt } => {
+            let answer = ask(context, AgentTest { name, prompt }).await?;
+            output.show(&answer, |answer| seen(&answer.test));
+            return Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Command::Remove { name } => {
             let answer = ask(context, AgentRemove { name }).await?;
             output.show(&answer, |answer| format!("agent `{}` removed", answer.agent.name));
@@ -167,6 +199,9 @@ impl Add {
             prompt_as: settings.prompt_as,
             time_limit_seconds: settings.time_limit,
             script: settings.script,
+            api: settings.api,
+            sending: settings.send,
+            allow_private: settings.allow_private,
             tier: settings.tier,
             credential: settings.credential,
             repeatable: settings.repeatable,
@@ -189,17 +224,22 @@ impl Edit {
             prompt_as: settings.prompt_as,
             time_limit_seconds: settings.time_limit,
             script: settings.script,
+            api: settings.api,
+            sending: settings.send,
+            allow_private: given(settings.allow_private, self.public_only),
             tier: settings.tier,
             credential: match self.no_credential {
                 true => Some(String::new()),
                 false => settings.credential,
             },
-            repeatable: match (settings.repeatable, self.not_repeatable) {
-                (false, false) => None,
-                (repeatable, _) => Some(repeatable),
-            },
+            repeatable: given(settings.repeatable, self.not_repeatable),
         }
     }
+}
+
+/// What a flag and its opposite say, if one of them is there.
+fn given(yes: bool, no: bool) -> Option<bool> {
+    (yes || no).then_some(yes)
 }
 
 fn list(agents: &[Agent], cursor: Option<&str>) -> String {
@@ -228,6 +268,9 @@ fn page(agent: &Agent) -> String {
         some("prompt as", &agent.prompt_as),
         agent.time_limit_seconds.map(|seconds| ("time limit", time(seconds))),
         some("script", &agent.script),
+        some("api", &agent.api),
+        some("send", &agent.sending),
+        agent.allow_private.then(|| ("private addresses", "allowed".to_owned())),
         Some(("tier", agent.tier.to_string())),
         some("credential", &agent.credential),
         Some(("repeatable", if agent.repeatable { "yes" } else { "no" }.to_owned())),
@@ -235,6 +278,22 @@ fn page(agent: &Agent) -> String {
         Some(("changed at", agent.changed_at.clone())),
     ];
     pairs(rows.into_iter().flatten())
+}
+
+/// What it said comes last: it may be long.
+fn seen(test: &Test) -> String {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let server = test.server.iter().map(|said| ("server", said.clone()));
+    let rows = [
+        Some(("agent", test.agent.clone())),
+        Some(("passed", if test.passed { "yes" } else { "no" }.to_owned())),
+        some("reason", &test.reason),
+        some("message", &test.message),
+        Some(("took", format!("{} ms", test.took_ms))),
+        test.usage
+            .map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
+    ];
+    paragraphs([pairs(rows.into_iter().flatten().chain(server)), test.said.clone()])
 }
 
 fn summary(agent: &Agent) -> String {

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use api::{
-    Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, Runs,
-    ScheduleFire, ScheduleFired,
+    Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, RunUsage,
+    Runs, ScheduleFire, ScheduleFired,
 };
 use clap::{Args, Subcommand};
 
@@ -167,6 +167,7 @@ fn page(run: &Run) -> String {
         some("started at", &run.started_at),
         some("finished at", &run.finished_at),
         some("tried again at", &run.retry_at),
+        run.usage.map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
         run.output.as_ref().map(|output| ("output", size(output))),
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);

@@ -113,11 +113,13 @@ fn told(Channel { channel, last_success, last_failure }: &Channel) -> String {
     }
 }
 
-fn spent(Budget { runs, runs_max }: &Budget) -> String {
-    match runs_max {
-        Some(most) => format!("{runs} of {most} runs begun today"),
-        None => format!("{runs} runs begun today"),
-    }
+fn spent(Budget { runs, runs_max, tokens, tokens_max }: &Budget) -> String {
+    let of = |used: &i64, most: &Option<i64>| match most {
+        Some(most) => format!("{used} of {most}"),
+        None => used.to_string(),
+    };
+    let (runs, tokens) = (of(runs, runs_max), of(tokens, tokens_max));
+    format!("{runs} runs begun and {tokens} tokens used today")
 }
 
 /// Questions that a human must answer.

@@ -73,8 +73,8 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         name: "budget",
-        doc: "The most runs that may begin in a day of UTC, beside what a schedule's own terms say. Runs \
-              of tier 0 are not counted.",
+        doc: "The most runs that may begin in a day of UTC, and the tokens after which none does, beside \
+              what a schedule's own terms say. Runs of tier 0 are not counted.",
         is_reread: true,
     },
     Section {
@@ -189,6 +189,23 @@ pub(super) const KEYS: &[Key] = &[
         default: Raw::Integer(10_000),
         kind: Kind::Count {
             field: |config| &mut config.budget.runs_per_agent,
+            min: 0,
+            max: BUDGET_MAX,
+        },
+    },
+    Key {
+        path: "budget.tokens",
+        doc: "Tokens of all agents together that backends have told of, read and written. A run that has \
+              begun goes on. `0`: as many as there are.",
+        default: Raw::Integer(50_000_000),
+        kind: Kind::Count { field: |config| &mut config.budget.tokens, min: 0, max: BUDGET_MAX },
+    },
+    Key {
+        path: "budget.tokens_per_agent",
+        doc: "Of each agent. `0`: as many as there are.",
+        default: Raw::Integer(10_000_000),
+        kind: Kind::Count {
+            field: |config| &mut config.budget.tokens_per_agent,
             min: 0,
             max: BUDGET_MAX,
         },

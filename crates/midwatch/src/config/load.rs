@@ -26,7 +26,7 @@ const BLANK: Config = Config {
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
-    budget: Budget { runs: 0, runs_per_agent: 0 },
+    budget: Budget { runs: 0, runs_per_agent: 0, tokens: 0, tokens_per_agent: 0 },
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },

@@ -36,7 +36,12 @@ fn defaults_are_what_the_manual_says() {
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
-        budget: Budget { runs: 50_000, runs_per_agent: 10_000 },
+        budget: Budget {
+            runs: 50_000,
+            runs_per_agent: 10_000,
+            tokens: 50_000_000,
+            tokens_per_agent: 10_000_000,
+        },
         approval: Approval {
             pending_per_agent: 5,
             asks_per_agent: 20,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Given, Hook, Http, Outcome, Post, Reason};
-use api::{Code, Digest, Error};
+use agents::{Given, Hook, Http, Outcome, Post, Reach, Reason};
+use api::{Digest, Error};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::backend::Url;
 use runtime::{Messenger, Untold};
@@ -46,8 +46,7 @@ pub(super) fn configured(
         if let Some(token) = &token {
             redactor.add(token);
         }
-        let http = Http::new().map_err(|failed| Error::new(Code::Failed, failed))?;
-        messengers.push(Arc::new(Webhook { http, url, token }));
+        messengers.push(Arc::new(Webhook { http: Http::new(), url, token }));
     }
     Ok(messengers)
 }
@@ -95,6 +94,8 @@ impl Messenger for Webhook {
         async move {
             let post = Post {
                 url: &self.url,
+                // No agent has a say in it.
+                reach: Reach::Private,
                 token: self.token.as_deref(),
                 key: Some(&digest.id),
                 body: digest,

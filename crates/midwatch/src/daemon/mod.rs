@@ -9,7 +9,6 @@ mod serve;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Backends;
 use api::wire::Hello;
 use api::{Code, Error};
 use client::connect;
@@ -24,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
-use crate::access::{held, open_watch};
+use crate::access::{doer, held, open_watch};
 use crate::config::Config;
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
@@ -32,8 +31,6 @@ use crate::{checks, environment, logs};
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// What runs have said and is too long for the log, in the data directory.
-const OUTPUTS: &str = "outputs";
 const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Told on stdout once the daemon serves.
@@ -66,8 +63,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     watch.started_with(found);
     watch.reread_from(Arc::new(reread::Files::new(context, &loaded)));
     descent::adopt_orphans();
-    let outputs = context.directory.path().join(OUTPUTS);
-    let doer = Arc::new(Backends::new(outputs, environment::of_process()));
+    let doer = doer(context, environment::of_process(), Arc::clone(logs.redactor()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 

@@ -61,13 +61,14 @@ impl Redactor {
 
     /// Hides known secrets, then what looks like one.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.without_known(text) {
+        match self.hide_known(text) {
             Cow::Borrowed(text) => redact(text),
             Cow::Owned(text) => Cow::Owned(redact(&text).into_owned()),
         }
     }
 
-    fn without_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// Hides known secrets only.
+    pub fn hide_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if known.secrets == 0 {
             return Cow::Borrowed(text);

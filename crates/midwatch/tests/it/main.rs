@@ -13,6 +13,8 @@ mod commands;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod letta_story;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod notice_story;
@@ -24,6 +26,9 @@ mod principals;
 mod reload_story;
 #[cfg(test)]
 mod secrets;
+#[cfg(test)]
+#[path = "../../../agents/tests/it/stand_in.rs"]
+mod stand_in;
 #[cfg(test)]
 mod start_checks;
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Listener<'_> {
 }
 
 /// Every file below a folder, with what is packed in it, except those that hold the secret rightly.
-fn files_with(folder: &Path, needle: &str, rightly: &[&str]) -> Vec<String> {
+pub(crate) fn files_with(folder: &Path, needle: &str, rightly: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

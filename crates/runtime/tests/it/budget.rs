@@ -98,3 +98,34 @@ async fn what_only_reads_is_not_counted() {
     .await;
     check_log(&world).await;
 }
+
+/// What is used is known when it is over; whatever begins after that is refused, and nothing is given back.
+#[tokio::test(start_paused = true)]
+async fn tokens_that_were_used_keep_others_from_beginning() {
+    for limits in [
+        Limits { tokens_per_agent: 100, ..Limits::default() },
+        Limits { tokens: 100, ..Limits::default() },
+    ] {
+        let mut world = World::new().await;
+        world.limits = limits;
+        world.reopen().await.unwrap();
+        world.ask(AgentAdd { tier: Some(1), ..builtin("ada") }).await.unwrap();
+        let schedule = add(&world, named("s", "ada", every("1h", "use 49"))).await;
+        let used = async || world.ask(StatusAsk {}).await.unwrap().budget.tokens;
+        keep(&world, async {
+            set(&world, HOUR_US).await;
+            assert_eq!((begun(&world), used().await), (1, 50));
+            set(&world, 2 * HOUR_US).await;
+            assert_eq!((begun(&world), used().await), (2, 100));
+            set(&world, 3 * HOUR_US).await;
+            assert_eq!((begun(&world), used().await), (2, 100), "as much as may be");
+            set(&world, DAY_US + HOUR_US).await;
+            assert_eq!((begun(&world), used().await), (3, 50), "it is another day");
+        })
+        .await;
+        let told = why(&world, &schedule, 3 * HOUR_US).await;
+        assert_eq!(told.disposition, "skipped_budget");
+        assert!(told.sentence.contains("tokens"), "{}", told.sentence);
+        check_log(&world).await;
+    }
+}

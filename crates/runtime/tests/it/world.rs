@@ -7,8 +7,9 @@ use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
-use kernel::budget::Limits;
+use kernel::budget::{Limits, Usage};
 use kernel::posture::Flags;
+use kernel::run::Kind;
 use kernel::{Actor, Role, Timestamp};
 use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Watch};
 use store::{Memory, Store};
@@ -70,13 +71,14 @@ impl Doer for Hands {
         async move {
             let (prompt, text) = (work.prompt.clone(), work.prompt.clone());
             self.begun.lock().unwrap().push(work);
-            let failed = |is_permanent| {
+            let failed = |kind| {
                 let (reason, message) = (Reason::Script, "it said so".to_owned());
-                Outcome::Failed(Failure { reason, message, is_permanent })
+                Outcome::Failed(Failure { reason, message, kind })
             };
             let outcome = match prompt.as_str() {
-                "fail" => failed(false),
-                "fail for good" => failed(true),
+                "fail" => failed(Kind::Passing { wait_us: 0 }),
+                "fail for good" => failed(Kind::Permanent),
+                "lose" => failed(Kind::Doubtful),
                 "hang" => {
                     stop.cancelled().await;
                     Outcome::Cancelled
@@ -88,7 +90,10 @@ impl Doer for Hands {
                 _ => Outcome::Done,
             };
             let bytes = text.len() as u64;
-            Ended { outcome, output: Output { text, bytes, file: None } }
+            let usage = prompt
+                .strip_prefix("use ")
+                .map(|tokens| Usage { input_tokens: tokens.parse().unwrap(), output_tokens: 1 });
+            Ended { outcome, output: Output { text, bytes, file: None }, usage }
         }
         .boxed()
     }

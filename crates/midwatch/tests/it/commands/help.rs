@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 68] = [
+const COMMANDS: [&str; 69] = [
     "",
     "up",
     "demo",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 68] = [
     "agent edit",
     "agent list",
     "agent show",
+    "agent test",
     "agent remove",
     "schedule",
     "schedule add",

@@ -1,0 +1,111 @@
+//! What a backend over HTTP needs to speak to one agent: where it is, how far that may be, its secret.
+
+use std::time::Duration;
+
+use kernel::backend::{SecretRef, Url};
+use reqwest::Method;
+
+use crate::failure::{refused, unanswered};
+use crate::http::{Answer, Http, Request, Way, is_this_machine};
+use crate::output::Recorder;
+use crate::reach::Reach;
+use crate::secrets::Secrets;
+use crate::work::{Failure, Reason};
+
+pub(crate) struct Link<'a> {
+    pub(crate) http: &'a Http,
+    pub(crate) secrets: &'a dyn Secrets,
+    pub(crate) url: reqwest::Url,
+    pub(crate) reach: Reach,
+    pub(crate) secret: Option<String>,
+    pub(crate) time_max: Duration,
+}
+
+impl<'a> Link<'a> {
+    pub(crate) fn new(
+        (http, secrets): (&'a Http, &'a dyn Secrets),
+        credential: Option<&SecretRef>,
+        (url, reach): (&Url, Reach),
+        time_max: Duration,
+    ) -> Result<Link<'a>, Failure> {
+        let unfit = |_| Failure::permanent(Reason::NotAllowed, "its url cannot be understood");
+        let secret = match credential {
+            None => None,
+            Some(reference) => Some(secrets.read(reference).ok_or_else(|| {
+                let message = format!("there is no secret at `{reference}` that can be read");
+                Failure::permanent(Reason::SecretMissing, message)
+            })?),
+        };
+        let url = reqwest::Url::parse(url.as_str()).map_err(unfit)?;
+        Ok(Link { http, secrets, url, reach, secret, time_max })
+    }
+
+    /// A request to a path below the url, without a body.
+    pub(crate) fn request(&self, method: Method, path: &[&str]) -> Request<'_> {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        // An http url can always have a path.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        let (reach, time_max) = (self.reach, self.time_max);
+        let token = self.secret.as_deref();
+        Request { method, url, reach, token, headers: Vec::new(), body: None, time_max }
+    }
+
+    /// The answer to a request, if it is a success.
+    pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Answer, Failure> {
+        let answer = self.http.send(request).await.map_err(|it| unanswered(&it))?;
+        match answer.status() {
+            200..=299 => Ok(answer),
+            _ => Err(refused(answer, self.secrets).await),
+        }
+    }
+
+    /// Refuses to show a secret to whoever is on the way.
+    pub(crate) fn check_confidential(&self, url: &Url) -> Result<(), Failure> {
+        let is_open = Way::to(url) == Some(Way::Open) && self.reach == Reach::Public;
+        if !is_open || self.secret.is_none() {
+            return Ok(());
+        }
+        let message = "its secret would go over the internet in the clear: use an https url";
+        Err(Failure::permanent(Reason::NotAllowed, message))
+    }
+}
+
+/// How far the server of a url may be that an operator gave: this machine if the url says so.
+pub(crate) fn reach_of_server(url: &Url, allow_private: bool) -> Reach {
+    let names_this = reqwest::Url::parse(url.as_str()).is_ok_and(|url| is_this_machine(&url));
+    match (allow_private, names_this) {
+        (true, _) => Reach::Private,
+        (false, true) => Reach::Local,
+        (false, false) => Reach::Public,
+    }
+}
+
+/// What an agent says, on its way into the record: line by line, so that a secret that comes in pieces is
+/// hidden all the same.
+pub(crate) struct Telling<'a> {
+    recorder: &'a mut Recorder,
+    secrets: &'a dyn Secrets,
+    line: String,
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) fn new(recorder: &'a mut Recorder, secrets: &'a dyn Secrets) -> Telling<'a> {
+        Telling { recorder, secrets, line: String::new() }
+    }
+
+    pub(crate) async fn say(&mut self, text: &str) {
+        self.line.push_str(text);
+        if let Some(end) = self.line.rfind('\n') {
+            let rest = self.line.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.line, rest);
+            self.recorder.take(self.secrets.hide(&lines).as_bytes()).await;
+        }
+    }
+
+    pub(crate) async fn end(self) {
+        self.recorder.take(self.secrets.hide(&self.line).as_bytes()).await;
+    }
+}

@@ -1,0 +1,13 @@
+//! Where the secrets are that agents refer to. They are read when they are needed, and kept by nobody here.
+
+use std::fmt::Debug;
+
+use kernel::backend::SecretRef;
+
+pub trait Secrets: Debug + Send + Sync + 'static {
+    /// What a reference leads to, if anything.
+    fn read(&self, secret: &SecretRef) -> Option<String>;
+
+    /// A text without the secrets that were read, in whatever form they stand there.
+    fn hide(&self, text: &str) -> String;
+}

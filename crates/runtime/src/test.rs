@@ -1,0 +1,90 @@
+//! A test of an agent: one prompt that belongs to no schedule, asked for by a human who looks at the answer.
+//!
+//! It is in the log before it is sent. No rule of the standing orders is asked, because a human is at hand;
+//! nothing of it is kept but that it was.
+
+use agents::{Outcome, Said, Work};
+use api::{AgentTest, AgentTested, Code, Error, RunUsage, Test};
+use kernel::agent::{self, Command};
+use kernel::schedule::PROMPT_BYTES_MAX;
+use kernel::{Actor, Body, Noun};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::agents::name;
+use crate::errors::{self, internal};
+use crate::transact::Change;
+use crate::watch::Watch;
+
+/// Nobody sits before it for longer.
+const TIME_MAX: Duration = Duration::from_secs(120);
+const SAID_CHARS_MAX: usize = 500;
+const PROMPT: &str = "This is a test of the connection. Please answer with one word: ready.";
+
+impl Watch {
+    pub(crate) async fn agent_test(
+        &self,
+        actor: &Actor,
+        asked: AgentTest,
+    ) -> Result<AgentTested, Error> {
+        let name = name(&asked.name)?;
+        let doer =
+            self.doer().ok_or_else(|| internal("nobody is here who could prompt an agent"))?;
+        let prompt = asked.prompt.unwrap_or_else(|| PROMPT.to_owned());
+        if PROMPT_BYTES_MAX < prompt.len() {
+            let what = format!("a prompt has at most {PROMPT_BYTES_MAX} bytes");
+            return Err(Error::new(Code::InvalidInput, what).hint("give a shorter one"));
+        }
+        if self.authority().await?.frozen.is_some() {
+            return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
+                .hint("`midwatch thaw` lets it go on"));
+        }
+        let rows = vec![(Noun::Agent, name.to_string())];
+        let change = Change { rows, ..Change::by(actor, None) };
+        let done = self.act_for(change, |rows, now| {
+            let tested = agent::decide(&name, rows.agent(&name), now, actor, Command::Test);
+            let tested = tested.map_err(errors::agent)?;
+            Ok(tested.map(|event| Body::Agent(name.clone(), event)).into_iter().collect())
+        });
+        let done = done.await?;
+        let agent = done.after.agent(&name).ok_or_else(|| internal("the agent vanished"))?;
+        let server = doer.look(agent.clone()).await;
+        let began = self.now();
+        let work = Work {
+            run: format!("test_{}", Uuid::now_v7().simple()),
+            schedule: None,
+            slot: None,
+            attempt: 1,
+            epoch: 1,
+            at: began,
+            agent: agent.clone(),
+            prompt,
+            time_max: agent.time_limit().min(TIME_MAX),
+            said: Said::default(),
+        };
+        let ended = doer.work(work, CancellationToken::new()).await;
+        let took_us = self.now().as_micros().saturating_sub(began.as_micros());
+        let failure = match ended.outcome {
+            Outcome::Done => None,
+            Outcome::Failed(failure) => Some((failure.reason.as_str(), failure.message)),
+            Outcome::Cancelled => Some(("cancelled", "it was told to stop".to_owned())),
+        };
+        let (reason, message) = failure.unzip();
+        Ok(AgentTested {
+            test: Test {
+                agent: name.to_string(),
+                passed: reason.is_none(),
+                reason: reason.map(str::to_owned),
+                message,
+                took_ms: u64::try_from(took_us / 1_000).unwrap_or_default(),
+                said: ended.output.text.trim().chars().take(SAID_CHARS_MAX).collect(),
+                usage: ended.usage.map(|usage| RunUsage {
+                    input: usage.input_tokens,
+                    output: usage.output_tokens,
+                }),
+                server,
+            },
+        })
+    }
+}
