@@ -98,6 +98,8 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "lease.pause_after = \"28d\" (default)",
         "budget.runs = 50000 (default)",
         "budget.runs_per_agent = 10000 (default)",
+        "budget.tokens = 50000000 (default)",
+        "budget.tokens_per_agent = 10000000 (default)",
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",

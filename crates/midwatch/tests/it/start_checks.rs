@@ -125,10 +125,6 @@ fn a_secret_is_where_agents_can_take_it() {
     const EXPECTED: [Expected; 3] = [Refused, Refused, Warned];
     let secret = format!("mwt_{}", "0a".repeat(32));
     let add = ["agent", "add", "eve", "--backend", "command"];
-    let environment = |world: &mut World| {
-        world.ok(&[&add[..], &["--env", "MIDWATCH_TOKEN", "--", "true"]].concat());
-    };
-    check("secrets", "midwatch agent edit eve", environment, EXPECTED);
     let password = |world: &mut World| {
         world.set("MIDWATCH_NOTICE_URL", "https://127.0.0.1:9/x");
         world.set("MIDWATCH_NOTICE_TOKEN", "env:SECRET");
