@@ -175,6 +175,32 @@ fn only_operators_ask() {
     }
 }
 
+/// The schedule prompts `ada`.
+#[test]
+fn an_agent_looks_after_its_own_prompts_and_no_others() {
+    let operator = World::new(every(60), Terms::default()).actor;
+    let needed = |name: &str| {
+        format!("no: this needs the role `operator`, and `{name}` has the role `runner`")
+    };
+    for (name, is_own) in [("ada", true), ("bob", false), ("run:ada", false)] {
+        let mut world = World::new(every(60), Terms::default());
+        let runner = Actor { name: name.into(), role: Role::Runner };
+        world.actor = runner.clone();
+        let expected = |said: &str| if is_own { said.to_owned() } else { needed(name) };
+        assert_eq!(world.ask(0, &Add), expected("added, next 60"));
+        world.actor = operator.clone();
+        world.ask(0, &Add);
+        world.actor = runner;
+        for ask in [Fire("k"), Remove, Ask::Resume] {
+            assert_eq!(world.ask(1, &ask), needed(name), "{ask:?}");
+        }
+        assert_eq!(world.ask(2, &Pause), expected("paused"));
+    }
+    let mut world = World::new(every(60), Terms::default());
+    world.actor = Actor { name: "ada".into(), role: Role::Observer };
+    assert!(world.ask(0, &Add).starts_with("no: "));
+}
+
 /// What is said of a definition that is so.
 fn check_limit(expected: &str, change: impl FnOnce(&mut Definition)) {
     let mut world = World::new(every(60), Terms::default());
