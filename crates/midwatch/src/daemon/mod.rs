@@ -28,7 +28,7 @@ use crate::access::{held, open_watch};
 use crate::config::Config;
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
-use crate::{environment, logs};
+use crate::logs;
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Told on stdout once the daemon serves.
 #[derive(Debug, Serialize)]
-struct Ready {
+pub struct Ready {
     version: &'static str,
     data: String,
     socket: String,
@@ -46,18 +46,31 @@ struct Ready {
 
 /// Keeps the watch until a signal ends it; `told` learns when it is ready.
 pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
+    let ready = |ready: &Ready| {
+        announce(context, ready);
+        // Nobody need want to know.
+        let _ = told.send(());
+    };
+    keep(context, signals()?, ready).await
+}
+
+/// Keeps the watch until `told_to_stop` says why to end; `when_ready` is called once it serves.
+pub async fn keep(
+    context: &Context,
+    told_to_stop: impl Future<Output = String>,
+    when_ready: impl FnOnce(&Ready),
+) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
+    let lock = own(context).await?;
     let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
         Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
     })?;
-    let told_to_stop = signals()?;
-    let lock = own(context).await?;
     let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
     let watch = open_watch(context).await?;
     descent::adopt_orphans();
     let outputs = context.directory.path().join(OUTPUTS);
-    let doer = Arc::new(Backends::new(outputs, environment::of_process()));
+    let doer = Arc::new(Backends::new(outputs, context.environment.clone()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 
@@ -75,9 +88,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         reason
     };
     let kept = async {
-        announce(context, &ready);
-        // Nobody need want to know.
-        let _ = told.send(());
+        when_ready(&ready);
         let kept = watch.keep(doer, messengers, served_to_the_end).await;
         stop.send_replace(true);
         kept
@@ -137,7 +148,7 @@ fn announce(context: &Context, ready: &Ready) {
 }
 
 /// Listens for the signals that ask to stop, from now on; gives the name of the first.
-fn signals() -> Result<impl Future<Output = String>, Error> {
+pub fn signals() -> Result<impl Future<Output = String>, Error> {
     let listen = |kind| signal(kind).map_err(|error| Error::new(Code::Failed, error));
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;

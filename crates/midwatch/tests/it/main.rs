@@ -19,6 +19,8 @@ mod people;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod promptyoself;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod storage;

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 67] = [
+const COMMANDS: [&str; 75] = [
     "",
     "up",
     "demo",
@@ -58,6 +58,14 @@ const COMMANDS: [&str; 67] = [
     "event",
     "event tell",
     "why",
+    "promptyoself",
+    "promptyoself register",
+    "promptyoself list",
+    "promptyoself cancel",
+    "promptyoself execute",
+    "promptyoself test",
+    "promptyoself agents",
+    "promptyoself upload",
     "ledger",
     "ledger tail",
     "ledger verify",
