@@ -1,5 +1,4 @@
 //! The plugin as its host meets it: found, described, called, and on one volume with the scheduler.
-#![expect(clippy::disallowed_methods, reason = "the host starts the plugin with Python")]
 
 use std::collections::BTreeSet;
 use std::fs;

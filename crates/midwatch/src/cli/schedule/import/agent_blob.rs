@@ -194,7 +194,7 @@ mod tests {
         check(
             json!({"interval_s": 10}),
             prompt.clone(),
-            Ok("every 10 seconds from 1970-01-01T00:00:01.500Z"),
+            Ok("every 10 seconds from 1970-01-01T00:00:01.5Z"),
         );
         check(
             json!({"interval_s": 0.2}),

@@ -289,10 +289,13 @@ mod tests {
         let dropped = "it would have been sent at 2030-01-01T00:00:00Z, without its offset";
         check(
             row("once", "2030-01-01T00:00:00-05:00"),
-            Ok(("once at 2030-01-01T05:00:00Z", None, &[dropped])),
+            Ok(("once at 2030-01-01T05:00:00+00:00", None, &[dropped])),
         );
-        check(row("once", "2030-01-01T00:00:00"), Ok(("once at 2030-01-01T00:00:00Z", None, &[])));
-        check(row("once", "tomorrow"), Ok(("once at 2030-01-01T00:00:00Z", None, &[])));
+        check(
+            row("once", "2030-01-01T00:00:00"),
+            Ok(("once at 2030-01-01T00:00:00+00:00", None, &[])),
+        );
+        check(row("once", "tomorrow"), Ok(("once at 2030-01-01T00:00:00+00:00", None, &[])));
         let past = Row { next_run: "2026-11-16 11:59:59".to_owned(), ..row("once", "") };
         check(past, Err("its time is past: 2026-11-16T11:59:59Z"));
     }
