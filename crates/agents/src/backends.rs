@@ -36,8 +36,8 @@ pub struct Backends {
 pub const fn supports(kind: BackendKind) -> bool {
     match kind {
         BackendKind::Builtin | BackendKind::Command => true,
-        BackendKind::Letta | BackendKind::Openai | BackendKind::Anthropic => false,
-        BackendKind::Webhook | BackendKind::Mcp => false,
+        BackendKind::Letta | BackendKind::Webhook => true,
+        BackendKind::Openai | BackendKind::Anthropic | BackendKind::Mcp => false,
     }
 }
 

@@ -133,6 +133,9 @@ pub struct AgentEdit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentList {
+    /// Only the one of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     #[serde(default)]
     pub limit: Option<u32>,
     #[serde(default)]

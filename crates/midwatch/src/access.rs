@@ -123,7 +123,19 @@ pub async fn ask_with_progress<R: Ask>(
     progress: ProgressSink,
 ) -> Result<R::Answer, Error> {
     let key = Some(Uuid::now_v7().to_string());
-    let call = Call { key, progress, ..Call::new(request) };
+    ask_call::<R>(context, Call { key, progress, ..Call::new(request) }).await
+}
+
+/// Asks under a key that the caller chose, so that it is done once however often it is asked.
+pub async fn ask_once<R: Ask>(
+    context: &Context,
+    key: String,
+    request: R,
+) -> Result<R::Answer, Error> {
+    ask_call::<R>(context, Call { key: Some(key), ..Call::new(request) }).await
+}
+
+async fn ask_call<R: Ask>(context: &Context, call: Call) -> Result<R::Answer, Error> {
     let answer = match call_once(context, call.clone()).await {
         Err(lost) if lost.code == Code::Unreachable => call_once(context, call).await?,
         other => other?,

@@ -111,6 +111,14 @@ impl Watch {
     }
 
     pub(crate) async fn agent_list(&self, asked: AgentList) -> Result<Agents, Error> {
+        if let Some(name) = asked.name {
+            let agents = match self.agent_show(AgentShow { name }).await {
+                Ok(shown) => vec![shown.agent],
+                Err(unknown) if unknown.code == Code::NotFound => Vec::new(),
+                Err(failed) => return Err(failed),
+            };
+            return Ok(Agents { agents, cursor: None });
+        }
         let limit = page_size(asked.limit)?;
         let after = asked.cursor.unwrap_or_default();
         // One more than asked for tells whether there is a next page.

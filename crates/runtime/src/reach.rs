@@ -1,7 +1,7 @@
 //! What an agent reaches that asks for itself: its own schedules, their runs and their questions, unless
 //! the standing orders let it reach others.
 
-use api::{ApprovalList, Error, Request, RunList, ScheduleList};
+use api::{AgentList, ApprovalList, Error, Request, RunList, ScheduleList};
 use kernel::agent::AgentName;
 use kernel::ruling::{Details, Request as Asked, Verdict};
 use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
@@ -113,9 +113,10 @@ impl Watch {
             Request::ApprovalList(list) => {
                 return Ok(Request::ApprovalList(ApprovalList { agent: own(), ..list.clone() }));
             }
-            Request::AgentList(_) | Request::LedgerTail(_) | Request::PolicyReplay(_) => {
-                return Err(too_low());
+            Request::AgentList(list) => {
+                return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
             }
+            Request::LedgerTail(_) | Request::PolicyReplay(_) => return Err(too_low()),
             // What changes something has rules of its own, and the rest is everybody's.
             _ => return Ok(request),
         };

@@ -108,5 +108,5 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (is_hex && digits.len() % 2 == 0).then(|| pairs.map(byte).collect()).flatten()
+    (is_hex && digits.len().is_multiple_of(2)).then(|| pairs.map(byte).collect()).flatten()
 }

@@ -349,7 +349,8 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
     let author = "no: `eve` has written the schedule, and approval `A` needs somebody else";
     let nobody = "no: approval `A` needs a person who is known by a token of their own";
     let unsigned = "no: approval `A` needs a signature made with the approver's own key";
-    let table: [(&[&str], Posture, Approvers, bool, [&str; 3]); 6] = [
+    type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 3]);
+    let table: [Case<'_>; 6] = [
         (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
         (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
         (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),

@@ -455,8 +455,10 @@ impl World {
             3..8 => {
                 let epoch = run.epoch - u32::from(0 < run.epoch && self.random.one_in(5));
                 {
-                    let usage =
-                        self.random.one_in(2).then(|| Usage { input_tokens: 7, output_tokens: 1 });
+                    let usage = self
+                        .random
+                        .one_in(2)
+                        .then_some(Usage { input_tokens: 7, output_tokens: 1 });
                     let report = Report { result, output: None, usage };
                     run::finish(ground, epoch, report, self.random.next())
                 }

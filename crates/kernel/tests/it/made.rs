@@ -147,7 +147,8 @@ fn an_agent_reaches_its_own_schedules_and_no_others() {
     let too_low = "this needs the role `operator`, and `ada` has the role `runner`";
     let unknown = "there is no schedule `sch_0123abcd`";
     let for_itself = "agent `ada` adds schedules for itself only";
-    let table: [(&dyn Fn(&World) -> Command, [&str; 3]); 6] = [
+    type Asks<'a> = &'a dyn Fn(&World) -> Command;
+    let table: [(Asks<'_>, [&str; 3]); 6] = [
         (&add, ["1 done", for_itself, "1 done"]),
         (&|_| Command::Pause { note: None }, ["1 done", unknown, "1 done"]),
         (&|_| Command::Remove, ["1 done", unknown, "1 done"]),

@@ -377,7 +377,8 @@ pub(crate) fn under<T>(
 pub(crate) fn hashes(plan: &Plan) -> Hashes {
     let mut action = serde_json::to_value(plan).unwrap();
     let fields = action.as_object_mut().unwrap();
-    (fields.remove("run"), fields.remove("attempt"));
+    fields.remove("run");
+    fields.remove("attempt");
     Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }
 

@@ -164,7 +164,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             });
         }
         Command::List { limit, cursor } => {
-            let answer = ask(context, AgentList { limit, cursor }).await?;
+            let answer = ask(context, AgentList { limit, cursor, ..AgentList::default() }).await?;
             output.show(&answer, |answer| list(&answer.agents, answer.cursor.as_deref()));
         }
         Command::Show { name } => {

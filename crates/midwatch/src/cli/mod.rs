@@ -12,6 +12,7 @@ mod given;
 mod ledger;
 mod manual;
 mod policy;
+mod promptyoself;
 mod restoring;
 mod run;
 mod schedule;
@@ -112,6 +113,8 @@ enum Command {
     Event(event::Command),
     /// Say what became of a slot of a schedule, and why
     Why(why::Why),
+    /// Prompts that Letta agents schedule for themselves: the promptyoself commands, all in JSON
+    Promptyoself(promptyoself::Promptyoself),
     /// Read, verify, export and rebuild the log
     #[command(subcommand)]
     Ledger(ledger::Command),
@@ -140,12 +143,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let flags = arguments.iter().take_while(|argument| *argument != "--");
     let wants_json = flags.into_iter().any(|argument| argument == "--json");
     let output = Output { format: if wants_json { Format::Json } else { Format::Human } };
+    let of_promptyoself = promptyoself::is_meant(&arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
+        Err(error) if of_promptyoself && error.use_stderr() => {
+            return promptyoself::misused(&error, &in_a_sentence(&error));
+        }
         Err(error) => return misused(&error, &output),
     };
     match dispatch(cli, output) {
         Ok(code) => code,
+        Err(error) if of_promptyoself => promptyoself::failed(&error),
         Err(error) => {
             output.fail(&error);
             ExitCode::from(error.code.exit_code())
@@ -160,6 +168,11 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
         Command::Schedule(schedule::Command::Next(next)) => {
             return schedule::next::run(next, SystemClock.now(), &output);
         }
+        Command::Promptyoself(ref asked) => {
+            if let Some(described) = asked.described() {
+                return described;
+            }
+        }
         _ => {}
     }
     // Whatever is made from here on is for this user only; a manual page is for everybody.
@@ -167,9 +180,17 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
     let data = cli.data.or_else(|| environment::path("MIDWATCH_DATA"));
     let config = cli.config.or_else(|| environment::path("MIDWATCH_CONFIG"));
     let mut environment = environment::of_process();
+    let is_promptyoself = matches!(cli.command, Command::Promptyoself(_));
+    if is_promptyoself {
+        environment = promptyoself::variables(environment);
+    }
+    let data = data.or_else(|| promptyoself::data(&environment).filter(|_| is_promptyoself));
     environment.extend(cli.store.map(|url| ("MIDWATCH_STORE_URL".to_owned(), url)));
     let context = Context::new(data, config, environment, output)?;
-    let is_daemon = matches!(cli.command, Command::Up | Command::Demo);
+    let is_daemon = match &cli.command {
+        Command::Promptyoself(asked) => asked.is_daemon(),
+        command => matches!(command, Command::Up | Command::Demo),
+    };
     let _logs = (!is_daemon).then(|| logs::init_quiet(&context.environment));
     let mut runtime = match is_daemon {
         true => Builder::new_multi_thread(),
@@ -197,6 +218,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Token(command) => token::run(&context, command).await,
             Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,
+            Command::Promptyoself(asked) => promptyoself::run(&context, asked).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,
             Command::Config(command) => config::run(&context, command).await,

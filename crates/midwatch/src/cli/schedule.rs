@@ -24,6 +24,7 @@ use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use add::Asked;
+pub(super) use import::promptyoself_database;
 use page::called;
 
 const ID: &str = "Its id, as `midwatch schedule list` shows it";
@@ -95,11 +96,11 @@ pub(super) enum Command {
     /// One after the other, and never in the place of a slot that is due. More than 100 need a look at
     /// the dry run first.
     Backfill(backfill::Backfill),
-    /// Add schedules from a crontab
+    /// Add schedules from a crontab, promptyoself, Astra or Agent Blob
     ///
-    /// Each line becomes a schedule that prompts an agent with the line's command; an agent that is a
-    /// shell runs it as cron did. What cannot be carried over is told line by line, the rest is added
-    /// at once, and the same file again adds nothing. Ends with code 10 if nothing can be carried over.
+    /// Each line of a crontab becomes a schedule that prompts an agent with the line's command; an agent
+    /// that is a shell runs it as cron did. What cannot be carried over is told one by one, the rest is
+    /// added at once, and the same again adds nothing. Ends with code 10 if nothing can be carried over.
     #[command(after_help = import::EXAMPLES)]
     Import(import::Import),
     /// Show when a trigger would fire, without making a schedule

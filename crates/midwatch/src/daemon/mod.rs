@@ -27,7 +27,7 @@ use crate::access::{doer, held, open_watch};
 use crate::config::Config;
 use crate::context::{Context, VERSION, shown};
 use crate::directory::Lock;
-use crate::{checks, environment, logs};
+use crate::{checks, logs};
 
 /// How long to wait for a command that is at work in the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const OWNER_POLL: Duration = Duration::from_millis(10);
 
 /// Told on stdout once the daemon serves.
 #[derive(Debug, Serialize)]
-struct Ready {
+pub struct Ready {
     version: &'static str,
     data: String,
     socket: String,
@@ -43,13 +43,27 @@ struct Ready {
 
 /// Keeps the watch until a signal ends it; `told` learns when it is ready.
 pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
+    let ready = |ready: &Ready| {
+        announce(context, ready);
+        // Nobody need want to know.
+        let _ = told.send(());
+    };
+    keep(context, signals()?, ready).await
+}
+
+/// Keeps the watch until `told_to_stop` says why to end; `when_ready` is called once it serves.
+pub async fn keep(
+    context: &Context,
+    told_to_stop: impl Future<Output = String>,
+    when_ready: impl FnOnce(&Ready),
+) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
+    let lock = own(context).await?;
     let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
         Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
     })?;
-    let (told_to_stop, mut hangups) = signals()?;
-    let lock = own(context).await?;
+    let mut hangups = hangups()?;
     let mut found = checks::around(context, &loaded.config);
     found.extend(checks::environment(context));
     refuse(&loaded.config, &found)?;
@@ -63,7 +77,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
     watch.started_with(found);
     watch.reread_from(Arc::new(reread::Files::new(context, &loaded)));
     descent::adopt_orphans();
-    let doer = doer(context, environment::of_process(), Arc::clone(logs.redactor()));
+    let doer = doer(context, context.environment.clone(), Arc::clone(logs.redactor()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
 
@@ -84,9 +98,7 @@ pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Erro
         reason
     };
     let kept = async {
-        announce(context, &ready);
-        // Nobody need want to know.
-        let _ = told.send(());
+        when_ready(&ready);
         let kept = watch.keep(doer, messengers, served_to_the_end).await;
         stop.send_replace(true);
         kept
@@ -164,18 +176,22 @@ fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Listens for signals from now on: those that ask to stop, of which it gives the name of the first, and
-/// those that ask to reload.
-fn signals() -> Result<(impl Future<Output = String>, Hangups), Error> {
-    let listen = |kind| signal(kind).map_err(|error| Error::new(Code::Failed, error));
+/// Listens for the signals that ask to stop, from now on; gives the name of the first.
+pub fn signals() -> Result<impl Future<Output = String>, Error> {
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
-    let hangups = Hangups { signal: listen(SignalKind::hangup())?, had_terminal: has_terminal() };
-    let stop = async move {
+    Ok(async move {
         select! {
             _ = terminate.recv() => "SIGTERM".to_owned(),
             _ = interrupt.recv() => "SIGINT".to_owned(),
         }
-    };
-    Ok((stop, hangups))
+    })
+}
+
+fn hangups() -> Result<Hangups, Error> {
+    Ok(Hangups { signal: listen(SignalKind::hangup())?, had_terminal: has_terminal() })
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Error> {
+    signal(kind).map_err(|error| Error::new(Code::Failed, error))
 }

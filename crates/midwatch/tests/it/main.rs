@@ -23,6 +23,8 @@ mod people;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]
+mod promptyoself;
+#[cfg(test)]
 mod reload_story;
 #[cfg(test)]
 mod secrets;

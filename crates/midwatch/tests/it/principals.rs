@@ -315,6 +315,7 @@ fn an_agents_token_reaches_its_own_schedules_only() {
     assert_eq!(listed(&["schedule", "list"], "schedules"), 2);
     assert_eq!(listed(&["schedule", "list", "--agent", "bob"], "schedules"), 2);
     assert_eq!(listed(&["run", "list"], "runs"), 0);
+    assert_eq!(listed(&["agent", "list"], "agents"), 1);
     for (arguments, code) in [
         (vec!["schedule", "show", &hers], "ok"),
         (vec!["schedule", "show", &bobs], "not_found"),
@@ -326,7 +327,6 @@ fn an_agents_token_reaches_its_own_schedules_only() {
         (vec!["schedule", "pause", &hers], "ok"),
         (vec!["schedule", "resume", &hers], "role_too_low"),
         (vec!["run", "start", &hers], "role_too_low"),
-        (vec!["agent", "list"], "role_too_low"),
         (vec!["ledger", "tail"], "role_too_low"),
         (vec!["policy", "replay"], "role_too_low"),
         (vec!["schedule", "remove", &hers], "ok"),

@@ -85,7 +85,8 @@ async fn pages_join_without_gap_or_overlap() {
     }
     let (mut names, mut cursor) = (Vec::new(), None);
     loop {
-        let page = world.ask(AgentList { limit: Some(10), cursor }).await.unwrap();
+        let page =
+            world.ask(AgentList { limit: Some(10), cursor, ..AgentList::default() }).await.unwrap();
         names.extend(page.agents.into_iter().map(|agent| agent.name));
         cursor = page.cursor;
         if cursor.is_none() {
@@ -94,7 +95,8 @@ async fn pages_join_without_gap_or_overlap() {
     }
     assert_eq!(names, (0..25).map(|n| format!("a{n:02}")).collect::<Vec<_>>());
     for limit in [0, 1_001] {
-        let refused = world.ask(AgentList { limit: Some(limit), cursor: None }).await.unwrap_err();
+        let refused =
+            world.ask(AgentList { limit: Some(limit), ..AgentList::default() }).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidInput, "{limit}");
     }
 }

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 69] = [
+const COMMANDS: [&str; 77] = [
     "",
     "up",
     "demo",
@@ -59,6 +59,14 @@ const COMMANDS: [&str; 69] = [
     "event",
     "event tell",
     "why",
+    "promptyoself",
+    "promptyoself register",
+    "promptyoself list",
+    "promptyoself cancel",
+    "promptyoself execute",
+    "promptyoself test",
+    "promptyoself agents",
+    "promptyoself upload",
     "ledger",
     "ledger tail",
     "ledger verify",

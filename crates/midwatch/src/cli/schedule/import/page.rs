@@ -2,7 +2,7 @@
 
 use calendar::{Zone, parse_instant};
 
-use super::plan::LeftOut;
+use super::plan::{LeftOut, Place};
 use super::{Imported, Report};
 use crate::cli::schedule::times::when;
 use crate::output::{counted, paragraphs, table};
@@ -20,8 +20,8 @@ pub(super) fn report(report: &Report) -> String {
 
 /// All there is to know about one that would be added.
 fn shown(imported: &Imported) -> String {
-    let Imported { line, name, describe, tz, warnings, prompt, .. } = imported;
-    let mut text = format!("line {line}: {name}\n  {}", when(describe, tz));
+    let Imported { place, name, describe, tz, warnings, prompt, .. } = imported;
+    let mut text = format!("{place}: {name}\n  {}", when(describe, tz));
     text.push_str(&format!("\n  next {}", next(imported)));
     warnings.iter().for_each(|warning| text.push_str(&format!("\n  warning: {warning}")));
     prompt.lines().for_each(|line| text.push_str(&format!("\n  > {line}")));
@@ -44,7 +44,10 @@ fn added(imported: &[Imported]) -> String {
     }
     let rows = imported.iter().map(|it| {
         [
-            it.line.to_string(),
+            match &it.place {
+                Place::Line(line) => line.to_string(),
+                Place::Entry(entry) => entry.clone(),
+            },
             it.id.clone().unwrap_or_default(),
             it.name.clone(),
             if it.created == Some(true) { "added" } else { "was there already" }.to_owned(),
@@ -53,18 +56,22 @@ fn added(imported: &[Imported]) -> String {
         ]
     });
     let warnings = imported.iter().flat_map(|it| {
-        it.warnings.iter().map(|warning| format!("warning: line {}: {warning}", it.line))
+        it.warnings.iter().map(|warning| format!("warning: {}: {warning}", it.place))
     });
     let warnings = warnings.collect::<Vec<_>>().join("\n");
-    paragraphs([table(["LINE", "ID", "NAME", "", "NEXT", "WHEN"], rows), warnings])
+    let from = match imported.first().map(|it| &it.place) {
+        Some(Place::Line(_)) | None => "LINE",
+        Some(Place::Entry(_)) => "ENTRY",
+    };
+    paragraphs([table([from, "ID", "NAME", "", "NEXT", "WHEN"], rows), warnings])
 }
 
 fn left_out(lines: &[LeftOut]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let lines = lines.iter().map(|LeftOut { line, text, why }| {
-        format!("line {line}: {text}\n  {}\n  hint: {}", why.reason, why.hint)
+    let lines = lines.iter().map(|LeftOut { place, text, why }| {
+        format!("{place}: {text}\n  {}\n  hint: {}", why.reason, why.hint)
     });
     format!("not carried over:\n\n{}", paragraphs(lines))
 }
@@ -76,7 +83,13 @@ fn summary(report: &Report) -> String {
     let known = report.imported.len() - created;
     let left = match report.left_out.len() {
         0 => String::new(),
-        count => format!("; {} not carried over", counted(count as u64, "line", "lines")),
+        count => {
+            let [one, many] = match report.left_out.first().map(|it| &it.place) {
+                Some(Place::Line(_)) | None => ["line", "lines"],
+                Some(Place::Entry(_)) => ["entry", "entries"],
+            };
+            format!("; {} not carried over", counted(count as u64, one, many))
+        }
     };
     let said = match (report.dry_run, created, known) {
         (_, 0, 0) => "nothing to import".to_owned(),

@@ -2,6 +2,7 @@
 //! Pure. A plan leaves no choice, so a dry run shows exactly what a real one adds.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use api::{Action, Code, Error, ScheduleAdd, Terms, When};
 use calendar::{Silence, Zone};
@@ -28,17 +29,40 @@ pub(super) struct Plan {
 
 #[derive(Debug)]
 pub(super) struct Planned {
-    pub line: usize,
+    pub place: Place,
     pub request: ScheduleAdd,
     pub describe: String,
     pub zone: Zone,
     pub next_us: Vec<i64>,
     pub warnings: Vec<String>,
+    /// It did not fire there, and shall not here until somebody resumes it.
+    pub is_paused: bool,
+    /// The agent's id at a server of Letta, if it is one of those.
+    pub remote_id: Option<String>,
+}
+
+/// Where it stands in what is imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Place {
+    Line(usize),
+    /// By its id there.
+    Entry(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(out, "line {line}"),
+            Place::Entry(entry) => write!(out, "entry {entry}"),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
-    pub line: usize,
+    #[serde(flatten)]
+    pub place: Place,
     pub text: String,
     #[serde(flatten)]
     pub why: Refusal,
@@ -60,6 +84,7 @@ pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> R
     let mut settings = HashSet::new();
     for Line { number, text, said } in parse(text, layout) {
         let mut text = text.to_owned();
+        let place = Place::Line(number);
         let outcome = match said {
             Said::Setting { name, value } => match zones.take(name, value, terrain.agent) {
                 Some(refusal) if settings.insert(name) => {
@@ -78,7 +103,7 @@ pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> R
                     Ok(prompt) => {
                         let zone = zones.current().ok_or_else(no_zone)?;
                         let request = request(&job, name, prompt, zone, terrain.agent);
-                        planned(number, request, terrain.now)
+                        planned(place.clone(), request, terrain.now)
                     }
                     Err(refusal) => Err(refusal),
                 }
@@ -87,7 +112,7 @@ pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> R
         match outcome {
             Ok(_) if plan.schedules.len() == SCHEDULES_MAX => return Err(too_many()),
             Ok(planned) => plan.schedules.push(planned),
-            Err(why) => plan.left_out.push(LeftOut { line: number, text, why }),
+            Err(why) => plan.left_out.push(LeftOut { place, text, why }),
         }
     }
     Ok(plan)
@@ -101,7 +126,7 @@ fn no_zone() -> Error {
     )
 }
 
-fn too_many() -> Error {
+pub(super) fn too_many() -> Error {
     let what = format!("at most {SCHEDULES_MAX} schedules are imported at once, these are more");
     Error::new(Code::InvalidInput, what).hint("give them in several files")
 }
@@ -144,18 +169,25 @@ fn request(job: &Job<'_>, name: String, prompt: String, zone: &str, agent: &str)
     }
 }
 
-fn planned(line: usize, request: ScheduleAdd, now: Timestamp) -> Result<Planned, Refusal> {
+/// The schedule of a request, if it ever fires.
+pub(super) fn planned(
+    place: Place,
+    request: ScheduleAdd,
+    now: Timestamp,
+) -> Result<Planned, Refusal> {
     let Meant { calendar, warnings, .. } = meant(&request.when).map_err(refused)?;
     if let Some(silence) = calendar.silence_after(now.as_micros()) {
         return Err(silent(silence));
     }
     Ok(Planned {
-        line,
+        place,
         request,
         describe: calendar.describe(),
         zone: calendar.zone().clone(),
         next_us: calendar.slots_after(now.as_micros()).take(NEXT_MAX).collect(),
         warnings,
+        is_paused: false,
+        remote_id: None,
     })
 }
 
@@ -282,7 +314,7 @@ mod tests {
             "tier": null,
             "terms": {"attempts": 1, "pause_after": 0},
         });
-        assert_eq!((found, planned.line), (expected, 2));
+        assert_eq!((found, &planned.place), (expected, &Place::Line(2)));
         assert_eq!((planned.next_us.len(), planned.warnings.len()), (NEXT_MAX, 1));
     }
 
@@ -290,8 +322,10 @@ mod tests {
     fn each_line_has_the_zone_that_holds_there() {
         let text = "0 1 * * * a\nCRON_TZ=Asia/Kolkata\n0 1 * * * b\nCRON_TZ=Mars\n0 1 * * * c";
         let plan = planned_from(text, Some("UTC"), None).unwrap();
-        let zones: Vec<_> = plan.schedules.iter().map(|it| (it.line, it.zone.name())).collect();
-        assert_eq!(zones, [(1, "UTC"), (3, "Asia/Kolkata")]);
+        let zones: Vec<_> =
+            plan.schedules.iter().map(|it| (it.place.to_string(), it.zone.name())).collect();
+        let expected = [("line 1".to_owned(), "UTC"), ("line 3".to_owned(), "Asia/Kolkata")];
+        assert_eq!(zones, expected);
         assert_eq!(plan.left_out[0].why.reason, "there is no time zone `Mars`");
     }
 
@@ -307,8 +341,9 @@ mod tests {
     fn settings_are_told_once_each() {
         let text = "PATH=/a\nMAILTO=x\nPATH=/b\nCRON_TZ=UTC\n0 3 * * * a";
         let plan = planned_from(text, None, None).unwrap();
-        let lines: Vec<_> = plan.left_out.iter().map(|it| (it.line, it.text.as_str())).collect();
-        assert_eq!(lines, [(1, "PATH=…"), (2, "MAILTO=…")]);
+        let lines: Vec<_> =
+            plan.left_out.iter().map(|it| (it.place.to_string(), it.text.as_str())).collect();
+        assert_eq!(lines, [("line 1".to_owned(), "PATH=…"), ("line 2".to_owned(), "MAILTO=…")]);
     }
 
     #[test]

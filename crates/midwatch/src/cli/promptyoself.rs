@@ -1,0 +1,528 @@
+//! `midwatch promptyoself …`: the commands of promptyoself, word for word, on the schedules of this watch.
+//!
+//! Whatever happens, stdout gets one JSON document. An error has both of the forms in which clients look
+//! for it, and ends the command with code 1, a wrong command line with 2.
+
+pub(super) mod agents;
+mod describe;
+mod execute;
+pub(super) mod register;
+mod server;
+pub(super) mod settings;
+pub(super) mod view;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use api::{
+    Code, Error, LIST_ITEMS_MAX, Schedule, ScheduleAdd, ScheduleList, SchedulePause, ScheduleShow,
+    Terms,
+};
+use clap::builder::BoolishValueParser;
+use clap::{Args, Subcommand};
+use runtime::{Clock, SystemClock};
+use serde::Serialize;
+use tracing::warn;
+
+use super::schedule::promptyoself_database;
+use crate::access::{ask, ask_once};
+use crate::context::Context;
+use crate::output::{Format, Output};
+use agents::Agents;
+use execute::Executed;
+use register::{Asked, Said, Wanted, refused};
+use server::{RemoteAgent, Server, Tool};
+use settings::{Letta, Variables, held_to};
+use view::{Item, number};
+
+/// The verb, and the plugin.
+const NAME: &str = "promptyoself";
+const OUTPUT: Output = Output { format: Format::Json };
+/// The file in the data directory that says that a database was imported.
+const IMPORTED: &str = "promptyoself.imported";
+/// Numbers that are tried when others take them at the same time.
+const TRIES_MAX: usize = 100;
+/// A prompt is tried as often as ever; one that cannot be delivered does not stop the next.
+const ATTEMPTS: u32 = 3;
+/// However long nobody was there, what was missed is made up for once.
+const WINDOW: &str = "3660d";
+
+const EXAMPLES: &str = "\
+Examples:
+  midwatch promptyoself register --agent-id agent-123 --prompt 'Look at your mail.' --every 30m
+  midwatch promptyoself register --agent-id agent-123 --prompt 'Happy new year!' \\
+      --time 2030-01-01T00:00:00-05:00
+  midwatch promptyoself list --all
+  midwatch promptyoself cancel --id 5";
+
+#[derive(Debug, Args)]
+#[command(
+    subcommand_help_heading = "Available commands",
+    disable_help_subcommand = true,
+    after_help = EXAMPLES
+)]
+pub(super) struct Promptyoself {
+    /// Say in JSON which commands there are, for a plugin host
+    #[arg(long)]
+    describe: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Schedule a prompt for an agent
+    Register(Register),
+    /// List scheduled prompts
+    List(List),
+    /// Cancel a scheduled prompt
+    Cancel(Cancel),
+    /// Have prompts delivered that are due
+    Execute(Execute),
+    /// Test the connection to the Letta server
+    Test,
+    /// List the agents of the Letta server
+    Agents,
+    /// Give the Letta server a tool
+    Upload(Upload),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Register {
+    /// The id of a Letta agent, or the name of any registered agent
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    agent_id: Option<String>,
+    /// What the agent is told
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// Once, at an instant in ISO 8601; without an offset it is in UTC
+    #[arg(long, value_name = "ISO")]
+    time: Option<String>,
+    /// By a cron expression of five fields, in UTC
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: Option<String>,
+    /// At an interval: 30s, 5m, 1h or a number of seconds
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    every: Option<String>,
+    /// With --every: when the first one is due
+    #[arg(long, value_name = "ISO")]
+    start_at: Option<String>,
+    /// How often at the most
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_repetitions: Option<String>,
+    /// Do not ask the Letta server whether it has such an agent
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
+          value_parser = BoolishValueParser::new())]
+    skip_validation: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only those of one agent
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    agent_id: Option<String>,
+    /// Also those that are cancelled or over
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
+          value_parser = BoolishValueParser::new())]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Cancel {
+    /// Its number, as `list` shows it
+    #[arg(long, value_name = "N", alias = "schedule-id", allow_hyphen_values = true)]
+    id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Execute {
+    /// Go on until a signal comes
+    #[arg(long = "loop", value_name = "BOOL", num_args = 0..=1, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
+          value_parser = BoolishValueParser::new())]
+    on_and_on: bool,
+    /// With --loop: seconds between two looks at what was done
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    interval: Option<String>,
+    /// With --loop: print what was done after each interval, as a line of JSON
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
+          value_parser = BoolishValueParser::new())]
+    report: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Upload {
+    /// What the tool is called; else its source says so
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What the tool does
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    description: Option<String>,
+    /// Its source in Python
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    source_code: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    status: &'static str,
+    error: &'a str,
+    message: &'a str,
+    code: Code,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Registered {
+    id: u64,
+    next_run: Option<String>,
+    message: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Listed {
+    schedules: Vec<Item>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Cancelled {
+    cancelled_id: u64,
+    message: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already_cancelled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Tested {
+    message: &'static str,
+    agent_count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Known {
+    agents: Vec<RemoteAgent>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+struct Uploaded {
+    tool_id: String,
+    name: Option<String>,
+}
+
+/// Whether a command line is one of these, also if it is wrong.
+pub(super) fn is_meant(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            // The common flags that are followed by a value.
+            Some("--data" | "--config" | "--store") => drop(words.next()),
+            Some(flag) if flag.starts_with('-') => {}
+            verb => return verb == Some(NAME),
+        }
+    }
+    false
+}
+
+/// A wrong command line: how it is used goes to stderr.
+pub(super) fn misused(error: &clap::Error, said: &Error) -> ExitCode {
+    use std::io::Write;
+    let _ = write!(anstream::stderr(), "{}", error.render());
+    show_failure(said);
+    ExitCode::from(Code::BadUsage.exit_code())
+}
+
+pub(super) fn failed(error: &Error) -> ExitCode {
+    show_failure(error);
+    match error.code {
+        Code::BadUsage => ExitCode::from(Code::BadUsage.exit_code()),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn show_failure(Error { code, message, hint }: &Error) {
+    let failure =
+        Failure { status: "error", error: message, message, code: *code, hint: hint.as_deref() };
+    OUTPUT.show(&failure, |_| String::new());
+}
+
+impl Promptyoself {
+    /// Whether it may keep the watch.
+    pub(super) fn is_daemon(&self) -> bool {
+        matches!(self.command, Some(Command::Execute(_)))
+    }
+
+    /// The answer to `--describe`, which needs nothing and changes nothing.
+    pub(super) fn described(&self) -> Option<Result<ExitCode, Error>> {
+        match (&self.command, self.describe) {
+            (Some(_), false) => None,
+            (_, true) => {
+                show(&describe::document());
+                Some(Ok(ExitCode::SUCCESS))
+            }
+            (None, false) => Some(Err(Error::new(Code::BadUsage, "a command is missing")
+                .hint("`midwatch promptyoself --help` shows the commands"))),
+        }
+    }
+}
+
+/// The variables of the process, and those of a `.env` file where it was started.
+pub(super) fn variables(of_process: Variables) -> Variables {
+    match std::fs::read_to_string(".env") {
+        Ok(file) => settings::with_file(of_process, &file),
+        Err(_) => of_process,
+    }
+}
+
+/// The data directory, unless it was named.
+pub(super) fn data(variables: &Variables) -> Option<PathBuf> {
+    let named = variables.get("MIDWATCH_DATA").filter(|path| !path.is_empty()).map(PathBuf::from);
+    named.or_else(|| settings::database(variables).map(|database| settings::data_beside(&database)))
+}
+
+pub(super) async fn run(context: &Context, asked: Promptyoself) -> Result<ExitCode, Error> {
+    import_once(context).await?;
+    match asked.command {
+        Some(Command::Register(asked)) => show(&register(context, asked).await?),
+        Some(Command::List(asked)) => show(&list(context, asked).await?),
+        Some(Command::Cancel(asked)) => show(&cancel(context, asked).await?),
+        Some(Command::Execute(asked)) => show(&execute(context, asked).await?),
+        Some(Command::Test) => show(&test(context).await?),
+        Some(Command::Agents) => {
+            let agents = remote_agents(context).await?;
+            show(&Known { count: agents.len(), agents });
+        }
+        Some(Command::Upload(asked)) => show(&upload(context, asked).await?),
+        None => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes over what the earlier program has left in the database that stands for this directory. Once:
+/// what was removed since must not come back.
+async fn import_once(context: &Context) -> Result<(), Error> {
+    let Some(database) = settings::database(&context.environment) else { return Ok(()) };
+    let beside = settings::data_beside(&database);
+    let is_meant = std::path::absolute(&beside).is_ok_and(|it| it == context.directory.path());
+    let mark = context.directory.path().join(IMPORTED);
+    if !is_meant || mark.exists() || !database.exists() {
+        return Ok(());
+    }
+    let left_out = promptyoself_database(context, &database, SystemClock.now()).await?;
+    for what in left_out {
+        warn!(%what, "not carried over from the earlier promptyoself");
+    }
+    context.directory.create()?;
+    std::fs::write(&mark, database.display().to_string()).map_err(|error| {
+        let what = format!("`{}` cannot be written: {error}", mark.display());
+        Error::new(Code::Failed, what).hint("check who may write to the data directory")
+    })
+}
+
+fn show(answer: &impl Serialize) {
+    OUTPUT.show(answer, |_| String::new());
+}
+
+async fn register(context: &Context, asked: Register) -> Result<Registered, Error> {
+    let skip_validation = asked.skip_validation;
+    let said = Asked {
+        agent_id: asked.agent_id,
+        prompt: asked.prompt,
+        time: asked.time,
+        cron: asked.cron,
+        every: asked.every,
+        start_at: asked.start_at,
+        max_repetitions: asked.max_repetitions,
+    };
+    let said = said.said()?;
+    let id = said.agent_id.as_str();
+    if let Some(own) = held_to(&context.environment)?.filter(|own| *own != id) {
+        let what = format!("Agent {own} may schedule prompts only for itself, not for {id}");
+        return Err(Error::new(Code::RoleTooLow, what));
+    }
+    let letta = Letta::of(&context.environment);
+    let known = Agents::registered(context).await?.find(id).cloned();
+    let is_remote = known.as_ref().is_none_or(|agent| agent.remote_id.is_some());
+    if is_remote && !skip_validation {
+        validate(context, &letta, id).await?;
+    }
+    let wanted = said.wanted(SystemClock.now())?;
+    let agent = match known {
+        Some(agent) => agent.name,
+        None => agents::register(context, id, &letta).await?,
+    };
+    add(context, &said, &wanted, &agent).await
+}
+
+async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Error> {
+    let failed = |what: &str| refused(format!("Agent validation failed: {what}"));
+    let server = Server::new(letta, &context.environment)?;
+    let agents = server.agents().await.map_err(|error| {
+        failed(&error.message).hint("--skip-validation does without the Letta server")
+    })?;
+    match agents.iter().any(|agent| agent.id == id) {
+        true => Ok(()),
+        false => Err(failed(&format!("Agent {id} not found"))),
+    }
+}
+
+/// Adds a schedule under the first number that is free. Whoever else takes that one at the same time has
+/// used its key for another request.
+async fn add(
+    context: &Context,
+    said: &Said,
+    wanted: &Wanted,
+    agent: &str,
+) -> Result<Registered, Error> {
+    let first = view::free_number(&schedules(context).await?);
+    for id in (first..).take(TRIES_MAX) {
+        let request = ScheduleAdd {
+            name: view::name(id, &wanted.value),
+            when: wanted.when.clone(),
+            action: prompt(agent, &said.prompt),
+            terms: terms(wanted.max_fires),
+            ..ScheduleAdd::default()
+        };
+        let added = match ask_once(context, format!("{NAME}-{id}"), request).await {
+            Err(taken) if taken.code == Code::KeyTaken => continue,
+            added => added?,
+        };
+        // The answer may be one that was given before the schedule was removed.
+        let shown = ask(context, ScheduleShow { id: added.schedule.id }).await;
+        match shown {
+            Err(gone) if gone.code == Code::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(_) => {
+                let next_run = added.next.into_iter().next();
+                let message = format!("Prompt scheduled with ID {id}");
+                return Ok(Registered { id, next_run, message });
+            }
+        }
+    }
+    Err(Error::new(Code::Busy, "many prompts are scheduled at once").hint("try again"))
+}
+
+pub(super) fn prompt(agent: &str, prompt: &str) -> api::Action {
+    api::Action {
+        agent: Some(agent.to_owned()),
+        prompt: Some(prompt.to_owned()),
+        ..api::Action::default()
+    }
+}
+
+pub(super) fn terms(max_fires: Option<u64>) -> Terms {
+    Terms {
+        window: Some(WINDOW.to_owned()),
+        attempts: Some(ATTEMPTS),
+        pause_after: Some(0),
+        max_fires,
+        ..Terms::default()
+    }
+}
+
+async fn list(context: &Context, asked: List) -> Result<Listed, Error> {
+    let own = held_to(&context.environment)?;
+    let agents = Agents::registered(context).await?;
+    let schedules = schedules(context).await?;
+    let mut items: Vec<Item> =
+        schedules.iter().filter_map(|schedule| view::item(schedule, &agents)).collect();
+    let agent_id = asked.agent_id.as_deref().filter(|id| !id.is_empty());
+    items.retain(|item| asked.all || item.active);
+    items.retain(|item| [own, agent_id].into_iter().flatten().all(|id| item.agent_id == id));
+    items.sort_by(view::by_next_run);
+    Ok(Listed { count: items.len(), schedules: items })
+}
+
+async fn cancel(context: &Context, asked: Cancel) -> Result<Cancelled, Error> {
+    let wrong = || refused("Schedule ID must be a number");
+    let id: u64 = asked.id.unwrap_or_default().trim().parse().map_err(|_| wrong())?;
+    let own = held_to(&context.environment)?;
+    let agents = Agents::registered(context).await?;
+    let schedules = schedules(context).await?;
+    let is_meant = |schedule: &&Schedule| {
+        let item = view::item(schedule, &agents).filter(|item| item.id == id);
+        item.is_some_and(|item| own.is_none_or(|own| item.agent_id == own))
+    };
+    let found: Vec<&Schedule> = schedules.iter().filter(is_meant).collect();
+    let [schedule] = found.as_slice() else {
+        let absent = format!("Schedule {id} not found or already cancelled");
+        return Err(match found.as_slice() {
+            [] => Error::new(Code::NotFound, absent),
+            [first, ..] => Error::new(Code::NotNow, format!("Schedule {id} is more than one"))
+                .hint(format!("`midwatch schedule pause {}` ends the first", first.id)),
+        });
+    };
+    let message = format!("Schedule {} cancelled", number(schedule));
+    let is_over = schedule.status == "ended";
+    let note = Some("cancelled".to_owned());
+    let paused = ask(context, SchedulePause { id: schedule.id.clone(), note }).await?;
+    let already_cancelled = is_over || !paused.changed;
+    Ok(Cancelled { cancelled_id: id, message, already_cancelled })
+}
+
+async fn execute(context: &Context, asked: Execute) -> Result<Executed, Error> {
+    let given = asked.interval.as_deref();
+    let interval = execute::seconds(given.unwrap_or(settings::interval(&context.environment)))?;
+    if !asked.on_and_on {
+        return execute::once(context).await;
+    }
+    let told = |executed: Executed| {
+        if asked.report {
+            let _ = OUTPUT.show_line(&executed, |_| String::new());
+        }
+    };
+    execute::on_and_on(context, interval, told).await
+}
+
+async fn test(context: &Context) -> Result<Tested, Error> {
+    let agent_count = remote_agents(context).await?.len();
+    Ok(Tested { message: "Connection to Letta server successful", agent_count })
+}
+
+async fn remote_agents(context: &Context) -> Result<Vec<RemoteAgent>, Error> {
+    let letta = Letta::of(&context.environment);
+    Server::new(&letta, &context.environment)?.agents().await
+}
+
+async fn upload(context: &Context, asked: Upload) -> Result<Uploaded, Error> {
+    let source_code = asked.source_code.filter(|text| !text.is_empty());
+    let missing = || refused("Missing required argument: source-code");
+    let source_code = source_code.ok_or_else(missing)?;
+    let tool = Tool { source_code, name: asked.name, description: asked.description };
+    let letta = Letta::of(&context.environment);
+    let taken = Server::new(&letta, &context.environment)?.upload(&tool).await?;
+    Ok(Uploaded { tool_id: taken.id, name: taken.name.or(tool.name) })
+}
+
+/// All schedules; none if there is no watch yet.
+pub(super) async fn schedules(context: &Context) -> Result<Vec<Schedule>, Error> {
+    let mut schedules = Vec::new();
+    if context.storage()?.is_missing(&context.directory)? {
+        return Ok(schedules);
+    }
+    let mut cursor = None;
+    loop {
+        let page = ask(
+            context,
+            ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() },
+        )
+        .await?;
+        schedules.extend(page.schedules);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(schedules);
+        }
+    }
+}

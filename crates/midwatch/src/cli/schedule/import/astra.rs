@@ -1,0 +1,253 @@
+//! The schedules of Astra: an index, and the chain of what happened to them, from which a lost or damaged
+//! index is made again. Its times are in UTC, and the sixth field of an expression has the seconds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use api::{Action, Code, Error, ScheduleAdd, Terms, When};
+use flate2::read::MultiGzDecoder;
+use kernel::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::crontab::Refusal;
+use super::plan::{LeftOut, Place, Plan, Planned, planned};
+use crate::cli::unreadable;
+
+const INDEX: &str = "index.json";
+/// Where they are below the directory of an installation.
+const INSIDE: &str = "var/schedules";
+const CHAIN_SUFFIX: &str = ".ndjson.gz";
+const BYTES_MAX: u64 = 64 << 20;
+const CRON_FIELDS_WITH_SECONDS: usize = 6;
+
+#[derive(Clone, Debug, Deserialize)]
+struct Record {
+    name: String,
+    cron: String,
+    target_tool: String,
+    #[serde(default)]
+    payload: Value,
+    #[serde(default)]
+    status: String,
+    safety_tier: Option<u8>,
+    run_budget: Option<RunBudget>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RunBudget {
+    per_day: Option<u32>,
+}
+
+/// Records by their ids; those that cannot be read are told of.
+type Records = BTreeMap<String, Value>;
+
+pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
+    let inside = directory.join(INSIDE);
+    let directory = if inside.is_dir() { inside.as_path() } else { directory };
+    let records = match index(directory)? {
+        Some(records) => records,
+        None => chain(directory)?,
+    };
+    Ok(planned_from(records, now))
+}
+
+/// The index, if there is one that can be read.
+fn index(directory: &Path) -> Result<Option<Records>, Error> {
+    let path = directory.join(INDEX);
+    match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable("index", &path, error)),
+        Ok(file) => Ok(whole(file).ok().and_then(|text| serde_json::from_str(&text).ok())),
+    }
+}
+
+fn chain(directory: &Path) -> Result<Records, Error> {
+    let failed = |error| unreadable("directory", directory, error);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.to_string_lossy().ends_with(CHAIN_SUFFIX) {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        let what = format!("there are no schedules of Astra in `{}`", directory.display());
+        return Err(Error::new(Code::NotFound, what)
+            .hint("give the directory that holds `index.json` or `YYYY-MM.ndjson.gz`"));
+    }
+    // Their names begin with the month.
+    files.sort();
+    let mut records = Records::new();
+    for path in files {
+        let unread = |error| unreadable("chain", &path, error);
+        let text =
+            whole(MultiGzDecoder::new(File::open(&path).map_err(unread)?)).map_err(unread)?;
+        text.lines().for_each(|line| follow(&mut records, line));
+    }
+    Ok(records)
+}
+
+fn whole(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 <= BYTES_MAX {
+        true => Ok(text),
+        false => Err(io::Error::other("it is longer than 64 MiB")),
+    }
+}
+
+/// What one line of the chain does to the records; the last one may be cut off.
+fn follow(records: &mut Records, line: &str) {
+    let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else { return };
+    let text = |names: &[&str]| {
+        names.iter().find_map(|name| event.get(*name)).and_then(Value::as_str).unwrap_or_default()
+    };
+    let id = text(&["schedule_id", "id"]);
+    let set = |records: &mut Records, name: &str, value: Value| {
+        if let Some(Value::Object(record)) = records.get_mut(id) {
+            record.insert(name.to_owned(), value);
+        }
+    };
+    match text(&["event", "event_type", "type"]) {
+        "schedule_created" => {
+            if let Some(schedule) = event.get("schedule") {
+                let own = schedule.get("id").and_then(Value::as_str).unwrap_or(id);
+                records.insert(own.to_owned(), schedule.clone());
+            }
+        }
+        "schedule_modified" => {
+            let none = Map::new();
+            let updates = event.get("updates").and_then(Value::as_object).unwrap_or(&none);
+            for (name, value) in updates {
+                match name.as_str() {
+                    "per_day_budget" => {
+                        set(records, "run_budget", serde_json::json!({ "per_day": value }));
+                    }
+                    "cron_expression" => set(records, "cron", value.clone()),
+                    name => set(records, name, value.clone()),
+                }
+            }
+        }
+        "schedule_paused" => set(records, "status", "paused".into()),
+        "schedule_resumed" => set(records, "status", "active".into()),
+        // A run changes nothing that is carried over.
+        _ => {}
+    }
+}
+
+fn planned_from(records: Records, now: Timestamp) -> Plan {
+    let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
+    let mut names: HashMap<String, usize> = HashMap::new();
+    for record in records.values() {
+        let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
+        *names.entry(name.to_owned()).or_default() += 1;
+    }
+    for (id, record) in records {
+        let text = record.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_only = names.get(&text).is_none_or(|count| *count == 1);
+        match schedule(&id, record, is_only.then_some(text.clone()), now) {
+            Ok(planned) => plan.schedules.push(planned),
+            Err(why) => plan.left_out.push(LeftOut { place: Place::Entry(id), text, why }),
+        }
+    }
+    plan
+}
+
+/// Without a name that is its own, its id is part of it.
+fn schedule(
+    id: &str,
+    record: Value,
+    name: Option<String>,
+    now: Timestamp,
+) -> Result<Planned, Refusal> {
+    let record: Record = serde_json::from_value(record).map_err(|error| {
+        Refusal::new(format!("its record cannot be understood: {error}"), "add it by hand")
+    })?;
+    let payload = match &record.payload {
+        Value::Null => "{}".to_owned(),
+        payload => payload.to_string(),
+    };
+    let action =
+        Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
+    let request = ScheduleAdd {
+        name: name.unwrap_or_else(|| format!("{} ({id})", record.name)),
+        when: When {
+            cron: Some(seconds_first(&record.cron)),
+            tz: Some("UTC".to_owned()),
+            ..When::default()
+        },
+        action,
+        tier: record.safety_tier,
+        terms: Terms {
+            per_day: record.run_budget.and_then(|budget| budget.per_day),
+            ..Terms::default()
+        },
+        ..ScheduleAdd::default()
+    };
+    let mut planned = planned(Place::Entry(id.to_owned()), request, now)?;
+    planned.is_paused = record.status == "paused";
+    Ok(planned)
+}
+
+fn seconds_first(cron: &str) -> String {
+    let mut fields: Vec<&str> = cron.split_whitespace().collect();
+    if fields.len() == CRON_FIELDS_WITH_SECONDS {
+        fields.rotate_right(1);
+    }
+    fields.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn seconds_come_first_and_five_fields_are_not_six() {
+        for (cron, expected) in
+            [("0 */6 * * *", "0 */6 * * *"), ("0 9 * * 1 30", "30 0 9 * * 1"), ("@daily", "@daily")]
+        {
+            assert_eq!(seconds_first(cron), expected);
+        }
+    }
+
+    #[test]
+    fn the_chain_leads_to_the_records() {
+        let mut records = Records::new();
+        for event in [
+            json!({"event": "schedule_created", "_timestamp": "t", "schedule": {
+                "id": "sch_1", "name": "n", "cron": "0 9 * * *", "target_tool": "t",
+                "payload": {"a": 1}, "status": "active", "safety_tier": 2}}),
+            json!({"event": "schedule_modified", "schedule_id": "sch_1",
+                "updates": {"cron": "0 8 * * *", "per_day_budget": 7}}),
+            json!({"event": "schedule_paused", "schedule_id": "sch_1"}),
+            json!({"event": "schedule_executed", "schedule_id": "sch_1"}),
+            json!({"event": "schedule_paused", "schedule_id": "sch_unknown"}),
+        ] {
+            follow(&mut records, &event.to_string());
+        }
+        follow(&mut records, "{\"event\": \"schedule_res");
+        let plan = planned_from(records, Timestamp::from_micros(0));
+        let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
+        let request = &planned.request;
+        assert_eq!(planned.describe, "at 08:00 every day");
+        assert!(planned.is_paused);
+        assert_eq!((request.tier, request.terms.per_day), (Some(2), Some(7)));
+        assert_eq!(request.action.payload.as_deref(), Some("{\"a\":1}"));
+    }
+
+    #[test]
+    fn a_name_of_two_is_told_apart_by_the_id() {
+        let record = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "target_tool": tool});
+        let records = [("sch_1", record("a")), ("sch_2", record("b")), ("sch_3", json!({}))];
+        let records = records.map(|(id, record)| (id.to_owned(), record)).into_iter().collect();
+        let plan = planned_from(records, Timestamp::from_micros(0));
+        let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
+        assert_eq!(names, ["n (sch_1)", "n (sch_2)"]);
+        assert_eq!(plan.left_out[0].place, Place::Entry("sch_3".to_owned()));
+    }
+}

@@ -1,0 +1,320 @@
+//! The database of promptyoself: its rows, and the schedules that they mean. Numbers stay what they were.
+//!
+//! Its times have no offset and are in UTC. That program dropped the offset of a time that it was given;
+//! the text that it was given is there as well, and says what was meant.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use api::{Code, Error, ScheduleAdd, When};
+use calendar::{Zone, format_instant, parse_instant};
+use kernel::Timestamp;
+use kernel::schedule::PROMPT_BYTES_MAX;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+
+use super::crontab::Refusal;
+use super::plan::{LeftOut, Place, Plan, Planned, planned};
+use crate::cli::promptyoself::agents::name_for;
+use crate::cli::promptyoself::register::{cron, interval, time};
+use crate::cli::promptyoself::{prompt, terms, view};
+use crate::cli::unreadable;
+
+/// The table in use, and the one before it.
+const TABLES: [&str; 2] = ["unified_reminders", "schedules"];
+/// The columns of a row, in its order; the prompt has a name in each table.
+const COLUMNS: [&str; 9] = [
+    "id",
+    "agent_id",
+    "message",
+    "schedule_type",
+    "schedule_value",
+    "next_run",
+    "active",
+    "max_repetitions",
+    "repetition_count",
+];
+const ROWS_MAX: usize = 100_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    number: u64,
+    agent_id: String,
+    prompt: String,
+    kind: String,
+    value: String,
+    next_run: String,
+    is_active: bool,
+    /// Zero for no limit.
+    max: u64,
+    count: u64,
+}
+
+/// All rows of both tables. The file is not changed.
+pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
+    // The library would make one that is not there.
+    std::fs::metadata(path).map_err(|error| unreadable("database", path, error))?;
+    let failed = |error: rusqlite::Error| {
+        let what = format!("`{}` cannot be read as a database: {error}", path.display());
+        Error::new(Code::InvalidInput, what).hint("give the database of promptyoself")
+    };
+    let database =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+    let mut rows = Vec::new();
+    let mut tables = 0;
+    for table in TABLES {
+        let columns = columns(&database, table).map_err(failed)?;
+        if columns.is_empty() {
+            continue;
+        }
+        tables += 1;
+        rows.extend(rows_of(&database, table, &columns).map_err(failed)?);
+    }
+    if tables == 0 {
+        let what = format!("`{}` is no database of promptyoself", path.display());
+        return Err(Error::new(Code::InvalidInput, what)
+            .hint("it has neither a table `unified_reminders` nor `schedules`"));
+    }
+    Ok(rows)
+}
+
+fn columns(database: &Connection, table: &str) -> rusqlite::Result<HashSet<String>> {
+    let mut statement = database.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+/// Columns that are not there are empty.
+fn rows_of(
+    database: &Connection,
+    table: &str,
+    columns: &HashSet<String>,
+) -> rusqlite::Result<Vec<Row>> {
+    let selected = COLUMNS.map(|column| match column {
+        "message" if !columns.contains(column) => "prompt_text",
+        column => column,
+    });
+    let selected = selected.map(|column| match columns.contains(column) {
+        true => column,
+        false => "NULL",
+    });
+    let selected = selected.join(", ");
+    let query = format!("SELECT {selected} FROM {table} ORDER BY 1 LIMIT {ROWS_MAX}");
+    let mut statement = database.prepare(&query)?;
+    let text = |row: &rusqlite::Row<'_>, column: usize| -> rusqlite::Result<String> {
+        Ok(match row.get(column)? {
+            Value::Null | Value::Blob(_) => String::new(),
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => number.to_string(),
+            Value::Text(text) => text,
+        })
+    };
+    let number = |row: &rusqlite::Row<'_>, column: usize| -> rusqlite::Result<u64> {
+        Ok(text(row, column)?.parse().unwrap_or_default())
+    };
+    let rows = statement.query_map([], |row| {
+        Ok(Row {
+            number: number(row, 0)?,
+            agent_id: text(row, 1)?,
+            prompt: text(row, 2)?,
+            kind: text(row, 3)?,
+            value: text(row, 4)?,
+            next_run: text(row, 5)?,
+            is_active: !matches!(text(row, 6)?.as_str(), "0" | "false"),
+            max: number(row, 7)?,
+            count: number(row, 8)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn plan(rows: Vec<Row>, now: Timestamp) -> Plan {
+    let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
+    let mut free = rows.iter().map(|row| row.number).max().unwrap_or_default();
+    let mut taken = HashSet::new();
+    for row in rows {
+        let place = Place::Entry(row.number.to_string());
+        let number = match taken.insert(row.number) {
+            true => row.number,
+            false => {
+                free += 1;
+                free
+            }
+        };
+        match schedule(&row, number, now) {
+            Ok(planned) => plan.schedules.push(planned),
+            Err(why) => {
+                let text = row.prompt.lines().next().unwrap_or_default().to_owned();
+                plan.left_out.push(LeftOut { place, text, why });
+            }
+        }
+    }
+    plan
+}
+
+fn schedule(row: &Row, number: u64, now: Timestamp) -> Result<Planned, Refusal> {
+    if !row.is_active {
+        return Err(Refusal::new("it was cancelled, or is over", "nothing needs to be done"));
+    }
+    if row.agent_id.trim().is_empty() || row.prompt.is_empty() {
+        return Err(Refusal::new("it has no agent or no prompt", "register it anew"));
+    }
+    if PROMPT_BYTES_MAX < row.prompt.len() {
+        let hint = "register it anew with less text";
+        return Err(Refusal::new("it is longer than the 64 KiB of a prompt", hint));
+    }
+    let mut warnings = Vec::new();
+    let when = when(row, now, &mut warnings)?;
+    let request = ScheduleAdd {
+        name: view::name(number, &row.value),
+        when,
+        action: prompt(&name_for(&row.agent_id), &row.prompt),
+        terms: terms(left(row, &mut warnings)?),
+        ..ScheduleAdd::default()
+    };
+    if number != row.number {
+        warnings.push(format!("the number {} is taken, so it is {number} here", row.number));
+    }
+    let mut planned = planned(Place::Entry(row.number.to_string()), request, now)?;
+    planned.warnings.extend(warnings);
+    planned.remote_id = Some(row.agent_id.clone());
+    Ok(planned)
+}
+
+/// How often it may still be sent.
+fn left(row: &Row, warnings: &mut Vec<String>) -> Result<Option<u64>, Refusal> {
+    match row.max.checked_sub(row.count) {
+        _ if row.max == 0 => Ok(None),
+        None | Some(0) => {
+            Err(Refusal::new("it was sent as often as it may be", "nothing needs to be done"))
+        }
+        Some(left) => {
+            if 0 < row.count {
+                let Row { count, max, .. } = row;
+                warnings.push(format!("{count} of {max} were sent before; {left} are left"));
+            }
+            Ok(Some(left))
+        }
+    }
+}
+
+fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, Refusal> {
+    let utc: Option<Zone> = "UTC".parse().ok();
+    let stored_us = parse_instant(&row.next_run, utc.as_ref()).ok();
+    let malformed = |what: &str| {
+        Refusal::new(format!("{what} `{}` cannot be understood", row.value), "register it anew")
+    };
+    match row.kind.as_str() {
+        "once" => {
+            let has_offset = parse_instant(row.value.trim(), None).is_ok();
+            let said_us = has_offset.then(|| time(&row.value).ok()).flatten();
+            let at_us = said_us.or(stored_us).or_else(|| time(&row.value).ok());
+            let at_us = at_us.ok_or_else(|| malformed("its time"))?;
+            if at_us <= now.as_micros() {
+                let reason = format!("its time is past: {}", format_instant(at_us));
+                return Err(Refusal::new(reason, "register it anew, if it was not sent"));
+            }
+            if let Some(stored_us) = stored_us.filter(|stored_us| *stored_us != at_us) {
+                let stored = format_instant(stored_us);
+                warnings.push(format!("it would have been sent at {stored}, without its offset"));
+            }
+            Ok(When { at: Some(format_instant(at_us)), ..When::default() })
+        }
+        "interval" => {
+            let every = interval(&row.value).ok_or_else(|| malformed("its interval"))?;
+            let anchor_us = stored_us.unwrap_or(now.as_micros());
+            let (every, anchor) = (Some(every.to_string()), Some(format_instant(anchor_us)));
+            Ok(When { every, anchor, ..When::default() })
+        }
+        "cron" => {
+            cron(&row.value).ok_or_else(|| malformed("its expression"))?;
+            let (cron, tz) = (Some(row.value.trim().to_owned()), Some("UTC".to_owned()));
+            Ok(When { cron, tz, ..When::default() })
+        }
+        other => {
+            let reason = format!("there is no kind of schedule `{other}`");
+            Err(Refusal::new(reason, "register it anew with --time, --cron or --every"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kind: &str, value: &str) -> Row {
+        Row {
+            number: 5,
+            agent_id: "agent-1".to_owned(),
+            prompt: "hi".to_owned(),
+            kind: kind.to_owned(),
+            value: value.to_owned(),
+            next_run: "2030-01-01 00:00:00.000000".to_owned(),
+            is_active: true,
+            max: 0,
+            count: 0,
+        }
+    }
+
+    /// When it is due in words, how often, and what is said about it; or why it is left out.
+    fn check(row: Row, expected: Result<(&str, Option<u64>, &[&str]), &str>) {
+        let now = Timestamp::from_micros(parse_instant("2026-11-16T12:00:00Z", None).unwrap());
+        let plan = plan(vec![row.clone()], now);
+        let found = match (plan.schedules.as_slice(), plan.left_out.as_slice()) {
+            ([it], []) => {
+                let warnings: Vec<&str> = it.warnings.iter().map(String::as_str).collect();
+                Ok((it.describe.as_str(), it.request.terms.max_fires, warnings))
+            }
+            ([], [it]) => Err(it.why.reason.as_str()),
+            other => panic!("{other:?}"),
+        };
+        let expected = expected.map(|(when, max, warnings)| (when, max, warnings.to_vec()));
+        assert_eq!(found, expected, "{row:?}");
+    }
+
+    #[test]
+    fn a_row_is_a_schedule_or_says_why_not() {
+        check(row("cron", "0 9 * * *"), Ok(("at 09:00 every day", None, &[])));
+        check(row("interval", "45"), Ok(("every 45 seconds from 2030-01-01T00:00:00Z", None, &[])));
+        check(row("cron", "bad"), Err("its expression `bad` cannot be understood"));
+        check(row("interval", "0"), Err("its interval `0` cannot be understood"));
+        check(row("weekly", ""), Err("there is no kind of schedule `weekly`"));
+        let cancelled = Row { is_active: false, ..row("cron", "0 9 * * *") };
+        check(cancelled, Err("it was cancelled, or is over"));
+        let nobody = Row { agent_id: String::new(), ..row("cron", "0 9 * * *") };
+        check(nobody, Err("it has no agent or no prompt"));
+    }
+
+    #[test]
+    fn the_offset_that_was_dropped_is_put_back() {
+        let dropped = "it would have been sent at 2030-01-01T00:00:00Z, without its offset";
+        check(
+            row("once", "2030-01-01T00:00:00-05:00"),
+            Ok(("once at 2030-01-01T05:00:00+00:00", None, &[dropped])),
+        );
+        check(
+            row("once", "2030-01-01T00:00:00"),
+            Ok(("once at 2030-01-01T00:00:00+00:00", None, &[])),
+        );
+        check(row("once", "tomorrow"), Ok(("once at 2030-01-01T00:00:00+00:00", None, &[])));
+        let past = Row { next_run: "2026-11-16 11:59:59".to_owned(), ..row("once", "") };
+        check(past, Err("its time is past: 2026-11-16T11:59:59Z"));
+    }
+
+    #[test]
+    fn what_was_sent_is_not_sent_again() {
+        let some = Row { max: 5, count: 3, ..row("cron", "0 9 * * *") };
+        let told = "3 of 5 were sent before; 2 are left";
+        check(some, Ok(("at 09:00 every day", Some(2), &[told])));
+        let all = Row { max: 5, count: 5, ..row("cron", "0 9 * * *") };
+        check(all, Err("it was sent as often as it may be"));
+    }
+
+    #[test]
+    fn two_rows_of_one_number_are_two_schedules() {
+        let now = Timestamp::from_micros(0);
+        let plan = plan(vec![row("cron", "0 9 * * *"), row("cron", "0 8 * * *")], now);
+        let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
+        assert_eq!(names, ["promptyoself 5: 0 9 * * *", "promptyoself 6: 0 8 * * *"]);
+        assert_eq!(plan.schedules[1].warnings, ["the number 5 is taken, so it is 6 here"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! `schedule import` of what other schedulers have stored, and the one import that nobody asks for.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::{list, ok, said, world};
+use crate::world::World;
+
+/// A database as the earlier program has left it: both tables, one of them without some columns.
+fn database(path: &Path) {
+    let database = Connection::open(path).unwrap();
+    let tables = "
+        CREATE TABLE unified_reminders (
+            id INTEGER PRIMARY KEY, message TEXT, next_run DATETIME, status VARCHAR(50),
+            created_at DATETIME, updated_at DATETIME, last_run DATETIME, active BOOLEAN,
+            schedule_type VARCHAR(50), schedule_value VARCHAR(200), recurrence TEXT,
+            event_count INTEGER, process_name TEXT, task_id TEXT, user_id TEXT,
+            max_repetitions INTEGER, repetition_count INTEGER, agent_id VARCHAR(100));
+        CREATE TABLE schedules (
+            id INTEGER PRIMARY KEY, agent_id TEXT, prompt_text TEXT, schedule_type TEXT,
+            schedule_value TEXT, next_run DATETIME, active BOOLEAN, created_at DATETIME,
+            last_run DATETIME);
+        INSERT INTO schedules VALUES
+            (3, 'agent-2', 'older', 'interval', '45', '2035-01-01 00:00:00.000000', 1, NULL, NULL);";
+    database.execute_batch(tables).unwrap();
+    let next = "2035-01-01 00:00:00.000000";
+    for (id, message, active, kind, value, max, count) in [
+        (3, "once", 1, "once", "2035-01-01T00:00:00-05:00", None, 0),
+        (7, "daily", 1, "cron", "0 9 * * *", Some(5), 3),
+        (8, "cancelled", 0, "cron", "0 9 * * *", None, 0),
+        (9, "odd", 1, "cron", "every day", None, 0),
+    ] {
+        let insert = "INSERT INTO unified_reminders (id, message, next_run, active, schedule_type,
+            schedule_value, max_repetitions, repetition_count, agent_id)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'agent-1')";
+        let values = rusqlite::params![id, message, next, active, kind, value, max, count];
+        database.execute(insert, values).unwrap();
+    }
+}
+
+/// What an import says of each entry: the name, or why not.
+fn imported(document: &Value) -> (Vec<String>, Vec<String>) {
+    let told = |list: &Value, key: &str| {
+        let list = list.as_array().unwrap_or_else(|| panic!("{document}"));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        list.iter().map(|it| format!("{}: {}", text(&it["entry"]), text(&it[key]))).collect()
+    };
+    (told(&document["imported"], "name"), told(&document["left_out"], "reason"))
+}
+
+fn created(document: &Value) -> Vec<Value> {
+    document["imported"].as_array().unwrap().iter().map(|it| it["created"].clone()).collect()
+}
+
+#[test]
+fn a_database_of_promptyoself_is_imported_and_its_numbers_stay() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    database(&path);
+    let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+    let dry = world.json(&[&import[..], &["--dry-run"]].concat());
+    assert!(!world.data().exists(), "a dry run makes nothing");
+    let names = [
+        "3: promptyoself 3: 2035-01-01T00:00:00-05:00",
+        "7: promptyoself 7: 0 9 * * *",
+        "3: promptyoself 10: 45",
+    ];
+    let reasons =
+        ["8: it was cancelled, or is over", "9: its expression `every day` cannot be understood"];
+    let expected = (names.map(str::to_owned).to_vec(), reasons.map(str::to_owned).to_vec());
+    assert_eq!(imported(&dry), expected);
+    let real = world.json(&import);
+    assert_eq!(imported(&real), expected);
+    assert_eq!(created(&real), [true, true, true]);
+
+    let listed = list(&world, &[]);
+    let found = |id: u64| listed.iter().find(|item| item["id"] == id).unwrap();
+    assert_eq!(found(3)["next_run"], "2035-01-01T05:00:00Z");
+    assert_eq!(
+        (&found(7)["max_repetitions"], &found(7)["agent_id"]),
+        (&json!(2), &json!("agent-1"))
+    );
+    assert_eq!(
+        (&found(10)["agent_id"], &found(10)["schedule_value"]),
+        (&json!("agent-2"), &json!("45"))
+    );
+
+    // The same again adds nothing, also what was cancelled or edited since.
+    ok(&world, &["cancel", "--id", "7"]);
+    let again = world.json(&import);
+    assert_eq!(created(&again), [false, false, false]);
+    assert_eq!(list(&world, &["--all"]).len(), 3);
+    assert_eq!(list(&world, &[]).len(), 2);
+    let id = again["imported"][0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["schedule", "edit", &id, "--prompt", "another"]);
+    let (_, left_out) = imported(&world.json(&import));
+    assert!(left_out.contains(&format!("3: schedule {id} has this name, and does something else")));
+    assert_eq!(list(&world, &["--all"]).len(), 3);
+    world.verified();
+}
+
+#[test]
+fn what_is_no_database_of_promptyoself_is_refused() {
+    let world = world();
+    let import = |path: &Path| {
+        let arguments = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+        world.run(&[&["--json"], &arguments[..]].concat()).error().0
+    };
+    let path = world.root().join("x.db");
+    assert_eq!(import(&path), "not_found");
+    assert!(!path.exists());
+    fs::write(&path, "this is text, and long enough to be looked at as a header").unwrap();
+    assert_eq!(import(&path), "invalid_input");
+    fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute("CREATE TABLE t (a)", []).unwrap();
+    assert_eq!(import(&path), "invalid_input");
+}
+
+/// A database names the directory beside it; what is in the database is taken over once.
+#[test]
+fn the_database_of_the_environment_is_taken_over_once() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    database(&path);
+    let of_database = |arguments: &[&str]| {
+        let mut command = world.command();
+        command.env_remove("MIDWATCH_DATA").env("PROMPTYOSELF_DB_PATH", "/nowhere.db");
+        command.env("PROMPTYOSELF_DB", &path).arg("promptyoself").args(arguments);
+        said(&mut command).1
+    };
+    assert_eq!(of_database(&["list"])["count"], 3);
+    let data = world.root().join("promptyoself.midwatch");
+    assert!(data.join("midwatch.db").exists());
+    let world_beside = World::new().with_data(&data);
+    let schedules = world_beside.json(&["schedule", "list"])["schedules"].clone();
+    for schedule in schedules.as_array().unwrap() {
+        world_beside.ok(&["schedule", "remove", schedule["id"].as_str().unwrap()]);
+    }
+    assert_eq!(of_database(&["list", "--all"])["count"], 0, "what was removed stays so");
+    // Whoever names a directory means that one.
+    let mut command = world.command();
+    command.env("PROMPTYOSELF_DB", &path).args(["promptyoself", "list"]);
+    assert_eq!(said(&mut command).1["count"], 0);
+}
+
+fn astra(world: &World) -> PathBuf {
+    let directory = world.root().join("astra/var/schedules");
+    fs::create_dir_all(&directory).unwrap();
+    let record = |name: &str, cron: &str, status: &str| {
+        json!({
+            "id": format!("sch_{name}"), "name": name, "cron": cron, "target_tool": "execute_goal",
+            "payload": {"goal_source": "top_desire"}, "status": status, "safety_tier": 1,
+            "run_budget": {"per_day": 6, "consumed": 2, "last_reset": "2025-11-10"},
+        })
+    };
+    let records = [
+        record("coding", "0 */6 * * *", "active"),
+        record("seconds", "0 9 * * 1 30", "paused"),
+        record("never", "0 0 31 2 *", "active"),
+    ];
+    let index: serde_json::Map<String, Value> =
+        records.iter().map(|it| (it["id"].as_str().unwrap().to_owned(), it.clone())).collect();
+    fs::write(directory.join("index.json"), Value::Object(index).to_string()).unwrap();
+    // A member for each event, one after the other, as they are appended.
+    let mut chain = File::create(directory.join("2025-11.ndjson.gz")).unwrap();
+    for record in &records {
+        let event = json!({"event": "schedule_created", "_timestamp": "t", "schedule": record});
+        let mut member = GzEncoder::new(&mut chain, Compression::default());
+        writeln!(member, "{event}").unwrap();
+        member.finish().unwrap();
+    }
+    world.root().join("astra")
+}
+
+#[test]
+fn schedules_of_astra_are_imported_from_the_index_or_the_chain() {
+    let from_chain = |damage: &dyn Fn(&Path)| {
+        let world = world();
+        world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+        let directory = astra(&world);
+        damage(&directory.join("var/schedules/index.json"));
+        let import = ["schedule", "import", "--from", "astra", directory.to_str().unwrap()];
+        let dry = world.json(&[&import[..], &["--dry-run"]].concat());
+        let real = world.json(&import);
+        assert_eq!(imported(&dry), imported(&real));
+        assert_eq!(created(&real), [true, true], "{real}");
+        assert_eq!(created(&world.json(&import)), [false, false]);
+        let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
+        assert_eq!(schedules.len(), 2);
+        let mut shown: Vec<String> = schedules
+            .iter()
+            .map(|it| {
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                let (name, describe, status) =
+                    (text(&it["name"]), text(&it["describe"]), text(&it["status"]));
+                assert_eq!((&it["tier"], &it["terms"]["per_day"]), (&json!(1), &json!(6)));
+                assert_eq!(it["action"]["tool"], "execute_goal");
+                format!("{name}: {describe}, {status}")
+            })
+            .collect();
+        shown.sort();
+        (shown, imported(&real).1)
+    };
+    let expected = from_chain(&|_| {});
+    let shown = [
+        "coding: at 00:00, 06:00, 12:00 and 18:00 every day, active",
+        "seconds: at 09:00:30 on Monday, paused",
+    ];
+    assert_eq!(expected.0, shown);
+    assert!(expected.1[0].starts_with("sch_never: "), "{expected:?}");
+    assert_eq!(from_chain(&|index| fs::remove_file(index).unwrap()), expected);
+    assert_eq!(from_chain(&|index| fs::write(index, "{\"sch_").unwrap()), expected);
+}
+
+#[test]
+fn schedules_of_agent_blob_are_imported_and_missed_runs_skipped() {
+    let world = world();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let directory = world.root().join("blob/data");
+    fs::create_dir_all(&directory).unwrap();
+    let prompt = json!({"kind": "prompt", "text": "Look at the news."});
+    let write = |next: f64| {
+        let records = json!([
+            {"id": "sched_1", "type": "interval", "title": "news", "enabled": true,
+             "created_at": 1770000000.0, "next_run_at": next, "schedule": {"interval_s": 600},
+             "payload": prompt, "tz": "Europe/Berlin"},
+            {"id": "sched_2", "type": "cron", "title": "news", "enabled": false,
+             "schedule": {"cron": "0 9 1 * 1"}, "payload": prompt, "tz": "Europe/Berlin"},
+            {"id": "sched_3", "type": "cron", "title": "tool", "enabled": true,
+             "schedule": {"cron": "0 9 * * *"}, "payload": {"kind": "tool"}},
+        ]);
+        fs::write(directory.join("schedules.json"), records.to_string()).unwrap();
+    };
+    write(1.0);
+    let path = world.root().join("blob");
+    let import = ["schedule", "import", "--from", "agent-blob", path.to_str().unwrap()];
+    let import = [&import[..], &["--agent", "ada"]].concat();
+    let real = world.json(&import);
+    let names = ["sched_1: news", "sched_2: news (sched_2)"].map(str::to_owned).to_vec();
+    let reasons = vec!["sched_3: its payload is `tool` and no prompt".to_owned()];
+    assert_eq!(imported(&real), (names, reasons));
+    let schedules = world.json(&["schedule", "list"])["schedules"].as_array().unwrap().clone();
+    let cron = schedules.iter().find(|it| it["name"] == "news (sched_2)").unwrap();
+    assert_eq!((&cron["status"], &cron["tz"]), (&json!("paused"), &json!("Europe/Berlin")));
+    assert!(schedules.iter().all(|it| it["terms"]["missed"] == "skip"), "{schedules:?}");
+    // It has run there since.
+    write(2.0);
+    assert_eq!(created(&world.json(&import)), [false, false]);
+    assert_eq!(world.json(&["schedule", "list"])["schedules"].as_array().unwrap().len(), 2);
+}
