@@ -115,6 +115,8 @@ pub enum Refusal {
     Exists(AgentName),
     #[error("there is no agent `{0}`")]
     Unknown(AgentName),
+    #[error("agent `{0}` reaches outside, and is prompted only with an approval")]
+    ReachesOutside(AgentName),
     #[error("an agent with backend `{kind}` cannot have tier {tier}: the lowest is {min}")]
     TierTooLow { kind: BackendKind, tier: Tier, min: Tier },
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
@@ -172,6 +174,9 @@ pub fn decide(
                 true => Ok(None),
                 false => Ok(Some(Event::Changed(wanted))),
             }
+        }
+        (Some(agent), Command::Test) if agent.tier == Tier::External => {
+            Err(Refusal::ReachesOutside(name.clone()))
         }
         (Some(_), Command::Test) => Ok(Some(Event::Tested(Tested { at: now }))),
         (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),
@@ -402,6 +407,10 @@ mod tests {
                 (change(Some(Builtin), None), "builtin 0 2 7"),
                 (super::Command::Remove, "none"),
                 (register(Mcp, None), "mcp 2 9 9"),
+                (
+                    super::Command::Test,
+                    "agent `ada` reaches outside, and is prompted only with an approval",
+                ),
             ],
         );
     }

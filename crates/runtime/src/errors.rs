@@ -50,6 +50,8 @@ pub(crate) fn agent(refusal: Refusal) -> Error {
         Refusal::TierTooLow { .. } => {
             Error::new(Code::TierTooLow, refusal).hint("a tier may be higher than that, not lower")
         }
+        Refusal::ReachesOutside(_) => Error::new(Code::NotNow, refusal)
+            .hint("start a run of a schedule for it with `midwatch run start`, and approve that"),
         Refusal::RoleTooLow { .. } => role(&refusal),
         Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
     }

@@ -5,8 +5,9 @@ use api::{AgentList, ApprovalList, Error, Request, RunList, ScheduleList};
 use kernel::agent::AgentName;
 use kernel::ruling::{Details, Request as Asked, Verdict};
 use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
-use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, approval, run};
+use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, agent, approval, run};
 
+use crate::agents::name as agent_name;
 use crate::approvals::{self, approval_id};
 use crate::errors;
 use crate::rows::{RowKey, Rows};
@@ -29,6 +30,7 @@ enum Wanted {
     Schedule(ScheduleId),
     Run(RunId),
     Approval(ApprovalId),
+    Agent(AgentName),
 }
 
 impl Watch {
@@ -103,6 +105,7 @@ impl Watch {
             Request::RunShow(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::RunWatch(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::PolicyExplain(asked) => Wanted::Run(run_id(&asked.run)?),
+            Request::AgentShow(asked) => Wanted::Agent(agent_name(&asked.name)?),
             Request::ApprovalShow(asked) => Wanted::Approval(approval_id(&asked.id)?),
             Request::ScheduleList(list) => {
                 return Ok(Request::ScheduleList(ScheduleList { agent: own(), ..list.clone() }));
@@ -140,6 +143,7 @@ impl Watch {
                 let rows = self.load(&[approvals::row_of(id)]).await?;
                 rows.approval(id).map(|approval| &approval.plan.agent) == Some(agent)
             }
+            Wanted::Agent(other) => other == agent,
         })
     }
 }
@@ -177,6 +181,7 @@ impl Wanted {
             Wanted::Schedule(id) => errors::schedule(NoSchedule::Unknown(id)),
             Wanted::Run(id) => errors::run(run::Refusal::Unknown(id)),
             Wanted::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
+            Wanted::Agent(name) => errors::agent(agent::Refusal::Unknown(name)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A test of an agent: one prompt that belongs to no schedule, asked for by a human who looks at the answer.
 //!
-//! It is in the log before it is sent. No rule of the standing orders is asked, because a human is at hand;
-//! nothing of it is kept but that it was.
+//! It is in the log before it is sent. No rule of the standing orders is asked, because a human is at hand,
+//! and so nothing is tested that reaches outside; nothing of it is kept but that it was.
 
 use agents::{Outcome, Said, Work};
 use api::{AgentTest, AgentTested, Code, Error, RunUsage, Test};
@@ -36,13 +36,14 @@ impl Watch {
             let what = format!("a prompt has at most {PROMPT_BYTES_MAX} bytes");
             return Err(Error::new(Code::InvalidInput, what).hint("give a shorter one"));
         }
-        if self.authority().await?.frozen.is_some() {
-            return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
-                .hint("`midwatch thaw` lets it go on"));
-        }
         let rows = vec![(Noun::Agent, name.to_string())];
-        let change = Change { rows, ..Change::by(actor, None) };
+        let expects = vec![self.authority_row()];
+        let change = Change { rows, expects, ..Change::by(actor, None) };
         let done = self.act_for(change, |rows, now| {
+            if self.authority_in(rows).frozen.is_some() {
+                return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
+                    .hint("`midwatch thaw` lets it go on"));
+            }
             let tested = agent::decide(&name, rows.agent(&name), now, actor, Command::Test);
             let tested = tested.map_err(errors::agent)?;
             Ok(tested.map(|event| Body::Agent(name.clone(), event)).into_iter().collect())

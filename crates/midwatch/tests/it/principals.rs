@@ -321,6 +321,8 @@ fn an_agents_token_reaches_its_own_schedules_only() {
         (vec!["schedule", "show", &bobs], "not_found"),
         (vec!["schedule", "show", "sch_00000000"], "not_found"),
         (vec!["run", "show", &run], "not_found"),
+        (vec!["agent", "show", "ada"], "ok"),
+        (vec!["agent", "show", "bob"], "not_found"),
         (vec!["why", &bobs], "not_found"),
         (vec!["schedule", "remove", &bobs], "not_found"),
         (vec!["schedule", "pause", &bobs], "not_found"),

@@ -54,6 +54,8 @@ pub(in crate::cli) async fn register(
         url: Some(letta.url.clone()),
         remote_id: Some(id.to_owned()),
         credential: letta.credential.map(|name| format!("env:{name}")),
+        // Whoever runs the program names the server, and it is often in a network of their own.
+        allow_private: true,
         ..AgentAdd::default()
     };
     match ask(context, add).await {

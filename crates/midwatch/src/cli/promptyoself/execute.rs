@@ -277,13 +277,14 @@ impl Unreported {
         runs.extend(self.newer(context).await?);
         runs.sort_by(|one, other| one.id.cmp(&other.id));
         let (over, open): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(is_over);
+        let (schedules, agents) = match over.is_empty() {
+            true => (Vec::new(), Agents::default()),
+            false => (schedules(context).await?, Agents::registered(context).await?),
+        };
+        // Nothing is waited for from here on: whoever gives up before finds it all the next time.
         let newest = over.iter().chain(&open).map(|run| run.id.clone()).max();
         self.newest = newest.unwrap_or_default().max(std::mem::take(&mut self.newest));
         self.open = open.into_iter().map(|run| run.id).collect();
-        if over.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (schedules, agents) = (schedules(context).await?, Agents::registered(context).await?);
         let items = over.iter().filter_map(|run| {
             let id = run.schedule_id.as_deref()?;
             let schedule = schedules.iter().find(|schedule| schedule.id == id)?;
