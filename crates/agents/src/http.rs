@@ -56,6 +56,18 @@ pub struct Post<'a, T: ?Sized> {
     pub time_max: Duration,
 }
 
+/// A request for a document.
+#[derive(Clone, Copy)]
+pub struct Get<'a> {
+    pub url: &'a Url,
+    pub query: &'a [(&'a str, &'a str)],
+    pub reach: Reach,
+    /// Sent as a bearer token.
+    pub token: Option<&'a str>,
+    /// From the first byte sent to the last one read.
+    pub time_max: Duration,
+}
+
 /// Any request.
 pub(crate) struct Request<'a> {
     pub(crate) method: Method,
@@ -149,17 +161,46 @@ impl Http {
         Http(Arc::new(Clients { lookup, tls, public, local, private }))
     }
 
+    pub async fn get(&self, get: Get<'_>) -> Result<Answer, Unanswered> {
+        let mut url = parsed(get.url)?;
+        if !get.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(get.query);
+        }
+        self.send(Request {
+            method: Method::GET,
+            url,
+            reach: get.reach,
+            token: get.token,
+            headers: Vec::new(),
+            body: None,
+            time_max: get.time_max,
+        })
+        .await
+    }
+
     pub async fn post<T: Serialize + ?Sized>(
         &self,
         post: Post<'_, T>,
     ) -> Result<Answer, Unanswered> {
-        let unfit = |_| Unanswered::new(Why::Forbidden, "the url cannot be understood");
-        let url = reqwest::Url::parse(post.url.as_str()).map_err(unfit)?;
+        self.carry(Method::POST, post).await
+    }
+
+    /// What it carries is to be there afterwards, however often it is sent.
+    pub async fn put<T: Serialize + ?Sized>(&self, put: Post<'_, T>) -> Result<Answer, Unanswered> {
+        self.carry(Method::PUT, put).await
+    }
+
+    async fn carry<T: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        post: Post<'_, T>,
+    ) -> Result<Answer, Unanswered> {
+        let url = parsed(post.url)?;
         let body = serde_json::to_vec(post.body);
         let body = body.map_err(|error| Unanswered::new(Why::Forbidden, error))?;
         let key = post.key.map(|key| (IDEMPOTENCY_KEY, key.to_owned()));
         self.send(Request {
-            method: Method::POST,
+            method,
             url,
             reach: post.reach,
             token: post.token,
@@ -287,6 +328,11 @@ impl Unanswered {
     }
 }
 
+fn parsed(url: &Url) -> Result<reqwest::Url, Unanswered> {
+    let unfit = |_| Unanswered::new(Why::Forbidden, "the url cannot be understood");
+    reqwest::Url::parse(url.as_str()).map_err(unfit)
+}
+
 fn authorized(request: RequestBuilder, token: Option<&str>) -> Result<RequestBuilder, Unanswered> {
     let Some(token) = token else { return Ok(request) };
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
@@ -331,6 +377,13 @@ fn tls() -> Result<ClientConfig, Unanswered> {
 impl fmt::Debug for Http {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+/// Not the token, and not the url either.
+impl fmt::Debug for Get<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Get").finish_non_exhaustive()
     }
 }
 

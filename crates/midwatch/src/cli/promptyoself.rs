@@ -368,7 +368,7 @@ async fn register(context: &Context, asked: Register) -> Result<Registered, Erro
 
 async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Error> {
     let failed = |what: &str| refused(format!("Agent validation failed: {what}"));
-    let server = Server::new(letta, &context.environment)?;
+    let server = Server::new(letta, &context.environment);
     let agents = server.agents().await.map_err(|error| {
         failed(&error.message).hint("--skip-validation does without the Letta server")
     })?;
@@ -493,7 +493,7 @@ async fn test(context: &Context) -> Result<Tested, Error> {
 
 async fn remote_agents(context: &Context) -> Result<Vec<RemoteAgent>, Error> {
     let letta = Letta::of(&context.environment);
-    Server::new(&letta, &context.environment)?.agents().await
+    Server::new(&letta, &context.environment).agents().await
 }
 
 async fn upload(context: &Context, asked: Upload) -> Result<Uploaded, Error> {
@@ -502,7 +502,7 @@ async fn upload(context: &Context, asked: Upload) -> Result<Uploaded, Error> {
     let source_code = source_code.ok_or_else(missing)?;
     let tool = Tool { source_code, name: asked.name, description: asked.description };
     let letta = Letta::of(&context.environment);
-    let taken = Server::new(&letta, &context.environment)?.upload(&tool).await?;
+    let taken = Server::new(&letta, &context.environment).upload(&tool).await?;
     Ok(Uploaded { tool_id: taken.id, name: taken.name.or(tool.name) })
 }
 

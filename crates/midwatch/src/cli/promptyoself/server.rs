@@ -1,29 +1,26 @@
 //! What promptyoself asks a server of Letta for by itself: which agents there are, and to take a tool.
 //! Prompts are not sent from here.
-//!
-//! No redirect is followed, no proxy of the environment is used, and no message holds the token.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use agents::{Answer, Get, Http, Post, Reach, Unanswered};
 use api::{Code, Error};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Method};
-use rustls::{ClientConfig, RootCertStore};
+use kernel::backend::Url;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::settings::{Letta, Variables};
 
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const TIME_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 const PAGE_AGENTS: usize = 100;
 const AGENTS_MAX: usize = 10_000;
+/// Whoever runs the program names the server, and it is often in a network of their own.
+const REACH: Reach = Reach::Private;
 
 #[derive(Debug)]
 pub(super) struct Server<'a> {
-    client: Client,
+    http: Http,
     url: &'a str,
     token: &'a str,
 }
@@ -53,26 +50,20 @@ pub(super) struct Taken {
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn new(letta: &'a Letta, variables: &'a Variables) -> Result<Server<'a>, Error> {
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            .redirect(Policy::none())
-            .no_proxy()
-            .connect_timeout(CONNECT_TIME_MAX)
-            .timeout(TIME_MAX)
-            .user_agent("midwatch");
-        let client = client.build().map_err(failed)?;
-        Ok(Server { client, url: &letta.url, token: letta.token(variables) })
+    pub(super) fn new(letta: &'a Letta, variables: &'a Variables) -> Server<'a> {
+        Server { http: Http::new(), url: &letta.url, token: letta.token(variables) }
     }
 
     pub(super) async fn agents(&self) -> Result<Vec<RemoteAgent>, Error> {
+        let url = self.at("/v1/agents/")?;
+        let limit = PAGE_AGENTS.to_string();
         let mut agents: Vec<RemoteAgent> = Vec::new();
         loop {
-            let limit = PAGE_AGENTS.to_string();
             let mut query = vec![("limit", limit.as_str())];
             query.extend(agents.last().map(|last| ("after", last.id.as_str())));
-            let page: Vec<RemoteAgent> =
-                self.ask(Method::GET, "/v1/agents/", &query, None::<&()>).await?;
+            let token = Some(self.token);
+            let get = Get { url: &url, query: &query, reach: REACH, token, time_max: TIME_MAX };
+            let page: Vec<RemoteAgent> = document(self.http.get(get).await).await?;
             let is_last = page.len() < PAGE_AGENTS || AGENTS_MAX <= agents.len();
             // A server that pays no attention to `after` says the same again.
             let is_new = page.first().is_none_or(|first| agents.iter().all(|it| it.id != first.id));
@@ -86,63 +77,32 @@ impl<'a> Server<'a> {
     }
 
     pub(super) async fn upload(&self, tool: &Tool) -> Result<Taken, Error> {
-        self.ask(Method::PUT, "/v1/tools/", &[], Some(tool)).await
+        let url = self.at("/v1/tools/")?;
+        let (token, key) = (Some(self.token), None);
+        let put = Post { url: &url, reach: REACH, token, key, body: tool, time_max: TIME_MAX };
+        document(self.http.put(put).await).await
     }
 
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&str, &str)],
-        body: Option<&impl Serialize>,
-    ) -> Result<T, Error> {
-        let url = format!("{}{path}", self.url);
+    fn at(&self, path: &str) -> Result<Url, Error> {
         let unfit = |_| Error::new(Code::InvalidInput, "LETTA_BASE_URL is not a url");
-        let mut url = reqwest::Url::parse(&url).map_err(unfit)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let mut request = self.client.request(method, url).bearer_auth(self.token);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        let mut answer = request.send().await.map_err(failed)?;
-        if !answer.status().is_success() {
-            let what = format!("the Letta server answered with status {}", answer.status());
-            return Err(Error::new(Code::Failed, what)
-                .hint("check LETTA_BASE_URL, and LETTA_API_KEY or LETTA_SERVER_PASSWORD"));
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-            if ANSWER_BYTES_MAX < bytes.len() + chunk.len() {
-                return Err(Error::new(Code::Failed, "the answer of the Letta server is too long"));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        let unread = |_| Error::new(Code::Failed, "the Letta server answered something else");
-        serde_json::from_slice(&bytes).map_err(unread)
+        format!("{}{path}", self.url).parse().map_err(unfit)
     }
 }
 
-/// What went wrong, down to its first cause, without the url.
-fn failed(error: reqwest::Error) -> Error {
-    let error = error.without_url();
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        said = format!("{said}: {inner}");
-        cause = inner.source();
+async fn document<T: DeserializeOwned>(answer: Result<Answer, Unanswered>) -> Result<T, Error> {
+    let answer = answer.map_err(unreachable)?;
+    let status = answer.status();
+    if !(200..300).contains(&status) {
+        let what = format!("the Letta server answered with status {status}");
+        return Err(Error::new(Code::Failed, what)
+            .hint("check LETTA_BASE_URL, and LETTA_API_KEY or LETTA_SERVER_PASSWORD"));
     }
-    Error::new(Code::Unreachable, format!("the Letta server cannot be reached: {said}"))
+    let bytes = answer.body(ANSWER_BYTES_MAX).await.map_err(unreachable)?;
+    let unread = |_| Error::new(Code::Failed, "the Letta server answered something else");
+    serde_json::from_slice(&bytes).map_err(unread)
+}
+
+fn unreachable(unanswered: Unanswered) -> Error {
+    Error::new(Code::Unreachable, format!("the Letta server cannot be reached: {unanswered}"))
         .hint("LETTA_BASE_URL says where it is")
-}
-
-fn tls() -> Result<ClientConfig, Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Error::new(Code::Failed, error))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
