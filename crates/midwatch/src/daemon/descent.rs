@@ -76,10 +76,12 @@ fn parent(pid: i32) -> Option<i32> {
     parent_in(&stat)
 }
 
-/// Of a line of `/proc/PID/stat`: state and parent follow the name, which may hold anything.
+/// Of a line of `/proc/PID/stat`: state, parent and group follow the name, which may hold anything. Of a
+/// process that is just being buried the kernel writes 0 as parent and -1 as group: it is gone.
 fn parent_in(stat: &str) -> Option<i32> {
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
-    fields.nth(1)?.parse().ok()
+    let (parent, group) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse::<i32>().ok()?);
+    (group != -1).then_some(parent)
 }
 
 #[cfg(test)]
@@ -90,6 +92,8 @@ mod tests {
     fn the_parent_follows_the_name_whatever_that_is() {
         assert_eq!(parent_in("43 (sleep) S 7 42 42 0 -1"), Some(7));
         assert_eq!(parent_in("43 (a) R 1 b) S 9 42 42 0"), Some(9));
+        assert_eq!(parent_in("43 (sh) S 0 0 0 0 -1"), Some(0), "its parent is outside");
+        assert_eq!(parent_in("43 (sh) X 0 -1 -1 0 -1"), None);
         assert_eq!(parent_in(""), None);
     }
 
