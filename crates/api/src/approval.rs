@@ -120,6 +120,23 @@ pub struct PolicyExplain {
     pub run: String,
 }
 
+/// Asks what the standing orders say of something that is not done yet, and is not done by the watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyDecide {
+    /// The class of what is to be done, such as `shell.run`
+    pub capability: String,
+    /// What it is done to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+}
+
 /// Asks which decisions of the past the rules in force would make otherwise, or other rules. It changes
 /// nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +181,12 @@ pub struct PolicyExplained {
     /// Absent before the orders were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    pub sentence: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyDecided {
+    pub ruling: Ruling,
     pub sentence: String,
 }
 

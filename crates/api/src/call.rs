@@ -152,6 +152,7 @@ requests! {
     Freeze "freeze" AuthorityChanged;
     Thaw "thaw" AuthorityChanged;
     LeaseRenew "lease.renew" AuthorityChanged;
+    PolicyDecide "policy.decide" PolicyDecided;
     PolicyExplain "policy.explain" PolicyExplained;
     PolicyReplay "policy.replay" PolicyReplayed;
     ConfigReload "config.reload" ConfigReloaded;

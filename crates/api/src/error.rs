@@ -62,6 +62,8 @@ codes! {
     NotFound "not_found" 3 "There is no such thing, file or directory.";
     Exists "exists" 4 "Something else already has this name or place.";
     RoleTooLow "role_too_low" 4 "Your role does not allow this.";
+    HumanNeeded "human_needed" 4 "The standing orders leave this to a human.";
+    Denied "denied" 4 "The standing orders do not allow this.";
     SignatureNeeded "signature_needed" 4 "An approval needs a signature made with the approver's own key.";
     SignatureInvalid "signature_invalid" 4 "The signature is none of a known key for this approval.";
     TokenInvalid "token_invalid" 4 "The token is none that lets anybody in, or was revoked.";

@@ -25,8 +25,8 @@ pub use agent::{
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
-    Approvals, ChangedDecision, Needs, PolicyExplain, PolicyExplained, PolicyReplay,
-    PolicyReplayed, Ruling,
+    Approvals, ChangedDecision, Needs, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained,
+    PolicyReplay, PolicyReplayed, Ruling,
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};

@@ -23,11 +23,20 @@ pub struct Hello {
     /// With which the client wants to be let in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
+    /// Whether the client speaks for an agent, whoever has started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assistant: bool,
 }
 
 impl Hello {
     pub fn new(version: &str) -> Hello {
-        Hello { protocol: PROTOCOL, version: version.to_owned(), run: None, token: None }
+        Hello {
+            protocol: PROTOCOL,
+            version: version.to_owned(),
+            run: None,
+            token: None,
+            assistant: false,
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use crate::id::RunId;
 const OF_RUN: &str = "run:";
 /// What the name of a user of the machine begins with.
 const OF_USER: &str = "uid:";
+/// What the name of somebody's assistant begins with.
+const OF_ASSISTANT: &str = "mcp:";
 
 /// What a principal may do, from least to most. The order is part of the rules: a command names
 /// the least role that may give it.
@@ -70,6 +72,29 @@ impl Actor {
     /// The user of this machine who holds the data directory, at the terminal or over the socket.
     pub fn local_user(uid: u32) -> Actor {
         Actor { name: format!("{OF_USER}{uid}"), role: Role::Maintainer }
+    }
+
+    /// A program that speaks for somebody, as an MCP server does for whoever has started it. It is never more
+    /// than a runner, since an agent is behind it.
+    #[must_use]
+    pub fn assistant(self) -> Actor {
+        match self.role {
+            Role::Observer | Role::Runner => self,
+            Role::Operator | Role::Maintainer | Role::System => {
+                Actor { name: format!("{OF_ASSISTANT}{}", self.name), role: Role::Runner }
+            }
+        }
+    }
+
+    /// Whether it speaks for a person. It does what the standing orders allow, and nothing that is for people
+    /// alone.
+    pub fn is_assistant(&self) -> bool {
+        self.role == Role::Runner && self.name.starts_with(OF_ASSISTANT)
+    }
+
+    /// The person behind a name: an assistant's doing is that of whom it speaks for.
+    pub fn person(name: &str) -> &str {
+        name.strip_prefix(OF_ASSISTANT).unwrap_or(name)
     }
 
     /// Whether nothing is known of the person but the user of the machine.

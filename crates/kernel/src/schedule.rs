@@ -12,6 +12,7 @@ pub mod trigger;
 use calendar::{Calendar, START_US, Zone};
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Actor;
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::progress::Pause;
@@ -118,8 +119,13 @@ fn joined(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
 impl Schedule {
     /// Everybody who has had a hand in what it says.
     pub fn authors(&self) -> Vec<String> {
-        let mut authors = vec![self.created_by.clone()];
-        authors.extend(self.changed_by.iter().filter(|by| **by != self.created_by).cloned());
+        let person = |name: &String| Actor::person(name).to_owned();
+        let mut authors = vec![person(&self.created_by)];
+        for author in self.changed_by.iter().map(person) {
+            if !authors.contains(&author) {
+                authors.push(author);
+            }
+        }
         authors
     }
 }

@@ -107,6 +107,9 @@ impl Local {
             Request::Freeze(asked) => watch.freeze(actor, key, asked).await,
             Request::Thaw(asked) => watch.thaw(actor, key, asked).await,
             Request::LeaseRenew(asked) => watch.lease_renew(actor, key, asked).await,
+            Request::PolicyDecide(asked) => {
+                watch.policy_decide(actor, asked).await.map(Answer::PolicyDecide)
+            }
             Request::PolicyExplain(asked) => {
                 watch.policy_explain(asked).await.map(Answer::PolicyExplain)
             }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use api::{Code, Error, Foretold, PolicyExplain, PolicyExplained};
+use api::{Code, Error, Foretold, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
+use kernel::agent::AgentName;
 use kernel::approval::Decision;
-use kernel::ruling::{Posture, Ruling, Verdict};
+use kernel::ruling::{Details, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, LEASE, Orders};
 use kernel::schedule::{self, Schedule};
-use kernel::{ApprovalId, Noun, ScheduleId};
+use kernel::{Actor, ApprovalId, Noun, ScheduleId};
 use policy::{Example, Rules, Source, capability};
 
 use crate::errors;
@@ -18,6 +19,9 @@ use crate::watch::Watch;
 
 /// What the operator's own rules are called, in the data directory and in every decision.
 pub const POLICY_FILE: &str = "policy.toml";
+
+/// The words for allow, ask and deny about what has not happened yet.
+pub(crate) const FORESEEN: [&str; 3] = ["allow it", "let a human decide", "do not allow it"];
 
 /// The rules of a posture and an operator's own, each by the name of their file. With a fault they are no
 /// orders: nothing starts with them.
@@ -44,7 +48,7 @@ pub fn foresee(rules: &Rules, document: &str) -> Result<(api::Ruling, String), E
     })?;
     let request = described.into_request();
     let ruling = rules.decide(&request);
-    let mut sentence = sentence(&ruling, ["allow it", "let a human decide", "do not allow it"]);
+    let mut sentence = sentence(&ruling, FORESEEN);
     if capability::find(&request.capability).is_none() {
         let name = &request.capability;
         sentence
@@ -107,6 +111,38 @@ impl Watch {
         })
     }
 
+    /// What the standing orders say of what somebody is about to do elsewhere.
+    pub(crate) async fn policy_decide(
+        &self,
+        actor: &Actor,
+        asked: PolicyDecide,
+    ) -> Result<PolicyDecided, Error> {
+        let PolicyDecide { capability, resource, host, path, argv } = asked;
+        let agent = self.asking(actor, &capability, None).await?.map(|asking| asking.agent);
+        let details = Details { resource, host, path, argv };
+        let ruling = self.judged(actor, &capability, agent, details);
+        let sentence = sentence(&ruling, FORESEEN);
+        Ok(PolicyDecided { ruling: wire(&ruling), sentence })
+    }
+
+    /// What the standing orders say of what somebody wants to do by themselves.
+    pub(crate) fn judged(
+        &self,
+        actor: &Actor,
+        capability: &str,
+        agent: Option<AgentName>,
+        details: Details,
+    ) -> Ruling {
+        self.in_force().rules.decide(&Request {
+            principal: actor.name.clone(),
+            role: actor.role,
+            capability: capability.to_owned(),
+            tier: capability::tier(capability),
+            agent,
+            details,
+        })
+    }
+
     /// What the standing orders said of a run.
     pub(crate) async fn policy_explain(
         &self,
@@ -134,7 +170,7 @@ impl Watch {
 }
 
 /// What the orders say, with the words for allow, ask and deny.
-fn sentence(ruling: &Ruling, [allow, ask, deny]: [&str; 3]) -> String {
+pub(crate) fn sentence(ruling: &Ruling, [allow, ask, deny]: [&str; 3]) -> String {
     let rules: Vec<String> = ruling.rules.iter().map(|it| format!("`{it}`")).collect();
     let said = match ruling.verdict {
         Verdict::Allow => allow,

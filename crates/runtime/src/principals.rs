@@ -5,6 +5,7 @@
 //! | a process that a run has started, by its descent or by its own word | that run, a runner, whatever else it shows |
 //! | with a token | the person of the token, with its role |
 //! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator, once a maintainer has a token |
+//! | the same for an MCP client, whose word comes from an agent | the assistant of that person or user, a runner |
 //!
 //! What is refused is written into the log, once a minute for each who and what.
 
@@ -33,6 +34,8 @@ pub struct Visitor<'a> {
     /// The run to which its process says to belong.
     pub run: Option<&'a str>,
     pub token: Option<&'a Secret>,
+    /// Whether it speaks for an agent, whoever has started it.
+    pub assistant: bool,
 }
 
 /// Whose child its process is.
@@ -70,6 +73,12 @@ impl Watch {
         {
             return Ok(Actor::of_run(&id));
         }
+        let person = self.person(visitor).await?;
+        Ok(if visitor.assistant { person.assistant() } else { person })
+    }
+
+    /// The one with the token, or the user of the machine.
+    async fn person(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
         let role = self.local_role().await?;
         let local = Actor { role, ..Actor::local_user(visitor.uid) };
         match visitor.token {
@@ -139,7 +148,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) => Role::Observer,
         Is::RunCancel(_) | Is::RunRetry(_) | Is::RunSettle(_) => Role::Observer,
         Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::ApprovalDecide(_) => Role::Observer,
-        Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,
+        Is::PolicyDecide(_) | Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,
         Is::Freeze(_) | Is::Thaw(_) | Is::LeaseRenew(_) => Role::Observer,
         Is::TokenCreate(_) | Is::TokenRevoke(_) => Role::Observer,
     }

@@ -1,15 +1,16 @@
 //! What an agent reaches that asks for itself: its own schedules, their runs and their questions, unless
 //! the standing orders let it reach others.
 
-use api::{AgentList, ApprovalList, Error, Request, RunList, ScheduleList};
+use api::{AgentList, ApprovalList, Code, Error, Request, RunList, ScheduleAdd, ScheduleList};
 use kernel::agent::AgentName;
-use kernel::ruling::{Details, Request as Asked, Verdict};
+use kernel::ruling::{Details, Verdict};
 use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
 use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, agent, approval, run};
 
 use crate::agents::name as agent_name;
 use crate::approvals::{self, approval_id};
 use crate::errors;
+use crate::orders::{FORESEEN, sentence};
 use crate::rows::{RowKey, Rows};
 use crate::runs::run_id;
 use crate::schedules::parsed_id;
@@ -67,14 +68,8 @@ impl Watch {
         capability: &str,
         resource: Option<&str>,
     ) -> bool {
-        let ruling = self.in_force().rules.decide(&Asked {
-            principal: actor.name.clone(),
-            role: actor.role,
-            capability: capability.to_owned(),
-            tier: policy::capability::tier(capability),
-            agent: Some(agent.clone()),
-            details: Details { resource: resource.map(str::to_owned), ..Details::default() },
-        });
+        let details = Details { resource: resource.map(str::to_owned), ..Details::default() };
+        let ruling = self.judged(actor, capability, Some(agent.clone()), details);
         let is_own_rule = |rule: &String| !rule.starts_with('@') && !rule.starts_with("baseline/");
         ruling.verdict == Verdict::Allow && ruling.rules.iter().any(is_own_rule)
     }
@@ -87,6 +82,9 @@ impl Watch {
     ) -> Result<Request, Error> {
         if actor.role != Role::Runner {
             return Ok(request);
+        }
+        if actor.is_assistant() {
+            return self.ordered(actor, &request).map(|()| request);
         }
         let reading = match &request {
             Request::LedgerTail(_) | Request::PolicyReplay(_) => "ledger.read",
@@ -129,6 +127,23 @@ impl Watch {
         }
     }
 
+    /// Whether the standing orders let an assistant do this by itself.
+    fn ordered(&self, actor: &Actor, request: &Request) -> Result<(), Error> {
+        for Ordered { capability, resource, agent } in orders_about(request) {
+            let details = Details { resource: resource.map(str::to_owned), ..Details::default() };
+            let agent = agent.and_then(|name| name.parse().ok());
+            let ruling = self.judged(actor, capability, agent, details);
+            let code = match ruling.verdict {
+                Verdict::Allow => continue,
+                Verdict::Ask => Code::HumanNeeded,
+                Verdict::Deny => Code::Denied,
+            };
+            let what = format!("{} (`{capability}`)", sentence(&ruling, FORESEEN));
+            return Err(Error::new(code, what).hint("ask a human to do it, with `midwatch`"));
+        }
+        Ok(())
+    }
+
     async fn is_of(&self, agent: &AgentName, wanted: &Wanted) -> Result<bool, Error> {
         Ok(match wanted {
             Wanted::Schedule(id) => {
@@ -148,6 +163,37 @@ impl Watch {
     }
 }
 
+/// What the standing orders are asked.
+struct Ordered<'a> {
+    capability: &'static str,
+    resource: Option<&'a str>,
+    agent: Option<&'a str>,
+}
+
+fn creating(asked: &ScheduleAdd) -> Ordered<'_> {
+    let agent = asked.action.agent.as_deref();
+    Ordered { capability: "schedule.create", resource: None, agent }
+}
+
+/// What the standing orders have to allow for an assistant's request. What is not in here changes nothing, or
+/// is for people by a rule of its noun.
+fn orders_about(request: &Request) -> Vec<Ordered<'_>> {
+    let about = |capability, resource| vec![Ordered { capability, resource, agent: None }];
+    match request {
+        Request::ScheduleAdd(asked) => vec![creating(asked)],
+        Request::ScheduleAddAll(asked) => asked.schedules.iter().map(creating).collect(),
+        Request::ScheduleEdit(asked) => about("schedule.change", Some(&asked.id)),
+        Request::SchedulePause(asked) => about("schedule.change", Some(&asked.id)),
+        Request::ScheduleResume(asked) => about("schedule.change", Some(&asked.id)),
+        Request::ScheduleRemove(asked) => about("schedule.change", Some(&asked.id)),
+        Request::ScheduleFire(asked) => about("run.start", Some(&asked.id)),
+        Request::RunRetry(asked) => about("run.start", Some(&asked.id)),
+        Request::RunCancel(asked) => about("run.cancel", Some(&asked.id)),
+        Request::LedgerTail(_) | Request::PolicyReplay(_) => about("ledger.read", None),
+        _ => about("schedule.read", None),
+    }
+}
+
 impl Asking {
     /// What a decision about what it asks for depends on and may change.
     pub(crate) fn rows(&self) -> Vec<RowKey> {
@@ -159,6 +205,11 @@ impl Asking {
     pub(crate) fn reads(&self) -> Vec<RowKey> {
         let schedule = self.run.as_ref().map(|(_, id)| (Noun::Schedule, id.to_string()));
         schedule.into_iter().collect()
+    }
+
+    /// Both.
+    pub(crate) fn all_rows(&self) -> Vec<RowKey> {
+        [self.rows(), self.reads()].concat()
     }
 
     pub(crate) fn among<'a>(&'a self, rows: &'a Rows, beside: u32) -> Option<Maker<'a>> {

@@ -15,6 +15,7 @@ use kernel::{Actor, Body, Noun, ScheduleId, Timestamp, slot};
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
+use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
 use crate::transact::{Change, Key};
@@ -119,11 +120,14 @@ impl Watch {
         // A call that is repeated long after its answer was forgotten is still the same run.
         let once = key.as_ref().map_or_else(|| run.to_string(), |key| key.name().to_owned());
         let slot = slot::manual_key(&id, &once);
-        let reads = vec![(Noun::Slot, slot.clone())];
+        let asking = self.asking(actor, "run.start", Some(id.as_str())).await?;
+        let slot_row = (Noun::Slot, slot.clone());
+        let reads = asking.iter().flat_map(Asking::all_rows).chain([slot_row]).collect();
         let change = Change { rows: rows_of(&id), reads, ..Change::by(actor, key) };
         let command = Command::Fire { run: run.clone(), key: once };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
-            let ground = Ground { fired: rows.slot(&slot), ..ground(rows, &id, now) };
+            let maker = asking.as_ref().and_then(|asking| asking.among(rows, 0));
+            let ground = Ground { fired: rows.slot(&slot), maker, ..ground(rows, &id, now) };
             schedule::decide(ground, actor, command.clone()).map_err(errors::schedule)
         };
         self.transact(change, decide, |_, after| {
@@ -141,7 +145,7 @@ impl Watch {
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
         let asking = self.asking(actor, "schedule.change", Some(id.as_str())).await?;
-        let reads = asking.iter().flat_map(|it| [it.rows(), it.reads()].concat()).collect();
+        let reads = asking.iter().flat_map(Asking::all_rows).collect();
         let change = Change { rows: rows_of(id), reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| -> Result<Vec<Body>, Error> {
             let maker = asking.as_ref().and_then(|asking| asking.among(rows, 0));

@@ -436,16 +436,23 @@ impl Ground<'_> {
 }
 
 impl Ground<'_> {
-    /// An agent adds schedules for itself, and stops what is for itself; a run only adds.
+    /// An agent adds schedules for itself, and fires and stops what is for itself; a run only adds. An
+    /// assistant does for its person what the standing orders allow, except to run what is past.
     fn check_maker(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
         let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
+        let is_of_the_past = matches!(command, Command::Backfill(_) | Command::EndBackfill);
+        if actor.is_assistant() && !is_of_the_past {
+            return Ok(());
+        }
         let maker = self.maker.ok_or_else(too_low)?;
         match command {
             Command::Add { definition } if !maker.may_reach(definition) => {
                 Err(Refusal::OtherAgent(maker.agent.name.clone()))
             }
             Command::Add { .. } => Ok(()),
-            Command::Pause { .. } | Command::Remove if maker.run.is_none() => {
+            Command::Pause { .. } | Command::Remove | Command::Fire { .. }
+                if maker.run.is_none() =>
+            {
                 let is_own = self.schedule.is_some_and(|it| maker.may_reach(&it.definition));
                 // What is not its own, it does not learn of.
                 if is_own { Ok(()) } else { Err(Refusal::Unknown(self.id.clone())) }

@@ -180,7 +180,7 @@ impl Peer {
             (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
         };
         let (run, token) = (theirs.run.as_deref(), theirs.token.as_ref());
-        Visitor { uid: self.uid, descent, run, token }
+        Visitor { uid: self.uid, descent, run, token, assistant: theirs.assistant }
     }
 }
 
