@@ -55,6 +55,7 @@ pub const LAYERS: &[Layer] = &[
     edge("store-postgres", &["ledger", "store"]),
     edge("runtime", &["agents", "api", "calendar", "kernel", "ledger", "policy", "store"]),
     edge("client", &["api"]),
+    edge("mcp", &["api"]),
     edge(
         "midwatch",
         &[
@@ -64,6 +65,7 @@ pub const LAYERS: &[Layer] = &[
             "client",
             "kernel",
             "ledger",
+            "mcp",
             "runtime",
             "store",
             "store-postgres",

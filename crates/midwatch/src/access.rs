@@ -5,13 +5,14 @@
 //! happen is not made twice.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agents::{Backends, Doer, Http};
 use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
+use futures::future::{BoxFuture, FutureExt};
 use runtime::{Descent, Local, SystemClock, Visitor, Watch};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
@@ -32,6 +33,8 @@ const OUTPUTS: &str = "outputs";
 const RUN_ID: &str = "MIDWATCH_RUN_ID";
 /// Holds the token of whoever gives the command.
 pub const TOKEN: &str = "MIDWATCH_TOKEN";
+/// Connections that are kept for the next call.
+const IDLE_MAX: usize = 8;
 const OWNER_POLL: Duration = Duration::from_millis(20);
 
 /// The watch, near or far.
@@ -89,6 +92,7 @@ impl Access {
                     descent: Descent::Stranger,
                     run: ours.run.as_deref(),
                     token: ours.token.as_ref(),
+                    assistant: ours.assistant,
                 };
                 let handle = watch.handle(watch.admit(visitor).await?);
                 return Ok(Access::Directory { handle, watch, lock });
@@ -151,6 +155,75 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
     answer
 }
 
+/// The watch wherever it is, for a process that stays: several calls at a time, each on a connection of its
+/// own, and a daemon that has gone is looked for again.
+#[derive(Debug)]
+pub struct Staying {
+    context: Context,
+    idle: Mutex<Vec<Socket>>,
+}
+
+impl Staying {
+    pub fn new(context: Context) -> Staying {
+        Staying { context, idle: Mutex::default() }
+    }
+
+    async fn call_once(&self, mut call: Call) -> Result<Answer, Error> {
+        let idle = self.idle().pop();
+        let socket = match idle {
+            Some(socket) => socket,
+            None => match Access::open(&self.context, Absent::of(&call.request)).await? {
+                Access::Daemon(socket) => socket,
+                access @ Access::Directory { .. } => {
+                    // Nothing happens while nobody keeps the watch, and others want the directory too.
+                    do_not_wait(&mut call.request);
+                    let answer = access.handle().call(call).await;
+                    access.close().await;
+                    return answer;
+                }
+            },
+        };
+        let answer = socket.call(call).await;
+        if answer.as_ref().err().is_none_or(|error| error.code != Code::Unreachable) {
+            let mut idle = self.idle();
+            if idle.len() < IDLE_MAX {
+                idle.push(socket);
+            }
+        }
+        answer
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Socket>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handle for Staying {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        async move {
+            let key = call.key.or_else(|| Some(Uuid::now_v7().to_string()));
+            let call = Call { key, ..call };
+            match self.call_once(call.clone()).await {
+                Err(lost) if lost.code == Code::Unreachable => {
+                    // The others are of the same daemon.
+                    self.idle().clear();
+                    self.call_once(call).await
+                }
+                other => other,
+            }
+        }
+        .boxed()
+    }
+}
+
+fn do_not_wait(request: &mut Request) {
+    match request {
+        Request::RunWatch(asked) => asked.wait_ms = 0,
+        Request::LedgerTail(asked) => asked.wait_ms = 0,
+        _ => {}
+    }
+}
+
 /// Who does the work of agents in this directory.
 pub fn doer(
     context: &Context,
@@ -173,7 +246,12 @@ pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Watch, Err
 /// Who this process says to be.
 fn hello(context: &Context) -> Hello {
     let given = |name: &str| context.environment.get(name).filter(|it| !it.is_empty()).cloned();
-    Hello { run: given(RUN_ID), token: given(TOKEN).map(wire::Secret), ..Hello::new(VERSION) }
+    Hello {
+        run: given(RUN_ID),
+        token: given(TOKEN).map(wire::Secret),
+        assistant: context.assistant,
+        ..Hello::new(VERSION)
+    }
 }
 
 pub fn no_watch(directory: &Directory) -> Error {

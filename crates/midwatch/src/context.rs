@@ -26,6 +26,8 @@ pub struct Context {
     pub directory: Directory,
     pub environment: BTreeMap<String, String>,
     pub output: Output,
+    /// Whether an agent speaks through this process, whoever has started it.
+    pub assistant: bool,
     config_file: Option<PathBuf>,
 }
 
@@ -38,7 +40,14 @@ impl Context {
     ) -> Result<Context, Error> {
         let data = data.map_or_else(default_data, Ok)?;
         let data = std::path::absolute(&data).unwrap_or(data);
-        Ok(Context { directory: Directory::at(data), environment, output, config_file })
+        let directory = Directory::at(data);
+        Ok(Context { directory, environment, output, assistant: false, config_file })
+    }
+
+    /// The same for a process through which an agent speaks.
+    #[must_use]
+    pub fn for_assistant(&self) -> Context {
+        Context { assistant: true, ..self.clone() }
     }
 
     /// The configuration file that is read, if it is there.

@@ -11,6 +11,7 @@ mod follow;
 mod given;
 mod ledger;
 mod manual;
+mod mcp;
 mod policy;
 mod promptyoself;
 mod restoring;
@@ -113,6 +114,8 @@ enum Command {
     Event(event::Command),
     /// Say what became of a slot of a schedule, and why
     Why(why::Why),
+    /// Let an agent's host speak with the watch: an MCP server on standard input and output
+    Mcp(mcp::Mcp),
     /// Prompts that Letta agents schedule for themselves: the promptyoself commands, all in JSON
     Promptyoself(promptyoself::Promptyoself),
     /// Read, verify, export and rebuild the log
@@ -218,6 +221,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
             Command::Token(command) => token::run(&context, command).await,
             Command::Event(command) => event::run(&context, command).await,
             Command::Why(why) => why::run(&context, why).await,
+            Command::Mcp(asked) => mcp::run(&context, asked).await,
             Command::Promptyoself(asked) => promptyoself::run(&context, asked).await,
             Command::Ledger(command) => ledger::run(&context, command).await,
             Command::Store(command) => store::run(&context, command).await,

@@ -1,0 +1,214 @@
+//! The server: the protocol on one side, a handle on the other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use api::{Error, Handle};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool as Described, UnsubscribeRequestParams,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use serde_json::{Value, json};
+use tracing::debug;
+
+use crate::resources::Subscriptions;
+use crate::tool::Through;
+use crate::toolset::Selection;
+use crate::{prompts, resources};
+
+/// What a model is told before it sees a tool.
+pub const INSTRUCTIONS: &str = "\
+Midwatch keeps the watch over agents that work alone. Its state is in the server; you may stop at any time.
+Begin with status_get.
+Long work: run_start answers at once with a run; then call run_wait with its id, and with the cursor of the \
+answer, until `ended` is true.
+Give a changing call an idempotency_key, and the same key when you try it again.
+`waiting_permission` means that a human must decide. You cannot approve anything: call approval_call_human once, \
+tell your user, do other work, and look with approval_get.
+`unknown` means that nobody knows whether it happened. Never repeat it; a human settles it.
+Follow `next_action` where an answer has one. After an error, follow its `hint`.
+Lists are paged: give `cursor` back unchanged. Ask for one thing by its id instead of a long list.";
+
+/// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
+const LIST_TTL_MS: u64 = 300_000;
+
+/// Serves one client, or each of many, on behalf of a principal.
+#[derive(Clone)]
+pub struct Server {
+    principal: Principal,
+    selection: Arc<Selection>,
+    version: &'static str,
+    subscriptions: Subscriptions,
+}
+
+/// For whom a request is made.
+#[derive(Clone)]
+enum Principal {
+    /// The same one always.
+    Of(Arc<dyn Handle>),
+}
+
+impl Server {
+    /// A server whose requests all go to one handle.
+    pub fn new(handle: Arc<dyn Handle>, selection: Selection, version: &'static str) -> Server {
+        let (principal, selection) = (Principal::Of(handle), Arc::new(selection));
+        Server { principal, selection, version, subscriptions: Subscriptions::default() }
+    }
+
+    fn handle(&self, _: &RequestContext<RoleServer>) -> Arc<dyn Handle> {
+        match &self.principal {
+            Principal::Of(handle) => Arc::clone(handle),
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("midwatch", self.version))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.selection.tools().map(|tool| tool.described()).collect();
+        Ok(ListToolsResult::with_all_items(tools)
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Private))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Described> {
+        self.selection.find(name).map(|tool| tool.described())
+    }
+
+    /// Giving up on an answer takes nothing back: what was asked is carried out to its end.
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = self.selection.find(&asked.name) else {
+            let what = format!("there is no tool `{}`; tools/list shows them", asked.name);
+            return Err(ErrorData::invalid_params(what, None));
+        };
+        let handle = self.handle(&context);
+        let through = Through { handle: &*handle };
+        let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
+        Ok(match answer {
+            Ok(answer) => CallToolResult::structured(answer).into(),
+            Err(error) => {
+                debug!(tool = tool.name, code = error.code.name(), "a call was refused");
+                CallToolResult::structured_error(refused(&error)).into()
+            }
+        })
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        asked: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&asked.name, asked.arguments.unwrap_or_default()).map(Into::into)
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::fixed()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        asked: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let handle = self.handle(&context);
+        resources::read(&*handle, &asked.uri).await.map(Into::into)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let asked = requested.resource_subscriptions.iter().flatten();
+        let known = asked.filter(|uri| resources::is_known(uri)).cloned();
+        let known = known.take(resources::SUBSCRIPTIONS_MAX);
+        Some(SubscriptionFilter::builder().resource_subscriptions(known).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let handle = self.handle(context.request_context());
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let sink = context.sink().clone();
+        let told = resources::tell(&*handle, uris, |uri| {
+            let sink = sink.clone();
+            async move { sink.notify_resource_updated(uri).await.is_ok() }
+        });
+        tokio::select! {
+            () = told => {}
+            () = context.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        asked: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let handle = self.handle(&context);
+        self.subscriptions.add(handle, asked.uri, context.peer)
+    }
+
+    async fn unsubscribe(
+        &self,
+        asked: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&asked.uri);
+        Ok(())
+    }
+}
+
+/// An error as a model sees it.
+fn refused(error: &Error) -> Value {
+    json!({ "error": error })
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Server({:?})", self.selection)
+    }
+}

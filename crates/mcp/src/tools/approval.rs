@@ -1,0 +1,114 @@
+//! What waits for a human. Nothing here decides on it: what comes from the host of an agent is no proof of a
+//! human, so there is no such tool.
+
+use api::{Approval, ApprovalList, ApprovalShow, Error};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::page;
+use crate::schema::Kind::{Flag, Object, Objects, Place, Text};
+use crate::tool::{Input, Through, Tool, brief, fields, shown, with};
+use crate::toolset::Toolset;
+
+/// What a list shows of each.
+const BRIEF: &[&str] =
+    &["id", "state", "run_id", "schedule_id", "agent", "tier", "asked_at", "approve_by"];
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool::reads::<ApprovalListed>(
+        "approval_list",
+        Toolset::Approval,
+        "approval list",
+        "List what waits for a human's decision. You cannot decide it.",
+        &[("approvals", Objects), ("cursor", Place)],
+    ),
+    Tool::reads::<ApprovalGet>(
+        "approval_get",
+        Toolset::Approval,
+        "approval show",
+        "Show one approval with its exact plan, and whether a human has decided yet.",
+        &[("approval", Object), ("next_action", Text)],
+    ),
+    Tool::reads::<ApprovalCallHuman>(
+        "approval_call_human",
+        Toolset::Approval,
+        "approval show",
+        "Get the words with which to tell your user what waits for a decision, and the commands with which \
+         they look at it and decide. Pass them on as they are; do not run them yourself.",
+        &[("waiting", Flag), ("tell", Text), ("look", Text), ("decide", Text)],
+    ),
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApprovalListed {
+    /// Only those about this agent.
+    agent: Option<String>,
+    /// Also those that nobody needs to answer any more. Default: false.
+    all: Option<bool>,
+    /// 1 to 100. Default: 20.
+    limit: Option<u32>,
+    /// What an earlier page gave as `cursor`.
+    cursor: Option<String>,
+}
+
+impl Input for ApprovalListed {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let ApprovalListed { agent, all, limit, cursor } = self;
+        let all = all.unwrap_or(false);
+        let listed = through.read(ApprovalList { agent, all, limit: page(limit), cursor }).await?;
+        let approvals = brief(&listed.approvals, BRIEF)?;
+        Ok(fields([("approvals", approvals), ("cursor", listed.cursor.into())]))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApprovalGet {
+    /// `apr_…`
+    id: String,
+}
+
+impl Input for ApprovalGet {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let shown_one = through.read(ApprovalShow { id: self.id }).await?;
+        let next = next_action(&shown_one.approval);
+        Ok(with(shown(&shown_one)?, "next_action", next))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApprovalCallHuman {
+    /// `apr_…`
+    id: String,
+}
+
+impl Input for ApprovalCallHuman {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let Approval { id, agent, tier, state, approve_by, .. } =
+            through.read(ApprovalShow { id: self.id }).await?.approval;
+        let by = approve_by.map_or(String::new(), |at| format!(" until {at}"));
+        let tell = match state.as_str() {
+            "pending" => format!(
+                "A run of agent `{agent}` (tier {tier}) waits for your decision{by}: approval {id}."
+            ),
+            state => format!("Approval {id} waits for nobody any more: it is {state}."),
+        };
+        Ok(fields([
+            ("waiting", (state == "pending").into()),
+            ("tell", tell.into()),
+            ("look", format!("midwatch approval show {id}").into()),
+            ("decide", format!("midwatch approval approve {id} --reason TEXT").into()),
+        ]))
+    }
+}
+
+fn next_action(approval: &Approval) -> &'static str {
+    match approval.state.as_str() {
+        "pending" => "A human must decide; you cannot. Do other work, and look again later.",
+        "approved" => "It was approved and runs by itself; follow it with run_wait.",
+        _ => "It is settled; run_get shows what became of the run.",
+    }
+}

@@ -1,0 +1,205 @@
+//! How things stand, and what the standing orders say.
+
+use api::{Error, PolicyDecide, StatusAsk};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::schema::Kind::{Flag, Object, Objects, Text, Texts};
+use crate::tool::{Input, Through, Tool, fields, shown, with};
+use crate::toolset::Toolset;
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool::reads::<ServerHealth>(
+        "server_health",
+        Toolset::Core,
+        "status",
+        "Tell whether the watch is kept and its log is sound. Not for what is going on: that is status_get.",
+        &[("ok", Flag), ("kept", Flag), ("version", Text), ("posture", Text)],
+    ),
+    Tool::reads::<ServerCapabilities>(
+        "server_capabilities",
+        Toolset::Core,
+        "status --capabilities",
+        "List what this server can do, and whether each is switched on now. Ask before you rely on a feature.",
+        &[("version", Text), ("posture", Text), ("capabilities", Objects)],
+    ),
+    Tool::reads::<StatusGet>(
+        "status_get",
+        Toolset::Core,
+        "status",
+        "Show what runs, what is due next, what waits for a human and what nobody knows the end of. Begin here.",
+        &[("watch", Object), ("runs", Object), ("approvals", Texts), ("unknown", Texts)],
+    ),
+    Tool::reads::<BudgetGet>(
+        "budget_get",
+        Toolset::Core,
+        "status",
+        "Show how much of today's budget is used, and what the lease of the watch still allows.",
+        &[("budget", Object), ("authority", Object)],
+    ),
+    Tool::reads::<PermissionDecide>(
+        "permission_decide",
+        Toolset::Core,
+        "policy explain --request",
+        "Ask the standing orders about something that you or your host want to do with another tool. \
+         It does nothing itself, and its answer is no approval.",
+        &[("behavior", Text), ("message", Text), ("ruling", Object)],
+    ),
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ServerHealth {}
+
+impl Input for ServerHealth {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let status = through.read(StatusAsk {}).await?;
+        let (watch, log) = (status.watch, status.log);
+        let answer = json!({
+            "ok": watch.kept && log.stopped.is_none(),
+            "kept": watch.kept,
+            "version": watch.version,
+            "posture": watch.posture,
+            "log_entries": log.entries,
+            "warnings": watch.warnings,
+        });
+        Ok(match (watch.kept, log.stopped) {
+            (_, Some(stopped)) => with(answer, "problem", stopped),
+            (false, None) => with(answer, "problem", "no daemon keeps the watch: nothing fires"),
+            (true, None) => answer,
+        })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ServerCapabilities {}
+
+impl Input for ServerCapabilities {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let status = through.read(StatusAsk {}).await?;
+        Ok(fields([
+            ("version", status.watch.version.into()),
+            ("posture", status.watch.posture.into()),
+            ("capabilities", shown(&status.capabilities)?),
+        ]))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StatusGet {}
+
+impl Input for StatusGet {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let status = through.read(StatusAsk {}).await?;
+        let needs_human = !status.approvals.is_empty() || !status.unknown.is_empty();
+        let mut answer = shown(&status)?;
+        if let Value::Object(answer) = &mut answer {
+            answer.remove("capabilities");
+        }
+        Ok(with(answer, "needs_human", needs_human))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BudgetGet {}
+
+impl Input for BudgetGet {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let status = through.read(StatusAsk {}).await?;
+        let (budget, authority) = (shown(&status.budget)?, shown(&status.authority)?);
+        Ok(fields([("budget", budget), ("authority", authority)]))
+    }
+}
+
+/// As hosts of agents ask, and in our own words.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PermissionDecide {
+    /// The tool that is about to be called, as its host names it, such as `Bash`, `Write`, `WebFetch`.
+    tool_name: Option<String>,
+    /// What that tool is called with.
+    #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
+    input: Option<Value>,
+    /// The host's own id of the call; it is not looked at.
+    #[serde(rename = "tool_use_id")]
+    _tool_use_id: Option<String>,
+    /// Instead of a tool: the class of what is to be done, such as `shell.run`, `net.read`, `filesystem.write`.
+    capability: Option<String>,
+    /// What it is done to.
+    resource: Option<String>,
+    /// The machine that is reached, for classes of the family `net`.
+    host: Option<String>,
+    /// The absolute path, for classes of the family `filesystem`.
+    path: Option<String>,
+    /// The program and its arguments, for `shell.run`.
+    argv: Option<Vec<String>>,
+}
+
+impl Input for PermissionDecide {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let input = self.input.clone().unwrap_or_else(|| json!({}));
+        let asked = self.into_request();
+        let decided = through.read(asked).await?;
+        let is_allowed = decided.ruling.verdict == "allow";
+        let answer = fields([
+            ("behavior", if is_allowed { "allow" } else { "deny" }.into()),
+            ("message", decided.sentence.into()),
+            ("ruling", shown(&decided.ruling)?),
+        ]);
+        Ok(if is_allowed { with(answer, "updatedInput", input) } else { answer })
+    }
+}
+
+impl PermissionDecide {
+    /// What the standing orders are asked. A tool that nobody knows is of no class, and so of the highest tier.
+    fn into_request(self) -> PolicyDecide {
+        let given = |name: &str| {
+            let input = self.input.as_ref()?;
+            input.get(name)?.as_str().map(str::to_owned)
+        };
+        let (capability, argv, path, host) = match self.tool_name.as_deref() {
+            Some("Bash") => {
+                let command = given("command").unwrap_or_default();
+                ("shell.run", Some(vec!["bash".to_owned(), "-c".to_owned(), command]), None, None)
+            }
+            Some("Read" | "NotebookRead") => ("filesystem.read", None, given("file_path"), None),
+            Some("Glob" | "Grep" | "LS") => ("filesystem.read", None, given("path"), None),
+            Some("Write" | "Edit" | "MultiEdit" | "NotebookEdit") => (
+                "filesystem.write",
+                None,
+                given("file_path").or_else(|| given("notebook_path")),
+                None,
+            ),
+            Some("WebFetch") => {
+                ("net.read", None, None, given("url").and_then(|url| host_of(&url)))
+            }
+            Some("WebSearch") => ("net.read", None, None, None),
+            Some(_) | None => ("", None, None, None),
+        };
+        let tool = self.tool_name.map(|name| format!("tool:{name}"));
+        let own = self.capability.unwrap_or_else(|| capability.to_owned());
+        PolicyDecide {
+            capability: if own.is_empty() { "tool.call".to_owned() } else { own },
+            resource: self.resource.or(tool),
+            host: self.host.or(host),
+            path: self.path.or(path),
+            argv: self.argv.or(argv).unwrap_or_default(),
+        }
+    }
+}
+
+/// The machine that an address names.
+fn host_of(url: &str) -> Option<String> {
+    let rest = url.split_once("://")?.1;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let host = match host.strip_prefix('[') {
+        Some(literal) => literal.split(']').next()?,
+        None => host.split(':').next()?,
+    };
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}

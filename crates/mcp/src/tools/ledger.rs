@@ -1,0 +1,39 @@
+//! The log of everything that happened.
+
+use api::{Error, LedgerTail};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::page;
+use crate::schema::Kind::{Number, Objects};
+use crate::tool::{Input, Through, Tool, brief, fields};
+use crate::toolset::Toolset;
+
+/// What is shown of each.
+const BRIEF: &[&str] = &["seq", "at", "kind", "actor", "role", "noun", "id", "body"];
+
+pub(super) const TOOLS: &[Tool] = &[Tool::reads::<LedgerQuery>(
+    "ledger_query",
+    Toolset::Ledger,
+    "ledger tail",
+    "Read entries of the log after a place in it, or the last ones. To ask about one slot, use slot_explain.",
+    &[("events", Objects), ("cursor", Number)],
+)];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LedgerQuery {
+    /// The `cursor` of an earlier answer. Default: the last entries.
+    after: Option<u64>,
+    /// 1 to 100. Default: 20.
+    limit: Option<u32>,
+}
+
+impl Input for LedgerQuery {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let request = LedgerTail { after: self.after, limit: page(self.limit), wait_ms: 0 };
+        let tail = through.read(request).await?;
+        Ok(fields([("events", brief(&tail.events, BRIEF)?), ("cursor", tail.cursor.into())]))
+    }
+}

@@ -1,0 +1,261 @@
+//! Runs: start, follow and cancel them.
+
+use std::fmt::Write;
+
+use api::{
+    Code, Error, PolicyExplain, Run, RunCancel, RunList, RunRetry, RunSeen, RunShow, RunWatch,
+    ScheduleFire,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::page;
+use crate::schema::Kind::{Flag, Object, Objects, Place, Text};
+use crate::tool::{Input, Through, Tool, brief, fields, shown, with};
+use crate::toolset::Toolset;
+
+/// The longest that a call waits, in seconds. Clients give up after a minute or less.
+const WAIT_S_MAX: u32 = 25;
+/// What a list shows of each.
+const BRIEF: &[&str] = &[
+    "id",
+    "state",
+    "schedule_id",
+    "slot",
+    "agent",
+    "attempt",
+    "started_at",
+    "finished_at",
+    "reason",
+    "approval_id",
+];
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool::writes::<RunStart>(
+        "run_start",
+        Toolset::Run,
+        "run start",
+        "Run a schedule now and answer at once with the run; then follow it with run_wait. \
+         The schedule's next time stays as it is.",
+        &[("run", Object), ("next_action", Text)],
+    )
+    .each_time(),
+    Tool::reads::<RunWait>(
+        "run_wait",
+        Toolset::Run,
+        "run watch",
+        "Wait up to 25 seconds for news of a run, and give them. Call it again with the `cursor` of the \
+         answer until `ended` is true. To look once, use run_get.",
+        &[("run", Object), ("said", Text), ("ended", Flag), ("cursor", Text), ("next_action", Text)],
+    ),
+    Tool::reads::<RunGet>(
+        "run_get",
+        Toolset::Run,
+        "run show",
+        "Show one run: its state, tries, output and why it ended.",
+        &[("run", Object), ("next_action", Text)],
+    ),
+    Tool::reads::<RunListed>(
+        "run_list",
+        Toolset::Run,
+        "run list",
+        "List runs, the newest first, a few fields of each. For its output, use run_get.",
+        &[("runs", Objects), ("cursor", Place)],
+    ),
+    Tool::writes::<RunCancelled>(
+        "run_cancel",
+        Toolset::Run,
+        "run cancel",
+        "Cancel a run: one that waits is gone, one at work is stopped. Its schedule goes on.",
+        &[("run", Object), ("changed", Flag)],
+    )
+    .destroys(),
+    Tool::writes::<RunRetried>(
+        "run_retry",
+        Toolset::Run,
+        "run retry",
+        "Try a failed or cancelled run once more. A run in the state `unknown` is for a human to settle.",
+        &[("run", Object), ("changed", Flag), ("next_action", Text)],
+    )
+    .each_time(),
+    Tool::reads::<RunExplain>(
+        "run_explain",
+        Toolset::Run,
+        "policy explain",
+        "Say what the standing orders said of a run, and by which rules.",
+        &[("run_id", Text), ("state", Text), ("sentence", Text)],
+    ),
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunStart {
+    /// `sch_…`, from schedule_list.
+    schedule_id: String,
+    /// With the same key, it runs once: 1 to 128 letters, digits, `-` and `_`, such as `report-2026-11-16`.
+    idempotency_key: String,
+}
+
+impl Input for RunStart {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let request = ScheduleFire { id: self.schedule_id };
+        let fired = through.change(Some(self.idempotency_key), request).await?;
+        Ok(with(shown(&fired)?, "next_action", next_action(&fired.run)))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunWait {
+    /// `run_…`
+    run_id: String,
+    /// What an earlier answer gave as `cursor`; without it, everything so far is news.
+    cursor: Option<String>,
+    /// 0 to 25. Default: 20.
+    max_wait_s: Option<u32>,
+}
+
+impl Input for RunWait {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let seen = self.cursor.as_deref().map(seen_of).transpose()?;
+        let wait_ms = self.max_wait_s.unwrap_or(20).min(WAIT_S_MAX) * 1_000;
+        let watched = through.read(RunWatch { id: self.run_id, seen, wait_ms }).await?;
+        Ok(fields([
+            ("run", shown(&watched.run)?),
+            ("said", watched.said.into()),
+            ("ended", watched.ended.into()),
+            ("cursor", cursor_of(&watched.seen).into()),
+            ("next_action", next_action(&watched.run).into()),
+        ]))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunGet {
+    /// `run_…`
+    run_id: String,
+}
+
+impl Input for RunGet {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let answer = through.read(RunShow { id: self.run_id }).await?;
+        Ok(with(shown(&answer)?, "next_action", next_action(&answer.run)))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunListed {
+    /// Only those of this schedule.
+    schedule_id: Option<String>,
+    /// Only those of this agent.
+    agent: Option<String>,
+    /// Only those in this state: `queued`, `waiting_permission`, `running`, `done`, `failed`, `cancelled`, `unknown`.
+    state: Option<String>,
+    /// 1 to 100. Default: 20.
+    limit: Option<u32>,
+    /// What an earlier page gave as `cursor`.
+    cursor: Option<String>,
+}
+
+impl Input for RunListed {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let RunListed { schedule_id, agent, state, limit, cursor } = self;
+        let request = RunList { agent, schedule: schedule_id, state, limit: page(limit), cursor };
+        let listed = through.read(request).await?;
+        Ok(fields([("runs", brief(&listed.runs, BRIEF)?), ("cursor", listed.cursor.into())]))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunCancelled {
+    /// `run_…`
+    run_id: String,
+    /// Why, for whoever looks.
+    note: Option<String>,
+    /// With the same key, the same call happens once.
+    idempotency_key: Option<String>,
+}
+
+impl Input for RunCancelled {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let request = RunCancel { id: self.run_id, note: self.note };
+        shown(&through.change(self.idempotency_key, request).await?)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunRetried {
+    /// `run_…`
+    run_id: String,
+    /// With the same key, it is tried once more and no more.
+    idempotency_key: String,
+}
+
+impl Input for RunRetried {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let request = RunRetry { id: self.run_id };
+        let changed = through.change(Some(self.idempotency_key), request).await?;
+        Ok(with(shown(&changed)?, "next_action", next_action(&changed.run)))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunExplain {
+    /// `run_…`
+    run_id: String,
+}
+
+impl Input for RunExplain {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        shown(&through.read(PolicyExplain { run: self.run_id }).await?)
+    }
+}
+
+/// What a model does best about a run.
+fn next_action(run: &Run) -> String {
+    let mut said = String::new();
+    let id = &run.id;
+    // Writing to a string does not fail.
+    let _ = match (run.state.as_str(), &run.approval_id) {
+        ("waiting_permission", Some(approval)) => write!(
+            said,
+            "A human must decide on {approval}; you cannot. Call approval_call_human once, then do other \
+             work, and look with approval_get."
+        ),
+        ("done" | "failed" | "cancelled", _) => {
+            write!(said, "It has ended; there is nothing to wait for.")
+        }
+        ("unknown", _) => write!(
+            said,
+            "Nobody knows whether it happened. Do not repeat it: a human settles it with \
+             `midwatch run settle {id}`."
+        ),
+        _ => write!(said, "Call run_wait with run_id {id} until `ended` is true."),
+    };
+    said
+}
+
+/// How far a client has seen a run, for it to give back.
+fn cursor_of(seen: &RunSeen) -> String {
+    format!("{}.{}.{}", seen.version, seen.epoch, seen.bytes)
+}
+
+fn seen_of(cursor: &str) -> Result<RunSeen, Error> {
+    let wrong = || {
+        Error::new(Code::InvalidInput, "that is no cursor of run_wait")
+            .hint("give back what an earlier answer called `cursor`, or leave it out")
+    };
+    let mut parts = cursor.split('.');
+    let seen = RunSeen {
+        version: parts.next().and_then(|it| it.parse().ok()).ok_or_else(wrong)?,
+        epoch: parts.next().and_then(|it| it.parse().ok()).ok_or_else(wrong)?,
+        bytes: parts.next().and_then(|it| it.parse().ok()).ok_or_else(wrong)?,
+    };
+    if parts.next().is_some() { Err(wrong()) } else { Ok(seen) }
+}

@@ -1,0 +1,481 @@
+//! The MCP server on standard input and output, as hosts of agents start it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+
+/// A client that writes lines and reads lines, and is as wrong as it wants to be.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    last_id: u64,
+    modern: bool,
+}
+
+impl Client {
+    fn start(world: &World, arguments: &[&str]) -> Client {
+        let mut child = world
+            .command()
+            .arg("mcp")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let input = child.stdin.take();
+        Client { child, input, lines, last_id: 0, modern: false }
+    }
+
+    /// One that has shaken hands.
+    fn legacy(world: &World, arguments: &[&str]) -> Client {
+        let mut client = Client::start(world, arguments);
+        let hello = client.ask(
+            "initialize",
+            json!({
+                "protocolVersion": LEGACY,
+                "capabilities": {},
+                "clientInfo": {"name": "story", "version": "1"},
+            }),
+        );
+        assert_eq!(hello["result"]["protocolVersion"], LEGACY, "{hello}");
+        assert_eq!(hello["result"]["serverInfo"]["name"], "midwatch", "{hello}");
+        client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+        client
+    }
+
+    /// One that says with every request who it is.
+    fn modern(world: &World, arguments: &[&str]) -> Client {
+        let mut client = Client::start(world, arguments);
+        client.modern = true;
+        let found = client.ask("server/discover", json!({}));
+        let versions = found["result"]["supportedVersions"].as_array().unwrap();
+        assert!(versions.contains(&json!(MODERN)) && versions.contains(&json!(LEGACY)), "{found}");
+        client
+    }
+
+    fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
+    fn read(&self) -> Value {
+        self.lines.recv_timeout(PATIENCE).unwrap()
+    }
+
+    fn send(&mut self, method: &str, mut parameters: Value) -> u64 {
+        self.last_id += 1;
+        if self.modern {
+            parameters["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        let id = self.last_id;
+        let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
+        self.write(&asked.to_string());
+        id
+    }
+
+    /// The answer to one request; news that come meanwhile are left out.
+    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+        let id = self.send(method, parameters);
+        loop {
+            let read = self.read();
+            if read["id"] == id {
+                return read;
+            }
+        }
+    }
+
+    fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
+        assert!(answer.get("error").is_none(), "{name}: {answer}");
+        let result = &answer["result"];
+        let said: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(said, result["structuredContent"], "both say the same");
+        result.clone()
+    }
+
+    /// What a call gives that works.
+    fn ok(&mut self, name: &str, arguments: Value) -> Value {
+        let result = self.tool(name, arguments);
+        assert_eq!(result["isError"], false, "{name}: {result}");
+        result["structuredContent"].clone()
+    }
+
+    /// The code with which a call is refused.
+    fn refused(&mut self, name: &str, arguments: Value) -> String {
+        let result = self.tool(name, arguments);
+        assert_eq!(result["isError"], true, "{name}: {result}");
+        result["structuredContent"]["error"]["code"].as_str().unwrap().to_owned()
+    }
+
+    fn tools(&mut self) -> Vec<Value> {
+        let listed = self.ask("tools/list", json!({}));
+        listed["result"]["tools"].as_array().unwrap().clone()
+    }
+
+    /// Ends what it writes; the server must leave.
+    fn leave(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines_of(output: ChildStdout) -> Receiver<Value> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            let Ok(line) = line else { return };
+            let value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+            if sender.send(value).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// A world with an agent that answers at once.
+fn world() -> World {
+    let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    world
+}
+
+/// Adds a schedule that fires when told.
+fn schedule(client: &mut Client) -> String {
+    let asked = json!({"name": "brief", "agent": "echo", "prompt": "say hello", "every": "1000h"});
+    let added = client.ok("schedule_create", asked);
+    added["schedule"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Follows a run to its end.
+fn ended(client: &mut Client, run: &str) -> Value {
+    let mut cursor = Value::Null;
+    loop {
+        let asked = match &cursor {
+            Value::Null => json!({"run_id": run}),
+            cursor => json!({"run_id": run, "cursor": cursor}),
+        };
+        let news = client.ok("run_wait", asked);
+        if news["ended"] == true {
+            return news;
+        }
+        cursor = news["cursor"].clone();
+    }
+}
+
+#[test]
+fn u1_an_agent_schedules_runs_and_reads_in_both_eras() {
+    let world = world();
+    let _daemon = world.up();
+    for (number, start) in [Client::legacy, Client::modern].into_iter().enumerate() {
+        let mut client = start(&world, &[]);
+        assert_eq!(client.ok("server_health", json!({}))["ok"], true);
+        let id = schedule(&mut client);
+        let key = format!("era-{number}");
+        let asked = json!({"schedule_id": id, "idempotency_key": key});
+        let started = client.ok("run_start", asked.clone());
+        let run = started["run"]["id"].as_str().unwrap().to_owned();
+        assert_eq!(client.ok("run_start", asked)["run"]["id"], run, "the same key, the same run");
+        let news = ended(&mut client, &run);
+        assert_eq!(news["run"]["state"], "done", "{news}");
+        assert_eq!(news["run"]["output"]["text"], "say hello");
+        let listed = client.ok("run_list", json!({"schedule_id": id}));
+        assert_eq!(listed["runs"].as_array().unwrap().len(), number + 1, "{listed}");
+        let read = client.ask("resources/read", json!({"uri": format!("midwatch://run/{run}")}));
+        let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.contains("say hello"), "{read}");
+        let prompt = json!({"name": "follow_run", "arguments": {"run_id": run}});
+        let prompt = client.ask("prompts/get", prompt);
+        assert!(
+            prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains(&run)
+        );
+        assert_eq!(client.leave(), 0);
+    }
+    let events = world.json(&["ledger", "tail", "--limit", "1000"]);
+    let added =
+        events["events"].as_array().unwrap().iter().find(|it| it["kind"] == "schedule.added");
+    let by = added.unwrap()["actor"].as_str().unwrap();
+    assert!(by.starts_with("mcp:uid:"), "{by}");
+    world.verified();
+}
+
+#[test]
+fn a_daemon_that_was_killed_is_found_again_and_nothing_is_lost() {
+    let world = world();
+    let daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let id = schedule(&mut client);
+    let asked = json!({"schedule_id": id, "idempotency_key": "once"});
+    let run = client.ok("run_start", asked.clone())["run"]["id"].clone();
+    daemon.kill();
+    // Without a daemon the directory itself answers, and the same key is the same run.
+    assert_eq!(client.ok("run_start", asked.clone())["run"]["id"], run);
+    assert_eq!(client.ok("server_health", json!({}))["kept"], false);
+    let _daemon = world.up();
+    assert_eq!(client.ok("run_start", asked)["run"]["id"], run);
+    assert_eq!(client.ok("server_health", json!({}))["kept"], true);
+    let news = ended(&mut client, run.as_str().unwrap());
+    assert!(["done", "unknown"].contains(&news["run"]["state"].as_str().unwrap()), "{news}");
+    let runs = world.json(&["run", "list"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[test]
+fn b1_no_call_of_an_mcp_client_approves_freezes_renews_or_changes_the_orders() {
+    let world = world();
+    world.ok(&["agent", "add", "hook", "--backend", "webhook", "--url", "http://127.0.0.1:9/x"]);
+    let _daemon = world.up();
+    let mut client =
+        Client::modern(&world, &["--toolsets", "core,schedule,run,approval,agent,ledger"]);
+    let asked = json!({"name": "out", "agent": "hook", "prompt": "go", "every": "1000h"});
+    let id = client.ok("schedule_create", asked)["schedule"]["id"].clone();
+    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    let approval = wait_for(|| {
+        let run = client.ok("run_get", json!({"run_id": run}));
+        run["run"]["approval_id"].as_str().map(str::to_owned)
+    });
+    let waits = client.ok("run_get", json!({"run_id": run}));
+    assert!(waits["next_action"].as_str().unwrap().contains("you cannot"), "{waits}");
+    let called = client.ok("approval_call_human", json!({"id": approval}));
+    assert_eq!(called["waiting"], true, "{called}");
+
+    // Neither listed nor callable by its name.
+    let words =
+        ["approve", "deny", "decide", "freeze", "thaw", "lease", "token", "config", "settle"];
+    let names: Vec<String> =
+        client.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let suspicious = |name: &&String| {
+        *name != "permission_decide" && words.iter().any(|word| name.contains(word))
+    };
+    assert_eq!(names.iter().find(suspicious), None);
+    for name in ["approval_approve", "approval_resolve", "freeze", "lease_renew", "policy_set"] {
+        let answer = client.ask("tools/call", json!({"name": name, "arguments": {"id": approval}}));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    // Nor is there a method for it.
+    let answer = client.ask("approval/decide", json!({"id": approval}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    let shown = world.json(&["approval", "show", &approval]);
+    assert_eq!(shown["approval"]["state"], "pending");
+}
+
+#[test]
+fn an_assistant_does_what_the_orders_allow_and_not_more() {
+    let world = world();
+    std::fs::write(
+        world.data().join("policy.toml"),
+        "[[rule]]\nid = \"no-new\"\ndeny = [\"schedule.create\"]\nrole = [\"runner\"]\n\
+         match = [{ capability = \"schedule.create\", role = \"runner\" }]\n\
+         not_match = [{ capability = \"schedule.read\" }]\n\
+         [[rule]]\nid = \"ask-first\"\nask = [\"run.start\"]\n\
+         match = [{ capability = \"run.start\" }]\nnot_match = [{ capability = \"run.cancel\" }]\n",
+    )
+    .unwrap();
+    let id = world.json(&[
+        "schedule", "add", "--name", "mine", "--agent", "echo", "--prompt", "x", "--every", "1000h",
+    ])["schedule"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let asked = json!({"name": "new", "agent": "echo", "prompt": "p", "every": "1h"});
+    assert_eq!(client.refused("schedule_create", asked), "denied");
+    let start = json!({"schedule_id": id, "idempotency_key": "k"});
+    assert_eq!(client.refused("run_start", start), "human_needed");
+    assert_eq!(client.ok("schedule_pause", json!({"id": id}))["changed"], true);
+    let ruling = client.ok("permission_decide", json!({"capability": "schedule.create"}));
+    assert_eq!(ruling["behavior"], "deny", "{ruling}");
+    let ruling = client.ok(
+        "permission_decide",
+        json!({"tool_name": "Read", "input": {"file_path": "/srv/x"}, "tool_use_id": "t"}),
+    );
+    assert_eq!(ruling["behavior"], "allow", "{ruling}");
+    assert_eq!(ruling["updatedInput"], json!({"file_path": "/srv/x"}));
+    let ruling = client
+        .ok("permission_decide", json!({"tool_name": "Bash", "input": {"command": "rm -rf /"}}));
+    assert_eq!(ruling["behavior"], "deny", "{ruling}");
+}
+
+#[test]
+fn an_agents_token_reaches_its_own_schedules_only() {
+    let mut world = world();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let token = world.json(&["token", "create", "--role", "runner", "--name", "ada"]);
+    let other = world.json(&[
+        "schedule", "add", "--name", "not-hers", "--agent", "echo", "--prompt", "x", "--every",
+        "9h",
+    ]);
+    let other = other["schedule"]["id"].as_str().unwrap().to_owned();
+    let _daemon = world.up();
+    world.set("MIDWATCH_TOKEN", token["token"]["secret"].as_str().unwrap());
+    let mut ada = Client::legacy(&world, &[]);
+    assert_eq!(ada.refused("schedule_get", json!({"id": other})), "not_found");
+    let fired = json!({"schedule_id": other, "idempotency_key": "k"});
+    assert_eq!(ada.refused("run_start", fired), "not_found");
+    let asked = json!({"name": "own", "agent": "ada", "prompt": "hi", "every": "9h"});
+    let own = ada.ok("schedule_create", asked)["schedule"]["id"].clone();
+    let started = ada.ok("run_start", json!({"schedule_id": own, "idempotency_key": "k2"}));
+    let run = started["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(ended(&mut ada, &run)["run"]["state"], "done");
+    assert_eq!(ada.ok("schedule_list", json!({}))["schedules"].as_array().unwrap().len(), 1);
+    assert_eq!(ada.refused("schedule_resume", json!({"id": own})), "role_too_low");
+}
+
+#[test]
+fn hostile_lines_get_errors_of_the_protocol_and_the_next_one_an_answer() {
+    let world = world();
+    let mut client = Client::legacy(&world, &[]);
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}", "x".repeat(5 << 20));
+    let lines: &[(&str, i64)] = &[
+        ("not json", -32700),
+        ("{\"jsonrpc\":\"2.0\",", -32700),
+        ("[]", -32600),
+        ("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"tools/list\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/list\"}", -32600),
+        (&deep, -32700),
+        (&long, -32600),
+    ];
+    for (line, code) in lines {
+        client.write(line);
+        let answer = client.read();
+        let shown: String = line.chars().take(60).collect();
+        assert_eq!(answer["error"]["code"], *code, "{shown}: {answer}");
+    }
+    let input = client.input.as_mut().unwrap();
+    input.write_all(b"\xff\xfe{\"jsonrpc\"}\n\n   \n").unwrap();
+    assert_eq!(client.read()["error"]["code"], -32700);
+    assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
+    let wrong = client.ask("tools/call", json!({"name": 5}));
+    assert!([-32602, -32600].contains(&wrong["error"]["code"].as_i64().unwrap()), "{wrong}");
+    // Bad arguments are for the model to mend.
+    assert_eq!(client.refused("run_get", json!({"run_id": 5})), "invalid_input");
+    assert_eq!(client.refused("run_get", json!({"run_id": "x", "extra": 1})), "invalid_input");
+    assert_eq!(
+        client.refused("run_wait", json!({"run_id": "x", "cursor": "1.2"})),
+        "invalid_input"
+    );
+    // Without a handshake it is answered all the same.
+    let mut rude = Client::start(&world, &[]);
+    assert!(!rude.tools().is_empty());
+    assert_eq!(rude.leave(), 0);
+    assert_eq!(client.leave(), 0);
+}
+
+#[test]
+fn a_hundred_calls_at_once_are_each_answered() {
+    let world = world();
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let mut open: Vec<u64> = (0..100)
+        .map(|_| client.send("tools/call", json!({"name": "status_get", "arguments": {}})))
+        .collect();
+    while !open.is_empty() {
+        let answer = client.read();
+        let id = answer["id"].as_u64().unwrap();
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        open.retain(|other| *other != id);
+    }
+}
+
+#[test]
+fn it_leaves_when_its_input_ends_and_a_hundred_of_them_leave_nobody_behind() {
+    let world = world();
+    let _daemon = world.up();
+    assert_eq!(world.run(&["mcp"]).code, Some(0), "nothing was asked");
+    for _ in 0..100 {
+        assert_eq!(Client::start(&world, &[]).leave(), 0);
+    }
+    // One that waits does not wait for its run.
+    let mut client = Client::legacy(&world, &[]);
+    let id = schedule(&mut client);
+    world.ok(&["freeze", "--reason", "so that it waits"]);
+    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    let seen = client.ok("run_wait", json!({"run_id": run, "max_wait_s": 0}))["cursor"].clone();
+    let wait = json!({"run_id": run, "cursor": seen, "max_wait_s": 25});
+    client.send("tools/call", json!({"name": "run_wait", "arguments": wait}));
+    assert_eq!(client.leave(), 0);
+}
+
+#[test]
+fn what_is_read_only_offers_and_does_no_more_than_reading() {
+    let world = world();
+    let mut client = Client::legacy(&world, &["--read-only"]);
+    for tool in client.tools() {
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
+    }
+    let asked = json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"});
+    let answer = client.ask("tools/call", json!({"name": "schedule_create", "arguments": asked}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(client.ok("schedule_preview", asked_preview())["dry_run"], true);
+    assert_eq!(client.ok("schedule_list", json!({}))["schedules"], json!([]));
+    world.refused(&["mcp", "--toolsets", "nonsense"], "bad_usage", 2);
+}
+
+fn asked_preview() -> Value {
+    json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"})
+}
+
+#[test]
+fn news_of_a_run_come_to_whoever_subscribed_in_both_eras() {
+    let world = world();
+    let _daemon = world.up();
+    for start in [Client::legacy, Client::modern] {
+        let mut client = start(&world, &[]);
+        let id = schedule(&mut client);
+        let uri = format!("midwatch://schedule/{id}");
+        match client.modern {
+            false => {
+                let subscribed = client.ask("resources/subscribe", json!({"uri": uri}));
+                assert!(subscribed.get("error").is_none(), "{subscribed}");
+            }
+            true => {
+                let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
+                client.send("subscriptions/listen", filter);
+                let acknowledged = client.read();
+                assert!(acknowledged["method"].as_str().unwrap().contains("acknowledged"));
+            }
+        }
+        let paused = json!({"name": "schedule_pause", "arguments": {"id": id}});
+        let resumed = json!({"name": "schedule_resume", "arguments": {"id": id}});
+        // What happened before the first look is no news, so it happens until there are some.
+        let news = wait_for(|| {
+            for call in [&paused, &resumed] {
+                client.send("tools/call", call.clone());
+            }
+            let read = client.read();
+            (read["method"] == "notifications/resources/updated").then_some(read)
+        });
+        assert_eq!(news["params"]["uri"], uri, "{news}");
+    }
+}
