@@ -56,6 +56,7 @@ pub const LAYERS: &[Layer] = &[
     edge("runtime", &["agents", "api", "calendar", "kernel", "ledger", "policy", "store"]),
     edge("client", &["api"]),
     edge("mcp", &["api"]),
+    edge("gateway", &["api", "mcp"]),
     edge(
         "midwatch",
         &[
@@ -63,6 +64,7 @@ pub const LAYERS: &[Layer] = &[
             "api",
             "calendar",
             "client",
+            "gateway",
             "kernel",
             "ledger",
             "mcp",

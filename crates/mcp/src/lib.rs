@@ -8,6 +8,7 @@
 //! Both eras of the protocol are served, 2026-07-28 and 2025-11-25 with those before it. No state is kept for
 //! a client: ids of runs, schedules and approvals are the handles, and each is looked up on every call.
 
+mod http;
 mod lines;
 mod prompts;
 mod resources;
@@ -17,6 +18,7 @@ mod tool;
 mod tools;
 mod toolset;
 
+pub use self::http::Endpoint;
 pub use lines::{LINE_BYTES_MAX, serve};
 pub use rmcp::transport::io::stdio_pipes as pipes;
 pub use server::{INSTRUCTIONS, Server};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use api::{Error, Handle};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool as Described, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Described,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -37,6 +38,19 @@ Lists are paged: give `cursor` back unchanged. Ask for one thing by its id inste
 /// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
 const LIST_TTL_MS: u64 = 300_000;
 
+/// Methods that have parameters of their own.
+const METHODS: [&str; 9] = [
+    "completion/complete",
+    "initialize",
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
 /// Serves one client, or each of many, on behalf of a principal.
 #[derive(Clone)]
 pub struct Server {
@@ -51,19 +65,37 @@ pub struct Server {
 enum Principal {
     /// The same one always.
     Of(Arc<dyn Handle>),
+    /// The one that each request carries.
+    OfRequest,
 }
 
 impl Server {
     /// A server whose requests all go to one handle.
     pub fn new(handle: Arc<dyn Handle>, selection: Selection, version: &'static str) -> Server {
-        let (principal, selection) = (Principal::Of(handle), Arc::new(selection));
-        Server { principal, selection, version, subscriptions: Subscriptions::default() }
+        Server::of(Principal::Of(handle), selection, version)
     }
 
-    fn handle(&self, _: &RequestContext<RoleServer>) -> Arc<dyn Handle> {
-        match &self.principal {
-            Principal::Of(handle) => Arc::clone(handle),
-        }
+    /// One whose requests each carry a handle, among what came with them over HTTP.
+    pub(crate) fn of_requests(selection: Selection, version: &'static str) -> Server {
+        Server::of(Principal::OfRequest, selection, version)
+    }
+
+    fn of(principal: Principal, selection: Selection, version: &'static str) -> Server {
+        let (selection, subscriptions) = (Arc::new(selection), Subscriptions::default());
+        Server { principal, selection, version, subscriptions }
+    }
+
+    fn handle(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Handle>, ErrorData> {
+        let carried = || {
+            let head = context.extensions.get::<http::request::Parts>()?;
+            head.extensions.get::<Arc<dyn Handle>>()
+        };
+        let handle = match &self.principal {
+            Principal::Of(handle) => Some(handle),
+            Principal::OfRequest => carried(),
+        };
+        let nobody = || ErrorData::internal_error("nobody was let in with this request", None);
+        handle.map(Arc::clone).ok_or_else(nobody)
     }
 }
 
@@ -105,7 +137,7 @@ impl ServerHandler for Server {
             let what = format!("there is no tool `{}`; tools/list shows them", asked.name);
             return Err(ErrorData::invalid_params(what, None));
         };
-        let handle = self.handle(&context);
+        let handle = self.handle(&context)?;
         let through = Through { handle: &*handle };
         let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
         Ok(match answer {
@@ -113,6 +145,23 @@ impl ServerHandler for Server {
             Err(error) => {
                 debug!(tool = tool.name, code = error.code.name(), "a call was refused");
                 CallToolResult::structured_error(refused(&error)).into()
+            }
+        })
+    }
+
+    /// What is of no known shape: a method that nobody knows, or one with the wrong parameters.
+    async fn on_custom_request(
+        &self,
+        asked: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = asked.method;
+        Err(match METHODS.contains(&method.as_str()) {
+            true => {
+                ErrorData::invalid_params(format!("the parameters are none of `{method}`"), None)
+            }
+            false => {
+                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no `{method}`"), None)
             }
         })
     }
@@ -154,7 +203,7 @@ impl ServerHandler for Server {
         asked: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let handle = self.handle(&context);
+        let handle = self.handle(&context)?;
         resources::read(&*handle, &asked.uri).await.map(Into::into)
     }
 
@@ -169,7 +218,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let handle = self.handle(context.request_context());
+        let handle = self.handle(context.request_context())?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let sink = context.sink().clone();
         let told = resources::tell(&*handle, uris, |uri| {
@@ -188,7 +237,7 @@ impl ServerHandler for Server {
         asked: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let handle = self.handle(&context);
+        let handle = self.handle(&context)?;
         self.subscriptions.add(handle, asked.uri, context.peer)
     }
 

@@ -18,6 +18,7 @@ mod text;
 mod variables;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,7 +43,14 @@ pub struct Config {
     pub approval: Approval,
     pub store: Storage,
     pub notice: Notice,
+    pub http: Http,
     pub feature_flags: Flags,
+}
+
+/// How programs reach the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    pub listen: Option<SocketAddr>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

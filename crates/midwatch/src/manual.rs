@@ -1,8 +1,10 @@
-//! The pages of the manual that come from definitions: commands and error codes.
+//! The pages of the manual that come from definitions: commands, error codes and tools.
 
 use std::fmt::Write;
 
 use api::Code;
+use mcp::{Effect, Toolset};
+use serde_json::{Value, json};
 
 use crate::cli;
 
@@ -41,6 +43,49 @@ pub fn errors_page() -> String {
     page
 }
 
+/// `docs/mcp-tools.json`: the tools as clients see them, with the group of each and the command that does the
+/// same.
+pub fn tools_manifest() -> String {
+    let tools: Vec<Value> = mcp::tools().map(manifest).collect();
+    let mut text = serde_json::to_string_pretty(&json!({ "tools": tools })).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn manifest(tool: &mcp::Tool) -> Value {
+    let mut described = serde_json::to_value(tool.described()).unwrap_or_default();
+    described["toolset"] = tool.toolset.name().into();
+    described["command"] = format!("midwatch {}", tool.twin).into();
+    described
+}
+
+/// `docs/mcp-tools.md`
+pub fn tools_page() -> String {
+    let mut page = String::from(
+        "# Tools of the MCP server\n\nGenerated from the table that the server lists and calls its tools \
+         by; `mcp-tools.json` has it for programs,\nwith the schemas. How the server is used is in \
+         `mcp.md`.\n",
+    );
+    for toolset in Toolset::ALL {
+        let default =
+            if toolset.is_default() { "on unless others are chosen" } else { "off unless chosen" };
+        let (name, meaning) = (toolset.name(), toolset.meaning());
+        let _ = write!(page, "\n## {name}\n\n{meaning} It is {default}.\n\n");
+        let _ = writeln!(page, "| tool | what it does | effect | the same as |\n|---|---|---|---|");
+        for tool in mcp::tools().filter(|tool| tool.toolset == *toolset) {
+            let effect = match tool.effect {
+                Effect::Read => "reads",
+                Effect::Write if tool.idempotent => "changes",
+                Effect::Write => "changes each time",
+                Effect::Destroy => "takes away",
+            };
+            let mcp::Tool { name, summary, twin, .. } = tool;
+            let _ = writeln!(page, "| `{name}` | {summary} | {effect} | `midwatch {twin}` |");
+        }
+    }
+    page
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -60,6 +105,22 @@ mod tests {
     #[test]
     fn commands_page_is_fresh() {
         check("commands.md", &commands_page());
+    }
+
+    #[test]
+    fn tools_page_and_manifest_are_fresh() {
+        check("mcp-tools.md", &tools_page());
+        check("mcp-tools.json", &tools_manifest());
+    }
+
+    /// Every tool can be done without an agent too.
+    #[test]
+    fn every_tool_has_a_command_that_does_the_same() {
+        let page = commands_page();
+        for tool in mcp::tools() {
+            let command = tool.twin.split(" --").next().unwrap_or_default();
+            assert!(page.contains(&format!("## midwatch {command}\n")), "{tool:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | a process that a run has started, by its descent or by its own word | that run, a runner, whatever else it shows |
 //! | with a token | the person of the token, with its role |
 //! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator, once a maintainer has a token |
+//! | HTTP, always with a token | the assistant of its person, a runner; an agent's or observer's own token, themselves |
 //! | the same for an MCP client, whose word comes from an agent | the assistant of that person or user, a runner |
 //!
 //! What is refused is written into the log, once a minute for each who and what.
@@ -22,6 +23,8 @@ use crate::watch::Watch;
 
 /// Refusals of one kind are written this often.
 const WRITTEN_EVERY_US: i64 = 60_000_000;
+/// Somebody on the network who has no token of ours.
+const STRANGER: &str = "http:stranger";
 /// Kinds of refusals that are told apart.
 const KINDS_MAX: usize = 256;
 
@@ -77,20 +80,32 @@ impl Watch {
         Ok(if visitor.assistant { person.assistant() } else { person })
     }
 
+    /// Who that is that comes over the network, of whom nothing is known but the token. An agent may speak
+    /// through it.
+    pub async fn admit_token(&self, token: &Secret) -> Result<Actor, Error> {
+        let stranger = Actor { name: STRANGER.to_owned(), role: Role::Observer };
+        Ok(self.known_by(token, &stranger).await?.assistant())
+    }
+
     /// The one with the token, or the user of the machine.
     async fn person(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
         let role = self.local_role().await?;
         let local = Actor { role, ..Actor::local_user(visitor.uid) };
         match visitor.token {
             None => Ok(local),
-            Some(Secret(secret)) => match self.holder_of(secret).await {
-                Err(refused) if refused.code == Code::TokenInvalid => {
-                    self.refused(&local, None, &refused).await;
-                    Err(refused)
-                }
-                found => found,
-            },
+            Some(token) => self.known_by(token, &local).await,
         }
+    }
+
+    /// Who has the token; when nobody has, it is written down who came with it.
+    async fn known_by(&self, Secret(token): &Secret, with: &Actor) -> Result<Actor, Error> {
+        let found = self.holder_of(token).await;
+        if let Err(refused) = &found
+            && refused.code == Code::TokenInvalid
+        {
+            self.refused(with, None, refused).await;
+        }
+        found
     }
 
     /// Whether there is such a run. What cannot be looked up has no more rights than it would have.

@@ -96,6 +96,12 @@ pub(super) const SECTIONS: &[Section] = &[
         is_reread: false,
     },
     Section {
+        name: "http",
+        doc: "Where programs on this machine reach the daemon over HTTP, as `docs/mcp.md` describes. Each \
+              request needs a token.",
+        is_reread: false,
+    },
+    Section {
         name: "feature_flags",
         doc: "Switches for what can be switched off while the watch is kept. They take away from what \
               the posture allows and never add to it; `midwatch status --capabilities` shows what is \
@@ -285,6 +291,13 @@ pub(super) const KEYS: &[Key] = &[
               `env:NAME` or `file:/absolute/path`. Empty: none is sent.",
         default: Raw::text(""),
         kind: Kind::Secret(|config| &mut config.notice.token),
+    },
+    Key {
+        path: "http.listen",
+        doc: "The address, on this machine only; empty for none. Port 0 is any that is free. If nobody says \
+              where and the port is taken, the daemon goes on without.",
+        default: Raw::text("127.0.0.1:7400"),
+        kind: Kind::Listen(|config| &mut config.http.listen),
     },
     Key {
         path: "feature_flags.local_approvals",

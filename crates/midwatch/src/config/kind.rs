@@ -1,6 +1,7 @@
 //! Kinds of keys: what a value of each kind may be, and where in [`Config`] it goes.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub(super) enum Kind {
         max: Duration,
     },
     Flag(fn(&mut Config) -> &mut bool),
+    /// An address of this machine, or nothing.
+    Listen(fn(&mut Config) -> &mut Option<SocketAddr>),
 }
 
 /// A value as it was written.
@@ -87,6 +90,7 @@ impl Kind {
                 format!("a span from {} to {}, or 0s", span_text(*min), span_text(*max))
             }
             Kind::Flag(_) => "true or false".to_owned(),
+            Kind::Listen(_) => "a loopback address and a port, or empty".to_owned(),
         }
     }
 
@@ -132,6 +136,16 @@ impl Kind {
                 let checked = if text.is_empty() { Ok(()) } else { Target::check(text) };
                 checked.map_err(|invalid| self.wrong(invalid.hint))?;
                 *field(config) = Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
+                Ok(raw.shown())
+            }
+            Kind::Listen(field) => {
+                let hint = "write it as `127.0.0.1:7400`";
+                let text = raw.as_text().ok_or_else(|| self.wrong_bare(raw))?;
+                let address =
+                    Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+                let address: Option<SocketAddr> = address.map_err(|_| self.wrong(hint))?;
+                let is_here = address.is_none_or(|address| address.ip().is_loopback());
+                *field(config) = if is_here { address } else { return Err(self.wrong(hint)) };
                 Ok(raw.shown())
             }
             Kind::Secret(field) => {

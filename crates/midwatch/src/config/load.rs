@@ -14,7 +14,7 @@ use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
 use super::{
-    Approval, Budget, Config, Error, Flags, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
+    Approval, Budget, Config, Error, Flags, Http, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
 };
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
@@ -30,6 +30,7 @@ const BLANK: Config = Config {
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
+    http: Http { listen: None },
     feature_flags: Flags {
         local_approvals: false,
         token_files: false,

@@ -49,6 +49,7 @@ fn defaults_are_what_the_manual_says() {
         },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
+        http: Http { listen: Some(([127, 0, 0, 1], 7400).into()) },
         feature_flags: Flags::default(),
     };
     assert_eq!(defaults(), expected);
@@ -109,6 +110,7 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "notice.command = [] (default)",
         "notice.url = \"\" (default)",
         "notice.token = \"\" (default)",
+        "http.listen = \"127.0.0.1:7400\" (default)",
         "feature_flags.local_approvals = true (MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS)",
         "feature_flags.token_files = true (default)",
         "feature_flags.schedules_by_runs = true (default)",
@@ -170,7 +172,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `lease`, `budget`, `approval`, `store`, `notice`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `lease`, `budget`, `approval`, `store`, `notice`, `http`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",

@@ -1,6 +1,7 @@
 //! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
 
 mod descent;
+mod http;
 mod messengers;
 mod notify;
 mod reread;
@@ -39,6 +40,9 @@ pub struct Ready {
     version: &'static str,
     data: String,
     socket: String,
+    /// Where it is reached over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
 }
 
 /// Keeps the watch until a signal ends it; `told` learns when it is ready.
@@ -80,12 +84,27 @@ pub async fn keep(
     let doer = doer(context, context.environment.clone(), Arc::clone(logs.redactor()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
+    let web = http::listen(&loaded).await?;
+    let address = web.as_ref().and_then(|web| web.local_addr().ok());
 
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let ready =
-        Ready { version: VERSION, data: shown(context.directory.path()), socket: shown(&socket) };
+    let ready = Ready {
+        version: VERSION,
+        data: shown(context.directory.path()),
+        socket: shown(&socket),
+        http: address.map(|address| format!("http://{address}")),
+    };
     info!(version = ready.version, data = ready.data, "the watch is kept");
-    let served = serve::serve(listener, watch.clone(), stopped).shared();
+    let over_http = {
+        let (door, stopped) = (Arc::new(http::ByToken(watch.clone())), stopped.clone());
+        async move {
+            if let Some(web) = web {
+                gateway::serve(web, door, VERSION, stopped).await;
+            }
+        }
+    };
+    let served = serve::serve(listener, watch.clone(), stopped);
+    let served = join(served, over_http).map(drop).shared();
     // What is acknowledged is in the log before its last entry, and signed with it.
     let served_to_the_end = async {
         let reason = select! {
@@ -143,8 +162,9 @@ fn announce(context: &Context, ready: &Ready) {
     }
     // A reader that has gone away is no reason to stop.
     let _ = context.output.show_line(&Announced { ready }, |_| {
-        let Ready { version, data, .. } = ready;
-        format!("ready: midwatch {version} keeps the watch in {data}")
+        let Ready { version, data, http, .. } = ready;
+        let http = http.as_ref().map_or(String::new(), |http| format!(", MCP at {http}/mcp"));
+        format!("ready: midwatch {version} keeps the watch in {data}{http}")
     });
     notify::ready();
 }

@@ -17,6 +17,8 @@ mod letta_story;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod mcp_http;
+#[cfg(test)]
 mod mcp_story;
 #[cfg(test)]
 mod notice_story;

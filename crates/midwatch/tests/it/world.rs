@@ -91,6 +91,8 @@ impl World {
 
     fn prepare(&self, mut command: Command) -> Command {
         command.env_clear().env("MIDWATCH_DATA", &self.data).env("HOME", self.root.path());
+        // Many daemons at once; those that are asked over HTTP say where.
+        command.env("MIDWATCH_HTTP_LISTEN", "");
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(self.variables.iter().cloned());
         command.stdin(Stdio::null());

@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 77] = [
+const COMMANDS: [&str; 78] = [
     "",
     "up",
     "demo",
@@ -59,6 +59,7 @@ const COMMANDS: [&str; 77] = [
     "event",
     "event tell",
     "why",
+    "mcp",
     "promptyoself",
     "promptyoself register",
     "promptyoself list",

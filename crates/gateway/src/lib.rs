@@ -1,0 +1,11 @@
+//! The watch over HTTP, for programs on this machine.
+//!
+//! Whoever comes shows a token with every request; that it comes from this machine earns it nothing. What a
+//! browser was talked into sending is turned away by the names that it came to and from, before anything else
+//! is looked at. So far there is one path, `/mcp`.
+
+mod admit;
+mod serve;
+
+pub use admit::Door;
+pub use serve::serve;

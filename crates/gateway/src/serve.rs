@@ -1,0 +1,170 @@
+//! Connections, their limits, and which path leads where.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Error;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use mcp::Endpoint;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::select;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::admit::{Door, Turned, check_place, token, unauthorised};
+
+const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to write the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may take to write the rest.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+const BODY_BYTES_MAX: usize = 1 << 20;
+const HEADERS_MAX: usize = 64;
+/// How long requests that are under way may take after the daemon was told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// After an accept that failed, as it does when there are no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// What every connection leads to.
+struct Paths {
+    door: Arc<dyn Door>,
+    mcp: Endpoint,
+}
+
+/// Serves until it is told to stop.
+pub async fn serve(
+    listener: TcpListener,
+    door: Arc<dyn Door>,
+    version: &'static str,
+    stopped: Receiver<bool>,
+) {
+    let paths = Arc::new(Paths { door, mcp: Endpoint::new(version) });
+    let mut connections = JoinSet::new();
+    let mut stop = stopped.clone();
+    loop {
+        select! {
+            _ = stop.wait_for(|stopped| *stopped) => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(converse(stream, Arc::clone(&paths), stopped.clone()));
+                }
+                Err(error) => {
+                    warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    paths.mcp.stop();
+    let _ = timeout(STOP_GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    connections.shutdown().await;
+}
+
+async fn converse(stream: TcpStream, paths: Arc<Paths>, mut stopped: Receiver<bool>) {
+    // An answer in several pieces would wait for the client to acknowledge the first.
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%error, "answers may be held back");
+    }
+    let answer = service_fn(move |request| {
+        let paths = Arc::clone(&paths);
+        async move { Ok::<_, Infallible>(paths.answer(request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(HEADERS_MAX);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    let told_to_stop = async { drop(stopped.wait_for(|stopped| *stopped).await) };
+    let ended = select! {
+        ended = connection.as_mut() => ended,
+        () = told_to_stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "a connection ended early");
+    }
+}
+
+impl Paths {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        match self.admitted(request).await {
+            Ok(request) => self.mcp.answer(request).await,
+            Err(turned) => turned.into_answer(),
+        }
+    }
+
+    /// The whole request, with the handle that speaks for whoever makes it.
+    async fn admitted(&self, request: Request<Incoming>) -> Result<Request<Full<Bytes>>, Turned> {
+        check_place(request.headers())?;
+        let admitted = self.door.admit(token(request.headers())?).await;
+        let handle = admitted.map_err(unauthorised)?;
+        if request.uri().path() != "/mcp" {
+            let error = Error::new(api::Code::NotFound, "there is nothing at this path");
+            return Err(Turned {
+                status: StatusCode::NOT_FOUND,
+                error: error.hint("there is `/mcp`"),
+            });
+        }
+        let (mut head, body) = request.into_parts();
+        let body = read(body).await?;
+        if !body.is_empty() {
+            check_document(&body)?;
+        }
+        // Some clients do not say what they understand.
+        let any = HeaderValue::from_static("application/json, text/event-stream");
+        head.headers.entry(ACCEPT).or_insert(any);
+        head.extensions.insert(handle);
+        Ok(Request::from_parts(head, Full::new(body)))
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, Turned> {
+    let turned =
+        |status, what: &str| Turned { status, error: Error::new(api::Code::InvalidInput, what) };
+    match timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(turned(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 1 MiB"))
+        }
+        Ok(Err(_)) => Err(turned(StatusCode::BAD_REQUEST, "the request was cut off")),
+        Err(_) => Err(turned(StatusCode::REQUEST_TIMEOUT, "the request took too long to come")),
+    }
+}
+
+/// What two readers would read differently is not read at all.
+fn check_document(body: &[u8]) -> Result<(), Turned> {
+    let read: Result<serde_json::Value, _> = api::json::read(body);
+    read.map(drop).map_err(|wrong| {
+        let error = Error::new(api::Code::InvalidInput, format!("this is no JSON: {wrong}"));
+        Turned { status: StatusCode::BAD_REQUEST, error }
+    })
+}
+
+impl Turned {
+    fn into_answer(self) -> Answer {
+        let document = serde_json::json!({ "error": self.error }).to_string();
+        let mut answer = Response::new(Full::new(Bytes::from(document)).boxed());
+        *answer.status_mut() = self.status;
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
+    }
+}

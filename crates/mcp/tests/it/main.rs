@@ -1,0 +1,4 @@
+//! What holds of every tool of the table.
+
+#[cfg(test)]
+mod table;

@@ -1,0 +1,126 @@
+//! What clients of every kind accept, and what the rows promise.
+
+use std::collections::BTreeSet;
+
+use mcp::{Effect, INSTRUCTIONS, Selection, Toolset, tools};
+use serde_json::Value;
+
+/// Bytes of the definition of one tool.
+const DEFINITION_BYTES_MAX: usize = 4_096;
+/// Tools that are offered when nobody says which.
+const DEFAULT_MAX: usize = 40;
+
+fn described(tool: &mcp::Tool) -> Value {
+    serde_json::to_value(tool.described()).unwrap()
+}
+
+/// Every schema within a schema.
+fn walk(schema: &Value, visit: &mut impl FnMut(&serde_json::Map<String, Value>)) {
+    match schema {
+        Value::Object(fields) => {
+            visit(fields);
+            fields.values().for_each(|value| walk(value, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|letter| letter.is_ascii_lowercase());
+    let goes_on = letters.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_');
+    begins && goes_on && name.len() <= 40
+}
+
+#[test]
+fn names_are_such_that_every_host_accepts_them() {
+    let names: Vec<&str> = tools().map(|tool| tool.name).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "each stands once");
+    for tool in tools() {
+        assert!(is_plain_name(tool.name), "{tool:?}");
+        let described = described(tool);
+        for field in described["inputSchema"]["properties"].as_object().unwrap().keys() {
+            assert!(is_plain_name(field), "{tool:?}: {field}");
+        }
+    }
+}
+
+#[test]
+fn schemas_are_one_object_written_out_in_place() {
+    for tool in tools() {
+        let described = described(tool);
+        let size = described.to_string().len();
+        assert!(size <= DEFINITION_BYTES_MAX, "{tool:?} has {size} bytes");
+        for schema in [&described["inputSchema"], &described["outputSchema"]] {
+            assert_eq!(schema["type"], "object", "{tool:?}");
+            walk(schema, &mut |fields| {
+                for odd in ["$ref", "$defs", "oneOf", "anyOf", "allOf", "format", "$schema"] {
+                    assert!(!fields.contains_key(odd), "{tool:?}: {odd}");
+                }
+                assert!(!fields.get("type").is_some_and(Value::is_array), "{tool:?}");
+            });
+        }
+        let input = &described["inputSchema"];
+        assert_eq!(input["additionalProperties"], false, "{tool:?}");
+        for (name, field) in input["properties"].as_object().unwrap() {
+            assert!(field["description"].is_string(), "{tool:?}: {name} has no description");
+        }
+    }
+}
+
+#[test]
+fn what_changes_something_takes_a_key_and_needs_one_where_twice_is_not_once() {
+    for tool in tools() {
+        let input = &described(tool)["inputSchema"];
+        let takes_key = input["properties"].get("idempotency_key").is_some();
+        let required = input["required"].as_array().cloned().unwrap_or_default();
+        let needs_key = required.contains(&"idempotency_key".into());
+        match (tool.effect, tool.idempotent) {
+            // A preview takes what the real thing takes.
+            (Effect::Read, _) => assert!(!needs_key, "{tool:?}"),
+            (Effect::Write | Effect::Destroy, true) => assert!(takes_key && !needs_key, "{tool:?}"),
+            (Effect::Write | Effect::Destroy, false) => assert!(needs_key, "{tool:?}"),
+        }
+    }
+}
+
+#[test]
+fn hints_say_what_the_row_says() {
+    for tool in tools() {
+        let hints = &described(tool)["annotations"];
+        assert_eq!(hints["readOnlyHint"], tool.effect == Effect::Read, "{tool:?}");
+        assert_eq!(hints["destructiveHint"], tool.effect == Effect::Destroy, "{tool:?}");
+        assert_eq!(hints["idempotentHint"], tool.idempotent, "{tool:?}");
+        assert_eq!(hints["openWorldHint"], false, "{tool:?}");
+    }
+}
+
+#[test]
+fn b1_no_tool_decides_for_a_human() {
+    let human =
+        ["approve", "deny", "revoke", "freeze", "thaw", "renew", "settle", "waive", "token"];
+    for tool in tools() {
+        assert!(!human.iter().any(|word| tool.name.contains(word)), "{tool:?}");
+    }
+}
+
+#[test]
+fn a_selection_shows_what_it_was_asked_for_and_nothing_that_changes_when_it_only_reads() {
+    let usual: Vec<_> = Selection::default().tools().collect();
+    assert!(usual.len() <= DEFAULT_MAX);
+    assert!(usual.iter().all(|tool| tool.toolset.is_default()));
+    let reading = Selection::of(Toolset::ALL.to_vec()).read_only(true);
+    assert!(reading.tools().all(|tool| tool.effect == Effect::Read));
+    assert!(reading.find("run_start").is_none() && reading.find("run_get").is_some());
+    assert!(Selection::default().find("ledger_query").is_none());
+    assert!("ledgers".parse::<Toolset>().is_err());
+}
+
+#[test]
+fn instructions_are_short_and_name_tools_that_there_are() {
+    assert!(INSTRUCTIONS.len() <= 1_500, "{}", INSTRUCTIONS.len());
+    for name in ["status_get", "run_start", "run_wait", "approval_call_human", "approval_get"] {
+        assert!(INSTRUCTIONS.contains(name) && tools().any(|tool| tool.name == name), "{name}");
+    }
+}

@@ -1,0 +1,305 @@
+//! The MCP server at `/mcp` of the daemon.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{Daemon, World};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";
+
+/// What came back.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+
+    /// The message, plain or as the last of a stream.
+    fn message(&self) -> Value {
+        let is_stream = self.header("content-type").is_some_and(|it| it.contains("event-stream"));
+        let text = match is_stream {
+            true => {
+                let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+                data.map(str::trim).rfind(|it| !it.is_empty()).unwrap_or_default()
+            }
+            false => &self.body,
+        };
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A daemon, where it listens, and the token that is shown there.
+struct Place {
+    address: String,
+    token: String,
+    _daemon: Daemon,
+}
+
+impl Place {
+    fn new(world: &mut World, token: String) -> Place {
+        world.set("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0");
+        let daemon = Daemon::start(world.command().args(["--json", "up"]));
+        let ready: Value = serde_json::from_str(&daemon.ready).unwrap();
+        let url = ready["ready"]["http"].as_str().unwrap();
+        let address = url.strip_prefix("http://").unwrap().to_owned();
+        Place { address, token, _daemon: daemon }
+    }
+
+    /// Sends exactly these headers and this body, and reads until the other side has done.
+    fn send(&self, headers: &[(&str, &str)], body: &str) -> Reply {
+        self.request("POST", "/mcp", headers, body)
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            write!(text, "{name}: {value}\r\n").unwrap();
+        }
+        write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        // What was turned away early may be cut off.
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_owned(), body: unchunked(head, body) }
+    }
+
+    fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    /// With everything that a good client sends, and more.
+    fn good(&self, more: &[(&str, &str)], body: &Value) -> Reply {
+        let bearer = self.bearer();
+        let mut headers = vec![
+            ("Host", self.address.as_str()),
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        headers.extend_from_slice(more);
+        self.send(&headers, &body.to_string())
+    }
+
+    fn modern(&self, method: &str, mut parameters: Value) -> Reply {
+        let named = parameters["name"].as_str().unwrap_or_default().to_owned();
+        parameters["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let mut more = vec![("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
+        if !named.is_empty() {
+            more.push(("Mcp-Name", &named));
+        }
+        self.good(
+            &more,
+            &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}),
+        )
+    }
+
+    fn hello(&self) -> String {
+        let parameters = json!({
+            "protocolVersion": LEGACY,
+            "capabilities": {},
+            "clientInfo": {"name": "story", "version": "1"},
+        });
+        let asked =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters});
+        let hello = self.good(&[], &asked);
+        assert_eq!(hello.status, 200, "{hello:?}");
+        assert_eq!(hello.message()["result"]["protocolVersion"], LEGACY, "{hello:?}");
+        let session = hello.header("mcp-session-id").unwrap().to_owned();
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.good(&[("Mcp-Session-Id", &session)], &initialized).status, 202);
+        session
+    }
+}
+
+fn unchunked(head: &str, body: &str) -> String {
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return body.to_owned();
+    }
+    let (mut whole, mut rest) = (String::new(), body);
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        if size == 0 || after.len() < size {
+            break;
+        }
+        whole.push_str(&after[..size]);
+        rest = after[size..].trim_start_matches("\r\n");
+    }
+    whole
+}
+
+fn token(world: &World, role: &str, name: &str) -> String {
+    let created = world.json(&["token", "create", "--role", role, "--name", name]);
+    created["token"]["secret"].as_str().unwrap().to_owned()
+}
+
+/// A daemon with an agent and the token of a person.
+fn place(world: &mut World) -> Place {
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let token = token(world, "maintainer", "mia");
+    Place::new(world, token)
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+#[test]
+fn u1_both_eras_are_served_at_one_path() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let found = place.modern("server/discover", json!({}));
+    let server = &found.message()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(server["name"], "midwatch", "{found:?}");
+    let asked = json!({"name": "brief", "agent": "echo", "prompt": "hi", "every": "1000h"});
+    let added = place.modern("tools/call", call("schedule_create", asked));
+    let added = added.message();
+    let id = added["result"]["structuredContent"]["schedule"]["id"].as_str().unwrap().to_owned();
+
+    let session = place.hello();
+    let asked = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": call("run_start", json!({"schedule_id": id, "idempotency_key": "k"})),
+    });
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    let started = place.good(&more, &asked).message();
+    let run = started["result"]["structuredContent"]["run"]["id"].as_str().unwrap().to_owned();
+    let read = place.modern("tools/call", call("run_wait", json!({"run_id": run})));
+    assert_eq!(read.message()["result"]["isError"], false, "{read:?}");
+    let events = world.json(&["ledger", "tail", "--limit", "1000"]);
+    let added =
+        events["events"].as_array().unwrap().iter().find(|it| it["kind"] == "schedule.added");
+    assert_eq!(added.unwrap()["actor"], "mcp:mia");
+}
+
+#[test]
+fn nobody_is_let_in_without_a_token_that_is_in_force() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let host = ("Host", place.address.as_str());
+    let bearer = place.bearer();
+    for shown in [None, Some("Bearer "), Some("Basic abc"), Some("Bearer mw_nonsense")] {
+        let headers: Vec<_> =
+            [Some(host), shown.map(|it| ("Authorization", it))].into_iter().flatten().collect();
+        let reply = place.send(&headers, &body);
+        assert_eq!(reply.status, 401, "{shown:?}: {reply:?}");
+        assert!(reply.header("www-authenticate").is_some());
+    }
+    let twice = [host, ("Authorization", &bearer), ("Authorization", "Bearer x")];
+    assert_eq!(place.send(&twice, &body).status, 400);
+    assert!(world.kinds().contains(&"watch.refused".to_owned()));
+    // A token that is revoked is none from then on.
+    let tokens = world.json(&["token", "list"]);
+    let id = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.modern("tools/list", json!({})).status, 200);
+    world.ok(&["token", "revoke", &id]);
+    assert_eq!(place.modern("tools/list", json!({})).status, 401);
+}
+
+#[test]
+fn b10_other_names_and_pages_of_browsers_are_turned_away_before_anything_is_done() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let bearer = place.bearer();
+    let asked = json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"});
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": call("schedule_create", asked),
+    });
+    let body = body.to_string();
+    for host in ["evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "evil.example:7400"] {
+        let headers = [("Host", host), ("Authorization", bearer.as_str())];
+        assert_eq!(place.send(&headers, &body).status, 403, "{host}");
+    }
+    for origin in ["https://evil.example", "null"] {
+        let headers =
+            [("Host", place.address.as_str()), ("Authorization", &bearer), ("Origin", origin)];
+        assert_eq!(place.send(&headers, &body).status, 403, "{origin}");
+    }
+    assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+}
+
+#[test]
+fn b2_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let bearer = place.bearer();
+    let headers = [("Host", place.address.as_str()), ("Authorization", bearer.as_str())];
+    for path in ["/approvals/apr_1/approve", "/api/approval/decide", "/", "/mcp/approve", "/mcpx"] {
+        let reply = place.request("POST", path, &headers, "{}");
+        assert_eq!(reply.status, 404, "{path}: {reply:?}");
+    }
+    let decided = place.modern("tools/call", call("approval_approve", json!({"id": "apr_1"})));
+    assert_eq!(decided.message()["error"]["code"], -32602, "{decided:?}");
+}
+
+#[test]
+fn a_session_that_nobody_knows_is_not_found_and_a_restart_loses_no_run() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let session = place.hello();
+    let list = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"});
+    let with = |session: &str| [("Mcp-Session-Id".to_owned(), session.to_owned())];
+    let asked = |place: &Place, session: &str| {
+        let more = with(session);
+        let more: Vec<(&str, &str)> = more.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        place.good(&more, &list).status
+    };
+    assert_eq!(asked(&place, &session), 200);
+    assert_eq!(asked(&place, "no-such-session"), 404);
+    let token = place.token.clone();
+    drop(place);
+    let place = Place::new(&mut world, token);
+    assert_eq!(asked(&place, &session), 404);
+    let session = place.hello();
+    assert_eq!(asked(&place, &session), 200);
+}
+
+#[test]
+fn hostile_requests_get_an_error_and_the_next_one_an_answer() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let bearer = place.bearer();
+    let headers = [
+        ("Host", place.address.as_str()),
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let long = format!("\"{}\"", "x".repeat(2 << 20));
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for (body, status) in [
+        ("not json", 400),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/list\"}", 400),
+        (deep.as_str(), 400),
+        (long.as_str(), 413),
+    ] {
+        let reply = place.send(&headers, body);
+        assert_eq!(reply.status, status, "{}: {reply:?}", &body[..body.len().min(60)]);
+    }
+    let mut many: Vec<(&str, &str)> = headers.to_vec();
+    many.extend(std::iter::repeat_n(("X-More", "1"), 200));
+    assert_eq!(place.send(&many, "{}").status, 431);
+    assert_eq!(place.modern("no/such", json!({})).status, 404);
+    assert_eq!(place.modern("tools/list", json!({})).status, 200);
+}
