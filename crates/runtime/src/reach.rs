@@ -83,7 +83,7 @@ impl Watch {
         if actor.role != Role::Runner {
             return Ok(request);
         }
-        if actor.is_assistant() {
+        if actor.is_assistant() || matches!(request, Request::ScheduleFire(_)) {
             return self.ordered(actor, &request).map(|()| request);
         }
         let reading = match &request {
@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Whether the standing orders let an assistant do this by itself.
+    /// Whether the standing orders let a runner do this by itself.
     fn ordered(&self, actor: &Actor, request: &Request) -> Result<(), Error> {
         for Ordered { capability, resource, agent } in orders_about(request) {
             let details = Details { resource: resource.map(str::to_owned), ..Details::default() };
@@ -175,7 +175,7 @@ fn creating(asked: &ScheduleAdd) -> Ordered<'_> {
     Ordered { capability: "schedule.create", resource: None, agent }
 }
 
-/// What the standing orders have to allow for an assistant's request. What is not in here changes nothing, or
+/// What the standing orders have to allow for a runner's request. What is not in here changes nothing, or
 /// is for people by a rule of its noun.
 fn orders_about(request: &Request) -> Vec<Ordered<'_>> {
     let about = |capability, resource| vec![Ordered { capability, resource, agent: None }];

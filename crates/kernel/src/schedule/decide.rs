@@ -454,8 +454,15 @@ impl Ground<'_> {
                 if maker.run.is_none() =>
             {
                 let is_own = self.schedule.is_some_and(|it| maker.may_reach(&it.definition));
-                // What is not its own, it does not learn of.
-                if is_own { Ok(()) } else { Err(Refusal::Unknown(self.id.clone())) }
+                let is_paused =
+                    self.progress.is_some_and(|it| matches!(it.status, Status::Paused(_)));
+                match command {
+                    // What is not its own, it does not learn of.
+                    _ if !is_own => Err(Refusal::Unknown(self.id.clone())),
+                    // Whoever has paused it did not mean its agent to go on.
+                    Command::Fire { .. } if is_paused => Err(too_low()),
+                    _ => Ok(()),
+                }
             }
             _ => Err(too_low()),
         }

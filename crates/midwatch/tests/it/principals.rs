@@ -326,6 +326,8 @@ fn an_agents_token_reaches_its_own_schedules_only() {
         (vec!["why", &bobs], "not_found"),
         (vec!["schedule", "remove", &bobs], "not_found"),
         (vec!["schedule", "pause", &bobs], "not_found"),
+        (vec!["run", "start", &bobs], "not_found"),
+        (vec!["run", "start", &hers], "ok"),
         (vec!["schedule", "pause", &hers], "ok"),
         (vec!["schedule", "resume", &hers], "role_too_low"),
         (vec!["run", "start", &hers], "role_too_low"),
