@@ -152,7 +152,7 @@ fn an_agent_reaches_its_own_schedules_and_no_others() {
         (&add, ["1 done", for_itself, "1 done"]),
         (&|_| Command::Pause { note: None }, ["1 done", unknown, "1 done"]),
         (&|_| Command::Remove, ["1 done", unknown, "1 done"]),
-        (&fire, ["2 done", unknown, "2 done"]),
+        (&fire, ["1 done", unknown, "1 done"]),
         // What would do more than before is a human's to say.
         (&|_| Command::Resume, [too_low, too_low, too_low]),
         (&edit, [too_low, too_low, too_low]),
