@@ -179,7 +179,7 @@ impl Question<'_> {
     fn lapse(self, why: Lapse, by: Option<String>, cause: Cause) -> Vec<Body> {
         let Question { id, approval, ground } = self;
         let (run, frees) = (approval.plan.run.clone(), ground.run.asking.clone());
-        let lapsed = Lapsed { run, why, by, frees, at: ground.now };
+        let lapsed = Lapsed { run, why, by, frees, changed: Vec::new(), at: ground.now };
         let lapsed = Body::Approval(id.clone(), Event::Lapsed(lapsed));
         [lapsed].into_iter().chain(run::refuse(ground, cause)).collect()
     }

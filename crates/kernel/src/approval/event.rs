@@ -108,5 +108,8 @@ pub struct Lapsed {
     /// Whose open questions are one less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frees: Option<AgentName>,
+    /// What of the footing of its plan is not as it was, if that is why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     pub at: Timestamp,
 }

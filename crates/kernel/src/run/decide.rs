@@ -8,7 +8,8 @@ use super::{
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::approval::{
-    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Hashes, Lapse, Lapsed, Plan,
+    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Footing, Hashes, Lapse, Lapsed,
+    Looked, Plan, Uncovered,
 };
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
@@ -104,6 +105,8 @@ pub struct Orders<'a> {
     pub authors: &'a [String],
     /// For how long nobody is asked again what was denied.
     pub denied_for_us: i64,
+    /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
+    pub looked: Option<&'a Looked>,
 }
 
 /// Every rule about what people ask of a run. Nothing happens when it is so already.
@@ -193,7 +196,7 @@ pub fn start(
     if step == Step::Paused {
         return ground.without_lease(ruling, tier);
     }
-    let plan = |ruling: &Ruling| Plan {
+    let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
         run: ground.id.clone(),
         schedule: run.schedule.clone(),
@@ -205,6 +208,7 @@ pub fn start(
         prompt: prompt.to_owned(),
         tier,
         policy: ruling.policy.clone(),
+        footing: footing.clone(),
     };
     let started = |ruling: Ruling| {
         ground.body(Event::Started(Started {
@@ -218,6 +222,10 @@ pub fn start(
             at: now,
         }))
     };
+    let looked = match (ruling.verdict, orders.looked) {
+        (Verdict::Ask, None) => return Vec::new(),
+        (_, looked) => looked.unwrap_or(&Ok(None)),
+    };
     match (ruling.verdict, &run.approval) {
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
@@ -229,7 +237,12 @@ pub fn start(
             ground.lapse(Lapse::NotNeeded).into_iter().chain([started(ruling)]).collect()
         }
         (Verdict::Ask, None) => {
-            let plan = plan(&ruling);
+            // Nobody is asked about what cannot be done.
+            let footing = match looked {
+                Ok(footing) => footing,
+                Err(cause) => return ground.failed(cause.clone(), Left::default()),
+            };
+            let plan = plan(&ruling, footing);
             let hashes = (orders.hash)(&plan);
             if ground.was_denied(&hashes.action, orders.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
@@ -249,11 +262,18 @@ pub fn start(
             vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
         }
         (Verdict::Ask, Some(id)) => {
-            let covered = match orders.approval {
-                Some(approval) => {
-                    approval.covers(&(orders.hash)(&plan(&ruling)).plan, orders.is_signed, now)
+            let covered = match (orders.approval, looked) {
+                (Some(approval), Ok(footing)) => {
+                    let plan = plan(&ruling, footing);
+                    let hash = (orders.hash)(&plan).plan;
+                    approval.covers((&plan, &hash), orders.is_signed, now)
                 }
-                None => Err((Lapse::RunEnded, Cause::new("refused", "there is no such approval"))),
+                (Some(_), Err(cause)) => Err(Uncovered::impossible(cause)),
+                (None, _) => Err(Uncovered {
+                    why: Lapse::RunEnded,
+                    cause: Cause::new("refused", "there is no such approval"),
+                    changed: Vec::new(),
+                }),
             };
             match covered {
                 Ok(()) => {
@@ -261,7 +281,11 @@ pub fn start(
                     let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
                     vec![Body::Approval(id.clone(), consumed), started(ruling)]
                 }
-                Err((lapse, cause)) => ground.refused(cause, Some((ruling, tier)), Some(lapse)),
+                Err(Uncovered { why, cause, changed }) => {
+                    let lapsed = ground.lapse_by(why, changed);
+                    let ended = ground.refused(cause, Some((ruling, tier)), None);
+                    lapsed.into_iter().chain(ended).collect()
+                }
             }
         }
     }
@@ -570,8 +594,13 @@ impl Ground<'_> {
 
     /// Nobody waits for the approval any more, if there is one.
     fn lapse(&self, why: Lapse) -> Option<Body> {
+        self.lapse_by(why, Vec::new())
+    }
+
+    /// The same, because of parts of its footing if there are any.
+    fn lapse_by(&self, why: Lapse, changed: Vec<String>) -> Option<Body> {
         let (run, frees) = (self.id.clone(), self.run.asking.clone());
-        let lapsed = Lapsed { run, why, by: None, frees, at: self.now };
+        let lapsed = Lapsed { run, why, by: None, frees, changed, at: self.now };
         let id = self.run.approval.clone()?;
         Some(Body::Approval(id, approval::Event::Lapsed(lapsed)))
     }

@@ -1,9 +1,12 @@
 //! A question to a human: asked once, answered once, good for one beginning of one plan.
 
-use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US, Signature, Signed};
+use kernel::approval::{
+    APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, Footing, Signature,
+    Signed,
+};
 use kernel::backend::Tier;
 use kernel::ruling::{Approvers, Posture, Verdict};
-use kernel::run::Command as RunCommand;
+use kernel::run::{Cause, Command as RunCommand};
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::slot::Disposition;
@@ -161,6 +164,66 @@ fn a04_a_plan_that_has_changed_since_is_not_begun() {
     assert_eq!(disposition(&world), Disposition::SkippedPolicy);
 }
 
+fn footing(program: &str, inode: &str, variables: &[(&str, &str)]) -> Footing {
+    Footing {
+        program: Executable { path: "/bin/tool".to_owned(), sha256: program.to_owned() },
+        directory: Some(Directory { device: "1".to_owned(), inode: inode.to_owned() }),
+        variables: variables
+            .iter()
+            .map(|(name, hash)| (name.to_string(), hash.to_string()))
+            .collect(),
+    }
+}
+
+#[test]
+fn a08_what_a_plan_stands_on_is_part_of_what_was_approved() {
+    const PATH: (&str, &str) = ("PATH", "p");
+    const TZ: (&str, &str) = ("TZ", "t");
+    let before = || footing("aa", "7", &[PATH, TZ]);
+    let not = "lapsed changed, cancelled (what would be done now is not what was approved";
+    let changed = |parts: &str| format!("{not}: changed since it was asked: {parts})");
+    let missing = || Err(Cause::new("not_started", "there is no program"));
+    let gone = "lapsed changed, cancelled (what was approved cannot be done any more: there is no program)";
+    let table = [
+        (Ok(Some(before())), Ok(Some(before())), BEGUN.to_owned()),
+        (Ok(Some(before())), Ok(Some(footing("bb", "7", &[PATH, TZ]))), changed("program")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "8", &[PATH, TZ]))), changed("directory")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[("PATH", "q"), TZ]))), changed("PATH")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[PATH]))), changed("TZ")),
+        (
+            Ok(Some(before())),
+            Ok(Some(footing("bb", "7", &[PATH, TZ, ("X", "x")]))),
+            changed("program, X"),
+        ),
+        (Ok(Some(before())), Ok(None), format!("{not})")),
+        (Ok(Some(before())), missing(), gone.to_owned()),
+        // It was asked before anybody looked at such things.
+        (Ok(None), Ok(Some(before())), changed("program, directory, PATH, TZ")),
+    ];
+    for (asked, begun, expected) in table {
+        let mut world = World::new(every(60), Terms::default());
+        world.standing.looked = asked;
+        world.ask(0, &Add);
+        world.ask(60, &Tick);
+        assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+        let yes = approve(&world);
+        assert_eq!(world.ask(70, &yes), APPROVED);
+        world.standing.looked = begun;
+        assert_eq!(world.ask(71, &StartUnder(1, Asks)), expected);
+        let told = world.approval(1).unwrap().1.changed.join(", ");
+        assert!(expected.contains(&told), "{told}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_what_cannot_be_done() {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    world.standing.looked = Err(Cause::new("not_started", "there is no program"));
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), "failed (there is no program)");
+}
+
 #[test]
 fn a11_a_revoked_approval_begins_nothing() {
     let mut world = parked();
@@ -298,7 +361,7 @@ fn yes_of(world: &mut World, name: &str, role: Role, is_signed: bool) -> Ask {
 /// A run that waits under such orders, of a schedule that these have written.
 fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World {
     let mut world = World::new(every(60), Terms::default());
-    world.standing = Standing { posture, approvers, signatures_hold: true };
+    world.standing = Standing { posture, approvers, signatures_hold: true, ..Standing::default() };
     let (first, later) = authors.split_first().unwrap();
     world.actor = Actor { name: (*first).to_owned(), role: Role::Maintainer };
     world.ask(0, &Add);

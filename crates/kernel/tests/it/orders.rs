@@ -228,6 +228,7 @@ impl World {
             new_approval: &|| ApprovalId::of(self.approvals + 1),
             authors: &[],
             denied_for_us: LIMITS.denied_for_us,
+            looked: Some(&Ok(None)),
         };
         self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders))
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calendar::Trigger;
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Hashes, Plan, Question};
+use kernel::approval::{self, Approval, Hashes, Looked, Plan, Question};
 use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
@@ -54,12 +54,21 @@ pub(crate) enum Ask {
 }
 
 /// What the standing orders say beside allow, ask or deny.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Standing {
     pub(crate) posture: Posture,
     pub(crate) approvers: Approvers,
     /// Whether signatures that were good still are.
     pub(crate) signatures_hold: bool,
+    /// What is seen of the machine.
+    pub(crate) looked: Looked,
+}
+
+impl Default for Standing {
+    fn default() -> Standing {
+        let (posture, approvers) = (Posture::default(), Approvers::default());
+        Standing { posture, approvers, signatures_hold: false, looked: Ok(None) }
+    }
 }
 
 pub(crate) struct World {
@@ -370,6 +379,7 @@ pub(crate) fn under<T>(
         new_approval: &new_approval,
         authors,
         denied_for_us: DENIED_FOR_US,
+        looked: Some(&standing.looked),
     })
 }
 
