@@ -209,6 +209,12 @@ impl Approval {
         self.due().map(|_| OPEN.to_owned())
     }
 
+    /// Whether it waits for an answer about this action.
+    pub(crate) fn asks(&self, action: &str, now: Timestamp) -> bool {
+        let is_pending = matches!(self.state, State::Pending { .. }) && self.ran_out(now).is_none();
+        is_pending && self.action_hash.as_deref() == Some(action)
+    }
+
     /// Why it is too late, if it is.
     fn ran_out(&self, now: Timestamp) -> Option<Cause> {
         let what = match self.state {

@@ -90,6 +90,7 @@ impl Watch {
             authors: &authors,
             denied_for_us: in_force.limits.denied_for_us,
             looked: None,
+            questions: &[],
         })
     }
 

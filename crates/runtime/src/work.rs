@@ -242,6 +242,7 @@ impl Watch {
         let system = Actor::system();
         let mut expects = vec![self.authority_row()];
         expects.extend(self.signers_of(approval.as_ref()).await?);
+        expects.extend(seen.iter().flat_map(|seen| seen.others.iter().cloned()));
         let change = Change {
             rows,
             reads: reads_of(schedule, agent.as_ref()),
@@ -261,9 +262,12 @@ impl Watch {
                     return Ok(Vec::new());
                 }
                 let approval = approval.as_ref();
-                let looked = seen.and_then(|seen| seen.of(taken, rows));
+                let sight = seen.and_then(|seen| seen.on(taken, rows));
+                let looked = sight.as_ref().map(|sight| sight.looked);
+                let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
                 Ok(self.under_orders(schedule, approval, rows, |orders| {
-                    run::start(ground, agent, holder, &Orders { looked, ..*orders })
+                    let orders = Orders { looked, questions, ..*orders };
+                    run::start(ground, agent, holder, &orders)
                 }))
             })
             .await?;

@@ -107,6 +107,8 @@ pub struct Orders<'a> {
     pub denied_for_us: i64,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
+    /// Other questions about runs of the schedule.
+    pub questions: &'a [(&'a ApprovalId, &'a Approval)],
 }
 
 /// Every rule about what people ask of a run. Nothing happens when it is so already.
@@ -246,6 +248,9 @@ pub fn start(
             let hashes = (orders.hash)(&plan);
             if ground.was_denied(&hashes.action, orders.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
+                return ground.refused(cause, Some((ruling, tier)), None);
+            }
+            if let Some(cause) = orders.asked_already(&hashes.action, now) {
                 return ground.refused(cause, Some((ruling, tier)), None);
             }
             let asked = Asked {
@@ -487,6 +492,16 @@ impl Report {
 struct Left {
     output: Option<Output>,
     spent: Option<Spent>,
+}
+
+impl Orders<'_> {
+    /// Why nobody is asked about an action, if somebody has the same question before them.
+    fn asked_already(&self, action: &str, now: Timestamp) -> Option<Cause> {
+        let mut questions = self.questions.iter();
+        let (id, _) = questions.find(|(_, question)| question.asks(action, now))?;
+        let what = format!("approval `{id}` asks the same, and nobody has answered it yet");
+        Some(Cause::new("asked_already", &what))
+    }
 }
 
 impl Ground<'_> {

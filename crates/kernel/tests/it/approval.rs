@@ -496,6 +496,63 @@ fn what_was_denied_is_asked_again_later() {
     assert!(world.ask(until + 51, &StartUnder(3, Asks)).starts_with("asked"));
 }
 
+/// Two runs, of which the first waits for an answer and the second would ask next.
+fn two_runs() -> World {
+    let mut world = World::new(every(60), Terms { overlap: Overlap::Allow(3), ..Terms::default() });
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    assert_eq!(world.ask(120, &Tick), "slot fires 120");
+    world
+}
+
+#[test]
+fn the_same_is_not_asked_twice_while_nobody_has_answered() {
+    let already = |world: &World| {
+        let id = world.approval(1).unwrap().0;
+        format!("cancelled (approval `{id}` asks the same, and nobody has answered it yet)")
+    };
+    let mut world = two_runs();
+    assert_eq!(world.ask(121, &StartUnder(2, Asks)), already(&world));
+    assert_eq!(world.counter(&Counter::PendingAsks("ada".parse().unwrap())), 1);
+    // Also not by hand, and one yes begins one run.
+    world.ask(122, &Fire("now"));
+    assert_eq!(world.ask(123, &StartUnder(3, Asks)), already(&world));
+    let yes = approve(&world);
+    assert_eq!(world.ask(130, &yes), "approved, until 1030");
+    let begun = [1, 2, 3].map(|run| world.ask(131, &StartUnder(run, Asks)));
+    assert_eq!(begun, [BEGUN, "", ""]);
+}
+
+#[test]
+fn what_is_answered_or_is_about_something_else_keeps_no_question_back() {
+    type Change = fn(&mut World);
+    let table: [Change; 6] = [
+        |world| {
+            let yes = approve(world);
+            world.ask(121, &yes);
+        },
+        |world| drop(world.ask(121, &revoke())),
+        |world| drop(world.ask(121, &Run(1, RunCommand::Cancel { note: None }))),
+        |world| world.standing.looked = Ok(Some(footing("aa", "7", &[]))),
+        |world| world.agent.as_mut().unwrap().tier = Tier::External,
+        |world| {
+            world.definition.action =
+                Action::Prompt { agent: "ada".parse().unwrap(), prompt: "else".into() };
+            world.ask(121, &Ask::Edit);
+        },
+    ];
+    for (place, change) in table.iter().enumerate() {
+        let mut world = two_runs();
+        change(&mut world);
+        assert!(world.ask(122, &StartUnder(2, Asks)).starts_with("asked"), "{place}");
+    }
+    // One that has run out waits for nobody, though nobody has noticed.
+    let mut world = two_runs();
+    let late = world.ask(61 + DAY_S, &StartUnder(2, Asks));
+    assert!(late.starts_with("asked"), "{late}");
+}
+
 #[test]
 fn questions_are_counted_while_they_are_open() {
     let pending = |world: &World| world.counter(&Counter::PendingAsks("ada".parse().unwrap()));

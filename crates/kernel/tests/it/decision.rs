@@ -68,6 +68,7 @@ fn decided_under(
         authors: &[],
         denied_for_us: 0,
         looked: Some(&Ok(None)),
+        questions: &[],
     };
     let definition = Some(&world.definition);
     let ground = Ground { id: &RunId::of(1), run, definition, progress: None, now: at(1) };

@@ -179,6 +179,23 @@ impl World {
         Some((id, *approval))
     }
 
+    fn questions(&self) -> Vec<(ApprovalId, Approval)> {
+        let questions = self.account.plans.keys().filter_map(|id| {
+            let question = self.state(Noun::Approval, id.as_str())?.approval()?;
+            Some((id.clone(), *question))
+        });
+        questions.collect()
+    }
+
+    /// Nobody has the same question before them twice.
+    fn check_questions(&self) {
+        let mut seen = BTreeSet::new();
+        for (id, question) in self.questions() {
+            let is_open = matches!(question.state, approval::State::Pending { approve_by } if self.latest < approve_by);
+            assert!(!is_open || seen.insert(question.action_hash), "{id} asks what another asks");
+        }
+    }
+
     fn of_schedule(&self, agent: usize, command: Command) -> Vec<Body> {
         let (schedule, progress) = self.schedule(agent);
         let known = self.agent(agent);
@@ -209,6 +226,8 @@ impl World {
     fn begin(&self, id: &RunId, run: &Run, with: &RunId) -> Vec<Body> {
         let approval = self.approval(with).map(|(_, it)| it);
         let agent = self.agent(self.agent_of(run));
+        let questions = self.questions();
+        let questions: Vec<_> = questions.iter().map(|(id, it)| (id, it)).collect();
         let judge = |_: &Request| Ruling {
             verdict: Verdict::Allow,
             rules: vec!["test/all".to_owned()],
@@ -229,6 +248,7 @@ impl World {
             authors: &[],
             denied_for_us: LIMITS.denied_for_us,
             looked: Some(&Ok(None)),
+            questions: &questions,
         };
         self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders))
     }
@@ -371,6 +391,7 @@ impl World {
         let runs = (0..RUNS).filter_map(|place| self.run(place)).filter(about_to_begin);
         let runs: Vec<(RunId, Run)> = runs.collect();
         self.stale.extend(runs);
+        self.check_questions();
         true
     }
 }
@@ -501,7 +522,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => run().prop_map(Step::GiveBack),
         1 => run().prop_map(Step::Recover),
         1 => (run(), role()).prop_map(|(run, role)| Step::Cancel(run, role)),
-        2 => (run(), role()).prop_map(|(run, role)| Step::Retry(run, role)),
+        4 => (run(), role()).prop_map(|(run, role)| Step::Retry(run, role)),
         10 => (run(), said, role()).prop_map(|(run, said, role)| Step::Say(run, said, role)),
         1 => run().prop_map(Step::Expire),
         1 => role().prop_map(Step::Freeze),

@@ -62,12 +62,20 @@ pub(crate) struct Standing {
     pub(crate) signatures_hold: bool,
     /// What is seen of the machine.
     pub(crate) looked: Looked,
+    /// What humans have before them.
+    pub(crate) questions: Vec<(ApprovalId, Approval)>,
 }
 
 impl Default for Standing {
     fn default() -> Standing {
         let (posture, approvers) = (Posture::default(), Approvers::default());
-        Standing { posture, approvers, signatures_hold: false, looked: Ok(None) }
+        Standing {
+            posture,
+            approvers,
+            signatures_hold: false,
+            looked: Ok(None),
+            questions: Vec::new(),
+        }
     }
 }
 
@@ -152,13 +160,15 @@ impl World {
     /// The newest question about a run.
     pub(crate) fn approval(&self, number: u128) -> Option<(ApprovalId, Approval)> {
         let run = RunId::of(number);
-        let approvals = self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
+        self.approvals().find(|(_, approval)| approval.plan.run == run)
+    }
+
+    /// The newest first.
+    fn approvals(&self) -> impl Iterator<Item = (ApprovalId, Approval)> {
+        self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
             let approval = row.state.clone().filter(|_| *noun == Noun::Approval)?.approval()?;
             Some((id.parse().ok()?, *approval))
-        });
-        approvals
-            .into_iter()
-            .find(|(_, approval): &(ApprovalId, Approval)| approval.plan.run == run)
+        })
     }
 
     pub(crate) fn slot(&self, second: i64) -> Option<Slot> {
@@ -209,6 +219,7 @@ impl World {
             }),
             Ask::StartUnder(number, verdict) => {
                 let approval = self.approval(*number).map(|(_, it)| it);
+                self.standing.questions = self.approvals().collect();
                 self.of_run(now, *number, |ground| {
                     let agent = self.agent.as_ref();
                     Ok(under(
@@ -367,6 +378,7 @@ pub(crate) fn under<T>(
         approvers: standing.approvers,
     };
     let new_approval = || ApprovalId::of(another());
+    let questions: Vec<_> = standing.questions.iter().map(|(id, it)| (id, it)).collect();
     begin(&Orders {
         instance: "here",
         authority: &Authority::default(),
@@ -380,6 +392,7 @@ pub(crate) fn under<T>(
         authors,
         denied_for_us: DENIED_FOR_US,
         looked: Some(&standing.looked),
+        questions: &questions,
     })
 }
 
