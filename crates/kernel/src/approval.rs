@@ -20,7 +20,7 @@ use crate::ruling::{Request, Ruling};
 use crate::run::Cause;
 use crate::time::Timestamp;
 pub use decide::{Command, Question, Refusal, Signed, decide, expire};
-pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature};
+pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature, Streak};
 pub use file::{TokenFile, Unfit};
 pub use footing::{Directory, Executable, Footing, Looked};
 

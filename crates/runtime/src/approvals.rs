@@ -78,7 +78,8 @@ impl Watch {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            let question = Question { id: &id, approval, ground };
+            let agent = rows.agent(&approval.plan.agent);
+            let question = Question { id: &id, approval, ground, agent };
             approval::decide(question, &self.authority_in(rows), actor, command.clone())
                 .map_err(errors::approval)
         };
@@ -158,7 +159,8 @@ impl Watch {
             let approval = found(rows, &id)?;
             let Plan { run, schedule, .. } = &approval.plan;
             let ground = ground(rows, run, schedule, now);
-            let expire = |ground| approval::expire(Question { id: &id, approval, ground });
+            let agent = None;
+            let expire = |ground| approval::expire(Question { id: &id, approval, ground, agent });
             Ok(ground.map(expire).unwrap_or_default())
         };
         self.act(rows, reads, decide).await.map(drop)
@@ -170,9 +172,9 @@ impl Watch {
         id: &ApprovalId,
     ) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
         let found_rows = self.load(&[row_of(id)]).await?;
-        let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
+        let Plan { run, schedule, agent, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
-        rows.push(row_of(id));
+        rows.extend([row_of(id), (Noun::Agent, agent.to_string())]);
         Ok((rows, reads_of(schedule, None)))
     }
 }

@@ -2,9 +2,7 @@
 
 use super::decision::{self, request, target};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
-use super::{
-    CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Origin, Outcome, Output, Run, State,
-};
+use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::approval::{
@@ -246,6 +244,12 @@ pub fn start(
             };
             let plan = plan(&ruling, footing);
             let hashes = (orders.hash)(&plan);
+            if agent.is_silenced() && !run.is_by_hand() {
+                let what =
+                    format!("the last {} questions about agent `{}`", agent.denials, agent.name);
+                let cause = Cause::new("denied_often", &format!("{what} were denied"));
+                return ground.refused(cause, Some((ruling, tier)), None);
+            }
             if ground.was_denied(&hashes.action, orders.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
                 return ground.refused(cause, Some((ruling, tier)), None);
@@ -588,10 +592,9 @@ impl Ground<'_> {
     /// Whether a human has denied the same not long ago. Somebody who starts it by hand, or again, wants
     /// to be asked.
     fn was_denied(&self, action: &str, within_us: i64) -> bool {
-        let by_hand = self.run.origin == Origin::Manual || self.run.first_outcome.is_some();
         let denied = self.progress.and_then(|progress| progress.denied.as_ref());
         let is_same = |at: Timestamp| self.now < at.after_us(within_us);
-        !by_hand && denied.is_some_and(|it| it.action == action && is_same(it.at))
+        !self.run.is_by_hand() && denied.is_some_and(|it| it.action == action && is_same(it.at))
     }
 
     fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {

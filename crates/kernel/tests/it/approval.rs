@@ -1,5 +1,6 @@
 //! A question to a human: asked once, answered once, good for one beginning of one plan.
 
+use kernel::agent::DENIALS_MAX;
 use kernel::approval::{
     APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, Footing, Signature,
     Signed,
@@ -551,6 +552,40 @@ fn what_is_answered_or_is_about_something_else_keeps_no_question_back() {
     let mut world = two_runs();
     let late = world.ask(61 + DAY_S, &StartUnder(2, Asks));
     assert!(late.starts_with("asked"), "{late}");
+}
+
+#[test]
+fn an_agent_that_is_always_denied_is_not_asked_about_until_a_human_wants_it() {
+    let often = DENIED_FOR_US / 1_000_000 + 100;
+    let denied = || {
+        let mut world = World::new(every(60), Terms::default());
+        world.ask(0, &Add);
+        for number in 1..=u128::from(DENIALS_MAX) {
+            let second = i64::try_from(number).unwrap() * often / 60 * 60;
+            assert!(world.ask(second, &Tick).contains("fires"), "{number}");
+            assert!(world.ask(second, &StartUnder(number, Asks)).starts_with("asked"), "{number}");
+            let shown = world.approval(number).unwrap().1.plan_hash;
+            let no = Answer(number, Command::Deny { shown, note: None });
+            assert!(world.ask(second + 1, &no).starts_with("denied"));
+        }
+        (world, i64::from(DENIALS_MAX + 1) * often / 60 * 60)
+    };
+    let eleventh = u128::from(DENIALS_MAX) + 1;
+    let (mut world, later) = denied();
+    world.ask(later, &Tick);
+    let silent = "cancelled (the last 10 questions about agent `ada` were denied)";
+    assert_eq!(world.ask(later, &StartUnder(eleventh, Asks)), silent);
+    // What needs no human begins as ever.
+    world.ask(later + 60, &Tick);
+    assert!(world.ask(later + 60, &StartUnder(eleventh + 1, Allow)).starts_with("started"));
+    // Somebody starts one by hand and approves it.
+    let (mut world, later) = denied();
+    world.ask(later, &Fire("now"));
+    assert!(world.ask(later, &StartUnder(eleventh, Asks)).starts_with("asked"));
+    assert_eq!(world.agent.as_ref().unwrap().denials, DENIALS_MAX);
+    let shown = world.approval(eleventh).unwrap().1.plan_hash;
+    world.ask(later, &Answer(eleventh, Command::Approve { shown, note: None, signed: None }));
+    assert_eq!(world.agent.as_ref().unwrap().denials, 0);
 }
 
 #[test]

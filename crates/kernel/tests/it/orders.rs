@@ -134,6 +134,7 @@ impl World {
             tier,
             credential: None,
             schedules_made: 0,
+            denials: 0,
             registered_at: at(0),
             changed_at: at(0),
         }
@@ -287,7 +288,7 @@ impl World {
             Said::Revoke => approval::Command::Revoke { note },
         };
         let decided = self.of_run(&id, &run, |ground| {
-            let question = Question { id: &question, approval: &approval, ground };
+            let question = Question { id: &question, approval: &approval, ground, agent: None };
             approval::decide(question, &self.authority(), &actor(role), command)
         });
         let decided = decided.unwrap_or_default();
@@ -354,7 +355,7 @@ impl World {
                 let found = self.run(*place).and_then(|(id, _)| self.approval(&id));
                 let Some((id, approval)) = found else { return };
                 let bodies = about(self, *place, &|ground| {
-                    approval::expire(Question { id: &id, approval: &approval, ground })
+                    approval::expire(Question { id: &id, approval: &approval, ground, agent: None })
                 });
                 self.commit(&system, bodies);
             }
@@ -522,7 +523,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => run().prop_map(Step::GiveBack),
         1 => run().prop_map(Step::Recover),
         1 => (run(), role()).prop_map(|(run, role)| Step::Cancel(run, role)),
-        4 => (run(), role()).prop_map(|(run, role)| Step::Retry(run, role)),
+        2 => (run(), role()).prop_map(|(run, role)| Step::Retry(run, role)),
         10 => (run(), said, role()).prop_map(|(run, said, role)| Step::Say(run, said, role)),
         1 => run().prop_map(Step::Expire),
         1 => role().prop_map(Step::Freeze),
@@ -549,7 +550,7 @@ proptest! {
 fn the_steps_lead_somewhere() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut consumed, mut full) = (0, 0);
-    for _ in 0..100 {
+    for _ in 0..150 {
         let steps = prop::collection::vec(step(), 120).new_tree(&mut runner).unwrap().current();
         let mut world = World::new();
         steps.iter().for_each(|step| world.step(step));

@@ -115,6 +115,7 @@ impl World {
                 tier: Tier::ReadOnly,
                 credential: None,
                 schedules_made: 0,
+                denials: 0,
                 registered_at: at(0),
                 changed_at: at(0),
             }),
@@ -235,7 +236,7 @@ impl World {
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
                 let decided = self.of_run(now, *number, |ground| {
-                    let question = Question { id, approval, ground };
+                    let question = Question { id, approval, ground, agent: self.agent.as_ref() };
                     let authority = Authority::default();
                     let decided =
                         approval::decide(question, &authority, &self.actor, command.clone());
@@ -249,7 +250,12 @@ impl World {
             Ask::Expire(number) => {
                 let (id, approval) = self.approval(*number).expect("an approval");
                 self.of_run(now, *number, |ground| {
-                    Ok(approval::expire(Question { id: &id, approval: &approval, ground }))
+                    Ok(approval::expire(Question {
+                        id: &id,
+                        approval: &approval,
+                        ground,
+                        agent: None,
+                    }))
                 })
             }
             Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
@@ -263,9 +269,21 @@ impl World {
         match decided {
             Ok(bodies) => {
                 bodies.iter().for_each(|body| self.tables.apply(body));
+                self.count_denials(&bodies);
                 bodies.iter().map(describe).collect::<Vec<_>>().join(", ")
             }
             Err(refusal) => format!("no: {refusal}"),
+        }
+    }
+
+    /// The agent was never added, so no row has it.
+    fn count_denials(&mut self, bodies: &[Body]) {
+        for body in bodies {
+            if let Body::Approval(_, approval::Event::Decided(decided)) = body
+                && let (Some(agent), Some(streak)) = (&mut self.agent, &decided.streak)
+            {
+                agent.denials = streak.denials;
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use api::{
     Approval, ApprovalDecide, ApprovalList, ApprovalShow, Error, RunCancel, RunRetry, ScheduleAdd,
-    Terms,
+    StatusAsk, Terms,
 };
 use futures::future::join_all;
 use kernel::Role;
@@ -169,6 +169,40 @@ async fn a_question_is_gone_with_its_run() {
     })
     .await;
     assert_eq!(begun(&world), 0);
+    check_log(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_always_denied_is_not_asked_about_any_more() {
+    let (mut world, schedule) = outside("hello").await;
+    let silenced = async |world: &World| world.ask(StatusAsk {}).await.unwrap().silenced;
+    crash(&mut world, async |world| {
+        for hour in 1..=10 {
+            set(world, hour * HOUR_US).await;
+            assert_eq!(silenced(world).await, Vec::<String>::new());
+            let question = asked(world).await;
+            world.ask(answer(&question, "deny")).await.unwrap();
+        }
+        set(world, 11 * HOUR_US).await;
+    })
+    .await;
+    assert_eq!(silenced(&world).await, ["ada"]);
+    let told = why(&world, &schedule, 11 * HOUR_US).await;
+    assert_eq!(told.reason.as_deref(), Some("denied_often"), "{told:?}");
+    assert!(told.sentence.contains("the last 10 questions about agent `ada` were denied"));
+    keep(&world, async {
+        let run = fire(&world, &schedule).await.id;
+        settle().await;
+        let question = asked(&world).await;
+        assert_eq!(question.run_id, run, "somebody wants it");
+        approve(&world, &question).await.unwrap();
+        settle().await;
+        set(&world, 12 * HOUR_US).await;
+        assert_eq!(silenced(&world).await, Vec::<String>::new());
+        asked(&world).await;
+    })
+    .await;
+    assert_eq!(begun(&world), 1);
     check_log(&world).await;
 }
 
