@@ -128,7 +128,8 @@ impl Audit {
                     approval::Event::Lapsed(lapsed) => &lapsed.run,
                 };
                 let track = self.runs.get_mut(run).with_context(|| format!("{run} of {id}"))?;
-                track.answered(id, event).with_context(|| format!("{run}: {event:?}"))?;
+                let by = fields.actor;
+                track.answered(id, event, by).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
             Body::Authority(..) | Body::Token(..) => {}
