@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kernel::agent::Agent;
+use kernel::approval::Footing;
 use kernel::backend::{Backend, BackendKind};
 use kernel::budget::Usage;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::Doer;
 use crate::command;
+use crate::footing::Look;
 use crate::http::Http;
 use crate::letta::{self, Turn};
 use crate::output::Recorder;
@@ -126,6 +129,20 @@ impl Doer for Backends {
                 Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => vec![],
                 Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => vec![],
             }
+        })
+    }
+
+    fn footing(
+        &self,
+        agent: Agent,
+        salt: String,
+    ) -> BoxFuture<'_, Result<Option<Footing>, Failure>> {
+        Box::pin(async move {
+            let Backend::Command(program) = agent.backend else { return Ok(None) };
+            let look = Look { program, environment: self.environment.clone(), salt };
+            let looked = spawn_blocking(move || look.footing()).await;
+            let broken = |_| Failure::passing(Reason::NotStarted, "its program was not looked at");
+            looked.map_err(broken)?.map(Some)
         })
     }
 

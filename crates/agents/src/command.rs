@@ -84,9 +84,8 @@ impl Task<'_> {
     }
 
     fn variables(&self) -> impl Iterator<Item = (&str, String)> {
-        let named = self.program.env.iter().map(|name| name.as_str());
-        let named = named.filter(|name| !steers(name));
-        let value = |name| Some((name, self.environment.get(name)?.clone()));
+        let given = passed_on(self.program, self.environment);
+        let given = given.map(|(name, value)| (name, value.to_owned()));
         let work = self.work;
         let ours = [
             ("MIDWATCH_RUN_ID", Some(work.run.clone())),
@@ -95,7 +94,7 @@ impl Task<'_> {
             ("MIDWATCH_ATTEMPT", Some(work.attempt.to_string())),
         ];
         let ours = ours.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        VARIABLES.into_iter().chain(named).filter_map(value).chain(ours)
+        given.chain(ours)
     }
 
     /// The home directory unless the agent names one, as with cron.
@@ -117,6 +116,16 @@ impl Task<'_> {
             false => Failure::passing(Reason::NotStarted, message),
         }
     }
+}
+
+/// What a program sees of the environment: the usual, and what its agent names.
+pub(crate) fn passed_on<'a>(
+    program: &'a Program,
+    environment: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let named = program.env.iter().map(|name| name.as_str()).filter(|name| !steers(name));
+    let names = VARIABLES.into_iter().chain(named);
+    names.filter_map(|name| Some((name, environment.get(name)?.as_str())))
 }
 
 /// Where a program is started that names no directory.

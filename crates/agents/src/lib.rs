@@ -11,6 +11,7 @@ mod backends;
 mod command;
 mod events;
 mod failure;
+mod footing;
 mod hook;
 mod http;
 mod letta;
@@ -28,6 +29,7 @@ use std::fmt::Debug;
 
 use futures::future::BoxFuture;
 use kernel::agent::Agent;
+use kernel::approval::Footing;
 use tokio_util::sync::CancellationToken;
 
 pub use backends::{Backends, supports};
@@ -50,6 +52,16 @@ pub trait Doer: Debug + Send + Sync + 'static {
     /// What can be seen of an agent without prompting it, in sentences; nothing where there is no server.
     fn look(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async { Vec::new() })
+    }
+
+    /// What a prompt to this agent stands on, where it stands on something of this machine, or why there is
+    /// nothing to stand on. `salt` goes into the hashes of values.
+    fn footing(
+        &self,
+        _agent: Agent,
+        _salt: String,
+    ) -> BoxFuture<'_, Result<Option<Footing>, Failure>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Ends what earlier work has left behind, as far as it can be found.

@@ -41,8 +41,20 @@ pub struct Approval {
     pub action_hash: Option<String>,
     /// Of the plan: what is approved, and nothing else.
     pub plan_hash: String,
+    /// What of the machine the effect stands on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_on: Vec<StandsOn>,
     /// Everything that can change the effect.
     pub plan: Value,
+}
+
+/// A part of what a plan stands on: `program`, `directory`, or a variable by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandsOn {
+    pub part: String,
+    /// `as_it_was` or `changed`, once somebody has looked again to begin the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
 }
 
 /// What it takes to say yes.

@@ -27,6 +27,9 @@ pub struct Status {
     pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
+    /// Agents about whom nobody is asked any more, as people have said no so often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silenced: Vec<String>,
     /// How a human is called, while a daemon keeps the watch.
     #[serde(default)]
     pub notices: Vec<Channel>,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
+use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
 use crate::schedule;
 use crate::time::Timestamp;
@@ -19,6 +20,10 @@ use crate::time::Timestamp;
 /// Agents that one installation may hold.
 pub const AGENTS_MAX: i64 = 10_000;
 pub const NAME_BYTES_MAX: usize = 64;
+/// Questions about an agent that were denied in a row, after which nobody is asked about it.
+pub const DENIALS_MAX: u32 = 10;
+/// What agents are listed under about whom nobody is asked.
+pub const SILENCED: &str = "silenced";
 
 /// Invariant: 1 to 64 of `a-z 0-9 - _ .`, beginning with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,6 +44,9 @@ pub struct Agent {
     /// Schedules that its runs have added.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub schedules_made: u32,
+    /// Questions about it that were denied since the last that was approved.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub denials: u32,
     pub registered_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -212,6 +220,27 @@ pub(crate) fn made(agent: Option<Agent>, event: &schedule::Event) -> Option<Agen
     })
 }
 
+/// The agent after a human has said something to a question about it.
+pub(crate) fn answered(agent: Option<Agent>, event: &approval::Event) -> Option<Agent> {
+    let agent = agent?;
+    let denials = match event {
+        approval::Event::Decided(Decided { streak: Some(streak), .. }) => streak.denials,
+        _ => agent.denials,
+    };
+    Some(Agent { denials, ..agent })
+}
+
+impl Agent {
+    /// Whether nobody is asked about it, as humans have said no so often.
+    pub fn is_silenced(&self) -> bool {
+        DENIALS_MAX <= self.denials
+    }
+
+    pub(crate) fn listed_under(&self) -> Option<String> {
+        self.is_silenced().then(|| SILENCED.to_owned())
+    }
+}
+
 impl Register {
     fn settle(self, at: Timestamp) -> Result<Settled, Refusal> {
         let Register { backend, tier, credential, repeatable } = self;
@@ -271,6 +300,7 @@ impl Settled {
             credential: self.credential.clone(),
             repeatable: self.repeatable,
             schedules_made: 0,
+            denials: 0,
             registered_at,
             changed_at: self.at,
         }

@@ -8,6 +8,7 @@
 mod decide;
 mod event;
 mod file;
+mod footing;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,9 @@ use crate::ruling::{Request, Ruling};
 use crate::run::Cause;
 use crate::time::Timestamp;
 pub use decide::{Command, Question, Refusal, Signed, decide, expire};
-pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature};
+pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature, Streak};
 pub use file::{TokenFile, Unfit};
+pub use footing::{Directory, Executable, Footing, Looked};
 
 /// How long a question waits for an answer.
 pub const APPROVE_WITHIN_US: i64 = 86_400_000_000;
@@ -28,6 +30,8 @@ pub const APPROVE_WITHIN_US: i64 = 86_400_000_000;
 pub const EXECUTE_WITHIN_US: i64 = 900_000_000;
 /// What the open ones are listed under.
 pub const OPEN: &str = "open";
+/// The code of a run that would do something else than was approved.
+const PLAN_CHANGED: &str = "plan_changed";
 
 /// Everything that can change the effect. Its hash, in hexadecimal digits, is what a human approves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +50,9 @@ pub struct Plan {
     pub tier: Tier,
     /// Which rules were in force.
     pub policy: String,
+    /// What the effect stands on, where it stands on something of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footing: Option<Footing>,
 }
 
 /// What a plan is recognised by.
@@ -76,6 +83,9 @@ pub struct Approval {
     pub assents: Vec<Decision>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// What of its footing was not as it had been, when its run was to begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +122,15 @@ pub enum Lapse {
     NotNeeded,
 }
 
+/// Why an approval does not let a run begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Uncovered {
+    pub(crate) why: Lapse,
+    pub(crate) cause: Cause,
+    /// What of the footing is not as it was, if that is why.
+    pub(crate) changed: Vec<String>,
+}
+
 /// What it takes to say yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -138,6 +157,7 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
             state: State::Pending { approve_by: asked.approve_by },
             assents: Vec::new(),
             decision: None,
+            changed: Vec::new(),
         });
     }
     let mut approval = approval?;
@@ -150,7 +170,10 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
             approval.decision = Some(decided.decision.clone());
         }
         Event::Consumed(_) => approval.state = State::Consumed,
-        Event::Lapsed(lapsed) => approval.state = State::Lapsed(lapsed.why),
+        Event::Lapsed(lapsed) => {
+            approval.state = State::Lapsed(lapsed.why);
+            approval.changed = lapsed.changed.clone();
+        }
     }
     Some(approval)
 }
@@ -186,6 +209,12 @@ impl Approval {
         self.due().map(|_| OPEN.to_owned())
     }
 
+    /// Whether it waits for an answer about this action.
+    pub(crate) fn asks(&self, action: &str, now: Timestamp) -> bool {
+        let is_pending = matches!(self.state, State::Pending { .. }) && self.ran_out(now).is_none();
+        is_pending && self.action_hash.as_deref() == Some(action)
+    }
+
     /// Why it is too late, if it is.
     fn ran_out(&self, now: Timestamp) -> Option<Cause> {
         let what = match self.state {
@@ -198,24 +227,26 @@ impl Approval {
         Some(Cause::new("expired", what))
     }
 
-    /// Whether the plan with this hash may be begun, or why not.
+    /// Whether this plan, which has this hash, may be begun, or why not.
     pub(crate) fn covers(
         &self,
-        plan_hash: &str,
+        (plan, plan_hash): (&Plan, &str),
         is_signed: impl Fn(&Decision) -> bool,
         now: Timestamp,
-    ) -> Result<(), (Lapse, Cause)> {
+    ) -> Result<(), Uncovered> {
         if let Some(cause) = self.ran_out(now) {
-            return Err((Lapse::Expired, cause));
+            return Err(Uncovered { why: Lapse::Expired, cause, changed: Vec::new() });
         }
         let is_approved = matches!(self.state, State::Approved { .. });
         if !is_approved || plan_hash.is_empty() || self.plan_hash != plan_hash {
-            let what = "what would be done now is not what was approved";
-            return Err((Lapse::Changed, Cause::new("plan_changed", what)));
+            let before = self.plan.footing.as_ref();
+            let changed = plan.footing.as_ref().map(|it| it.changed(before)).unwrap_or_default();
+            return Err(Uncovered::changed(changed));
         }
         if self.needs().is_signed && !self.approvals().all(is_signed) {
             let what = "a signature under its approval does not hold any more";
-            return Err((Lapse::Unsigned, Cause::new("signature_void", what)));
+            let (why, cause) = (Lapse::Unsigned, Cause::new("signature_void", what));
+            return Err(Uncovered { why, cause, changed: Vec::new() });
         }
         Ok(())
     }
@@ -238,6 +269,26 @@ impl Approval {
             State::Lapsed(Lapse::RunEnded) => "went with its run, which has ended".to_owned(),
             State::Lapsed(Lapse::NotNeeded) => "is not needed any more".to_owned(),
         }
+    }
+}
+
+impl Uncovered {
+    /// What would be done now is something else, by these parts of its footing if by any.
+    fn changed(changed: Vec<String>) -> Uncovered {
+        let what = "what would be done now is not what was approved";
+        let parts = changed.join(", ");
+        let what = match changed.is_empty() {
+            true => what.to_owned(),
+            false => format!("{what}: changed since it was asked: {parts}"),
+        };
+        Uncovered { why: Lapse::Changed, cause: Cause::new(PLAN_CHANGED, &what), changed }
+    }
+
+    /// It cannot be done any more.
+    pub(crate) fn impossible(cause: &Cause) -> Uncovered {
+        let what = format!("what was approved cannot be done any more: {}", cause.message);
+        let cause = Cause::new(PLAN_CHANGED, &what);
+        Uncovered { why: Lapse::Changed, cause, changed: Vec::new() }
     }
 }
 

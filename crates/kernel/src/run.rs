@@ -275,6 +275,11 @@ impl Run {
         self.queued_again_at.unwrap_or(self.queued_at)
     }
 
+    /// Somebody wants it to be done: they have started it, or want it again.
+    fn is_by_hand(&self) -> bool {
+        self.origin == Origin::Manual || self.first_outcome.is_some()
+    }
+
     fn new(queued: &Queued) -> Run {
         let (slot, origin) = match &queued.occurrence {
             Occurrence::Slot(fired) => (Some(fired.nominal), fired.origin),

@@ -118,7 +118,8 @@ impl Row {
             State::Schedule(schedule) => schedule.definition.listed_under(),
             State::Progress(progress) => progress.listed_under(),
             State::Token(token) => token.listed_under(),
-            State::Agent(_) | State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
+            State::Agent(agent) => agent.listed_under(),
+            State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
         }
     }
 }
@@ -145,6 +146,9 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         }
         (Noun::Run, Body::Schedule(_, event)) => {
             run::made(state.and_then(State::run), event).map(State::Run)
+        }
+        (Noun::Agent, Body::Approval(_, event)) => {
+            agent::answered(state.and_then(State::agent), event).map(State::Agent)
         }
         (Noun::Agent, Body::Schedule(_, event)) => {
             agent::made(state.and_then(State::agent), event).map(State::Agent)
@@ -245,7 +249,11 @@ pub fn touched(body: &Body) -> Vec<Touched> {
                 approval::Event::Asked(asked) => {
                     vec![new(Noun::Approval, approval.id), run(&asked.plan.run)]
                 }
-                approval::Event::Decided(decided) => vec![approval, run(&decided.run)],
+                approval::Event::Decided(decided) => {
+                    let streak = decided.streak.as_ref();
+                    let agent = streak.map(|it| known(Noun::Agent, it.agent.as_str()));
+                    [approval, run(&decided.run)].into_iter().chain(agent).collect()
+                }
                 approval::Event::Assented(_) => vec![approval],
                 approval::Event::Consumed(_) | approval::Event::Lapsed(_) => vec![approval],
             }

@@ -5,7 +5,7 @@ use api::{
     Code, Error, LIST_BYTES_MAX,
 };
 use kernel::approval::{
-    self, Approval, Command, Needs, OPEN, Plan, Question, Signature, Signed, State,
+    self, Approval, Command, Footing, Needs, OPEN, Plan, Question, Signature, Signed, State,
 };
 use kernel::token::Token;
 use kernel::{Actor, ApprovalId, Noun, Timestamp, TokenId};
@@ -78,7 +78,8 @@ impl Watch {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            let question = Question { id: &id, approval, ground };
+            let agent = rows.agent(&approval.plan.agent);
+            let question = Question { id: &id, approval, ground, agent };
             approval::decide(question, &self.authority_in(rows), actor, command.clone())
                 .map_err(errors::approval)
         };
@@ -158,7 +159,8 @@ impl Watch {
             let approval = found(rows, &id)?;
             let Plan { run, schedule, .. } = &approval.plan;
             let ground = ground(rows, run, schedule, now);
-            let expire = |ground| approval::expire(Question { id: &id, approval, ground });
+            let agent = None;
+            let expire = |ground| approval::expire(Question { id: &id, approval, ground, agent });
             Ok(ground.map(expire).unwrap_or_default())
         };
         self.act(rows, reads, decide).await.map(drop)
@@ -170,9 +172,9 @@ impl Watch {
         id: &ApprovalId,
     ) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
         let found_rows = self.load(&[row_of(id)]).await?;
-        let Plan { run, schedule, .. } = &found(&found_rows, id)?.plan;
+        let Plan { run, schedule, agent, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
-        rows.push(row_of(id));
+        rows.extend([row_of(id), (Noun::Agent, agent.to_string())]);
         Ok((rows, reads_of(schedule, None)))
     }
 }
@@ -255,8 +257,24 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         ruling: orders::wire(&approval.ruling),
         action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),
+        stands_on: stands_on(approval),
         plan: serde_json::to_value(plan).map_err(internal)?,
     })
+}
+
+/// What the plan stands on; and when somebody has looked again, whether it was as it had been.
+fn stands_on(approval: &Approval) -> Vec<api::StandsOn> {
+    let Approval { plan, changed, state, .. } = approval;
+    let is_compared = *state == State::Consumed || !changed.is_empty();
+    let parts: Vec<&str> = plan.footing.iter().flat_map(Footing::parts).collect();
+    let new = changed.iter().map(String::as_str).filter(|part| !parts.contains(part));
+    let stands_on = parts.iter().copied().chain(new).map(|part| {
+        let is_changed = changed.iter().any(|changed| changed == part);
+        let found = if is_changed { "changed" } else { "as_it_was" };
+        let found = is_compared.then(|| found.to_owned());
+        api::StandsOn { part: part.to_owned(), found }
+    });
+    stands_on.collect()
 }
 
 fn needs(approval: &Approval) -> api::Needs {

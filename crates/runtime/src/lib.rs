@@ -39,6 +39,7 @@ mod restore;
 mod rows;
 mod runs;
 mod schedules;
+mod seen;
 mod signatures;
 mod standing;
 mod status;

@@ -93,6 +93,8 @@ impl Watch {
             new_approval: &|| self.new_approval(),
             authors: &authors,
             denied_for_us: in_force.limits.denied_for_us,
+            looked: None,
+            questions: &[],
         })
     }
 

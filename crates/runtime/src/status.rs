@@ -1,6 +1,7 @@
 //! How things stand.
 
 use api::{Budget, Capability, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use kernel::agent::SILENCED;
 use kernel::approval::OPEN;
 use kernel::backend::BackendKind;
 use kernel::budget;
@@ -64,6 +65,7 @@ impl Watch {
             unknown,
             approvals: self.open_approvals().await?,
             paused: self.paused_by_watch().await?,
+            silenced: self.silenced().await?,
             notices: self.channels().shown(),
             capabilities: self.capabilities(),
         })
@@ -119,6 +121,13 @@ impl Watch {
 
     async fn paused_by_watch(&self) -> Result<Vec<String>, Error> {
         let (noun, under) = (Noun::Progress.name(), Some(PAUSED_BY_WATCH));
+        let found = self.store().newest(noun, under, "", LIVE_COUNTED_MAX).await;
+        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
+    }
+
+    /// The agents about whom nobody is asked any more.
+    async fn silenced(&self) -> Result<Vec<String>, Error> {
+        let (noun, under) = (Noun::Agent.name(), Some(SILENCED));
         let found = self.store().newest(noun, under, "", LIVE_COUNTED_MAX).await;
         Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }

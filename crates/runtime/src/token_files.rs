@@ -93,10 +93,9 @@ impl Watch {
         schedule: &ScheduleId,
         token: &TokenFile,
     ) -> Result<(), Error> {
-        let (rows, mut reads) = self.rows_of_approval(id).await?;
+        let (rows, reads) = self.rows_of_approval(id).await?;
         let loaded = self.load(&[row_of(id)]).await?;
         let agent = &found(&loaded, id)?.plan.agent;
-        reads.push((Noun::Agent, agent.to_string()));
         let actor = self.file_owner();
         let expects = vec![self.authority_row()];
         let change = Change { rows, reads, expects, ..Change::by(&actor, None) };
@@ -111,7 +110,7 @@ impl Watch {
             let note = Some(format!("token file of {}", token.approved_by));
             let shown = approval.plan_hash.clone();
             let command = Command::Approve { shown, note, signed: None };
-            let question = Question { id, approval, ground };
+            let question = Question { id, approval, ground, agent: rows.agent(agent) };
             approval::decide(question, &self.authority_in(rows), &actor, command)
                 .map_err(errors::approval)
         };

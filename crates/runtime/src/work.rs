@@ -13,7 +13,7 @@ use api::Error;
 use futures::future::FutureExt;
 use kernel::agent::{AGENTS_MAX, AgentName};
 use kernel::budget;
-use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Output, Report, Run, State};
+use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Orders, Output, Report, Run, State};
 use kernel::schedule::Action;
 use kernel::{Actor, Body, Counter, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
@@ -29,6 +29,7 @@ use crate::holder::Holder;
 use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
+use crate::seen::Seen;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::Change;
@@ -180,7 +181,7 @@ impl Watch {
     }
 
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
-        match self.begin(&taken, &stop).await {
+        match self.begin(&taken, &*doer, &stop).await {
             Ok(Begin::Now(begun)) => {
                 let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
                 // Nobody knows how far it got that went to pieces.
@@ -210,8 +211,30 @@ impl Watch {
         self.desk().done(&taken.id);
     }
 
+    /// Begins a run, or asks a human about it. Only what asks or was approved is looked at before.
+    async fn begin(
+        &self,
+        taken: &Taken,
+        doer: &dyn Doer,
+        told: &CancellationToken,
+    ) -> Result<Begin, Error> {
+        if taken.approval.is_none()
+            && let begun @ (Begin::Now(_) | Begin::Decided) =
+                self.begin_on(taken, None, told).await?
+        {
+            return Ok(begun);
+        }
+        let seen = self.look_at(taken, doer).await?;
+        self.begin_on(taken, Some(&seen), told).await
+    }
+
     /// The durable intent: after this the run may take effect.
-    async fn begin(&self, taken: &Taken, told: &CancellationToken) -> Result<Begin, Error> {
+    async fn begin_on(
+        &self,
+        taken: &Taken,
+        seen: Option<&Seen>,
+        told: &CancellationToken,
+    ) -> Result<Begin, Error> {
         let Taken { id, schedule, agent, approval, .. } = taken;
         let mut rows = rows_of(id, schedule);
         rows.extend(approval.as_ref().map(approvals::row_of));
@@ -219,6 +242,7 @@ impl Watch {
         let system = Actor::system();
         let mut expects = vec![self.authority_row()];
         expects.extend(self.signers_of(approval.as_ref()).await?);
+        expects.extend(seen.iter().flat_map(|seen| seen.others.iter().cloned()));
         let change = Change {
             rows,
             reads: reads_of(schedule, agent.as_ref()),
@@ -238,8 +262,12 @@ impl Watch {
                     return Ok(Vec::new());
                 }
                 let approval = approval.as_ref();
+                let sight = seen.and_then(|seen| seen.on(taken, rows));
+                let looked = sight.as_ref().map(|sight| sight.looked);
+                let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
                 Ok(self.under_orders(schedule, approval, rows, |orders| {
-                    run::start(ground, agent, holder, orders)
+                    let orders = Orders { looked, questions, ..*orders };
+                    run::start(ground, agent, holder, &orders)
                 }))
             })
             .await?;

@@ -21,7 +21,7 @@ use super::hands::Hands;
 use super::history::History;
 use super::mood::Mood;
 use super::peek::Peek;
-use super::people::{self, Made};
+use super::people::{self, Made, NAME};
 use super::plan;
 use super::process::Process;
 use super::summary::Summary;
@@ -46,7 +46,7 @@ pub(super) struct Life {
     pub(super) calls: JoinSet<(u64, Made)>,
     calls_made: u64,
     /// Calls of which nobody knows whether they were carried out.
-    in_doubt: Vec<(String, Request)>,
+    in_doubt: Vec<(String, (&'static str, Request))>,
     pub(super) audit: Audit,
     pub(super) summary: Summary,
     pub(super) step: u64,
@@ -183,7 +183,7 @@ impl Life {
         }
         self.audit.follow(&self.hands.tries())?;
         self.store.set_instant(true);
-        let read = self.audit.check_reads(&process.watch.handle(people::actor()));
+        let read = self.audit.check_reads(&process.watch.handle(people::actor(NAME)));
         self.store.set_instant(false);
         read?;
         self.summary.reads += 1;
@@ -200,21 +200,27 @@ impl Life {
             Some((key, request)) => self.call((key, true), request),
             None => {
                 if let Some(request) = people::think(&mut self.dice, &known) {
-                    self.ask(request);
+                    for by in people::who(&mut self.dice, &request) {
+                        self.ask_as(by, request.clone());
+                    }
                 }
             }
         }
     }
 
     pub(super) fn ask(&mut self, request: Request) {
+        self.ask_as(NAME, request);
+    }
+
+    fn ask_as(&mut self, by: &'static str, request: Request) {
         self.calls_made += 1;
-        self.call((format!("k{}", self.calls_made), false), request);
+        self.call((format!("k{}", self.calls_made), false), (by, request));
     }
 
     /// With a key, and whether that was used before.
-    fn call(&mut self, key: (String, bool), request: Request) {
+    fn call(&mut self, key: (String, bool), request: (&'static str, Request)) {
         let Some(process) = &self.process else { return };
-        let (number, handle) = (process.number, process.watch.handle(people::actor()));
+        let (number, handle) = (process.number, process.watch.handle(people::actor(request.0)));
         self.calls.spawn(async move { (number, people::make(handle, key, request).await) });
     }
 
@@ -235,7 +241,7 @@ impl Life {
                 Ok(_) => self.summary.acknowledged += 1,
                 Err(_) if made.is_in_doubt() => {
                     self.summary.in_doubt += 1;
-                    self.in_doubt.push((made.key, made.request));
+                    self.in_doubt.push((made.key, (made.by, made.request)));
                 }
                 Err(_) => self.summary.refused += 1,
             }

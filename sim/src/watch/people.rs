@@ -11,13 +11,18 @@ use super::plan::{self, instant};
 use super::slow::SECOND_US;
 use crate::dice::Dice;
 
+/// Who writes all schedules, and so does not approve what others have to.
 pub(super) const NAME: &str = "somebody";
+/// Who may be there to answer a question.
+const PEOPLE: [&str; 3] = [NAME, "anna", "bert"];
 const SCHEDULES_MAX: usize = 8;
 
 /// A call that was made, and what came of it.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) key: String,
+    /// Who made it.
+    pub(super) by: &'static str,
     /// It was made before, and nobody knows what came of that.
     pub(super) is_repeated: bool,
     pub(super) request: Request,
@@ -38,17 +43,31 @@ pub(super) struct Known {
     pub(super) answered: Vec<(String, String)>,
 }
 
-pub(super) fn actor() -> Actor {
-    Actor { name: NAME.to_owned(), role: Role::Maintainer }
+pub(super) fn actor(name: &str) -> Actor {
+    Actor { name: name.to_owned(), role: Role::Maintainer }
+}
+
+/// Those who say the same at once, each for themselves. Only answers to questions are anybody's.
+pub(super) fn who(dice: &mut Dice, request: &Request) -> Vec<&'static str> {
+    match request {
+        Request::ApprovalDecide(_) => {
+            let all = PEOPLE.into_iter().filter(|_| dice.is_one_in(2)).collect::<Vec<_>>();
+            if all.is_empty() { vec![NAME] } else { all }
+        }
+        _ => vec![NAME],
+    }
 }
 
 /// Makes a call and keeps what came of it.
-pub(super) async fn make(handle: impl Handle, call: (String, bool), request: Request) -> Made {
-    let (key, is_repeated) = call;
+pub(super) async fn make(
+    handle: impl Handle,
+    (key, is_repeated): (String, bool),
+    (by, request): (&'static str, Request),
+) -> Made {
     let call =
         Call { request: request.clone(), key: Some(key.clone()), progress: Default::default() };
     let result = handle.call(call).await;
-    Made { key, is_repeated, request, result }
+    Made { key, by, is_repeated, request, result }
 }
 
 impl Made {

@@ -13,6 +13,18 @@ pub(super) const ECHO: &str = "ada";
 pub(super) const PROGRAM: &str = "smith";
 /// Its work reaches outside, so it is not done twice although that is said to do no harm.
 const OUTSIDE: &str = "otto";
+/// The same, and two people have to say yes.
+pub(super) const BY_TWO: &str = "tina";
+/// What the operator's own rules are in every life.
+pub(super) const POLICY: &str = r#"
+    [[rule]]
+    id = "two"
+    ask = ["agent.prompt"]
+    agent = ["tina"]
+    persons = 2
+    match = [{ capability = "agent.prompt", agent = "tina" }]
+    not_match = [{ capability = "agent.prompt", agent = "otto" }]
+"#;
 pub(super) const PROMPT: &str = "go on";
 pub(super) const EVENTS: [&str; 2] = ["mail/in", "build.done"];
 const ZONES: [&str; 6] = [
@@ -36,6 +48,7 @@ pub(super) fn agents() -> Vec<AgentAdd> {
         AgentAdd { name: ECHO.to_owned(), backend: "builtin".to_owned(), ..AgentAdd::default() },
         program(PROGRAM),
         AgentAdd { tier: Some(2), repeatable: true, ..program(OUTSIDE) },
+        AgentAdd { tier: Some(2), ..program(BY_TWO) },
     ]
 }
 
@@ -119,7 +132,7 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
 
 pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> ScheduleAdd {
     let (when, happening) = trigger(dice, now_us, others);
-    let agent = dice.one(ECHO, &[ECHO, PROGRAM, OUTSIDE]).to_owned();
+    let agent = dice.one(ECHO, &[ECHO, PROGRAM, OUTSIDE, BY_TWO]).to_owned();
     let action =
         Action { agent: Some(agent), prompt: Some(PROMPT.to_owned()), ..Action::default() };
     ScheduleAdd {

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use super::clock::SimClock;
 use super::faults::Faulty;
 use super::hands::{Hands, doer};
+use super::plan::POLICY;
 
 /// Few enough for a life to come to their end.
 pub(super) const LIMITS: Limits = Limits {
@@ -55,7 +56,7 @@ impl Process {
             secret_variables: Vec::new(),
         };
         let standing = Standing {
-            policy: Vec::new(),
+            policy: vec![(runtime::POLICY_FILE.to_owned(), POLICY.to_owned())],
             keys: Vec::new(),
             config_hash: "none".to_owned(),
             lease: kernel::authority::Lease::default(),

@@ -21,6 +21,8 @@ pub(super) struct Summary {
     /// Processes that a fault of the store has ended.
     pub(super) ended: u64,
     pub(super) reads: u64,
+    /// Tries that began because two people had said yes.
+    pub(super) begun_by_two: u64,
     pub(super) simulated_hours: u64,
     /// How runs came to be.
     pub(super) origins: BTreeMap<&'static str, u64>,
@@ -44,6 +46,7 @@ impl Summary {
         self.overtaken += other.overtaken;
         self.ended += other.ended;
         self.reads += other.reads;
+        self.begun_by_two += other.begun_by_two;
         self.simulated_hours += other.simulated_hours;
         add_all(&mut self.origins, &other.origins);
         add_all(&mut self.dispositions, &other.dispositions);

@@ -7,6 +7,8 @@ mod command;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod footing;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod http;

@@ -120,6 +120,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         credential: None,
         repeatable: false,
         schedules_made: 0,
+        denials: 0,
         registered_at: at,
         changed_at: at,
     };

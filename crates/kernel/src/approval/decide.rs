@@ -1,8 +1,9 @@
 //! Every rule about what people say to a question, and about questions that nobody answers.
 
-use super::event::{Assented, Decided, Decision, Event, Lapsed, Signature};
+use super::event::{Assented, Decided, Decision, Event, Lapsed, Signature, Streak};
 use super::{Approval, EXECUTE_WITHIN_US, Lapse, State};
 use crate::actor::{Actor, Role};
+use crate::agent::Agent;
 use crate::authority::Authority;
 use crate::event::Body;
 use crate::id::ApprovalId;
@@ -63,6 +64,8 @@ pub struct Question<'a> {
     pub approval: &'a Approval,
     /// Of its run.
     pub ground: Ground<'a>,
+    /// That it is about, if it is still there.
+    pub agent: Option<&'a Agent>,
 }
 
 /// What people say to a question. Nothing happens when it was said before.
@@ -72,7 +75,7 @@ pub fn decide(
     actor: &Actor,
     command: Command,
 ) -> Result<Vec<Body>, Refusal> {
-    let Question { id, approval, ground } = question;
+    let Question { id, approval, ground, .. } = question;
     // A run, and whatever an agent holds, has a lower role: nobody approves what they ask for.
     check_role(actor, Role::Operator)?;
     let now = ground.now;
@@ -141,7 +144,7 @@ impl Question<'_> {
         note: Option<String>,
         signature: Option<Signature>,
     ) -> Result<Vec<Body>, Refusal> {
-        let Question { id, approval, ground } = self;
+        let Question { id, approval, ground, .. } = self;
         let needs = approval.needs();
         check_role(by, needs.role)?;
         if needs.is_signed && signature.is_none() {
@@ -169,17 +172,24 @@ impl Question<'_> {
     }
 
     fn decided(self, decision: Decision, execute_by: Option<Timestamp>) -> Body {
-        let Question { id, approval, ground } = self;
+        let Question { id, approval, ground, .. } = self;
         let (run, plan_hash) = (approval.plan.run.clone(), approval.plan_hash.clone());
-        let frees = ground.run.asking.clone();
-        let decided = Decided { run, plan_hash, decision, execute_by, frees };
+        let (frees, streak) = (ground.run.asking.clone(), self.streak(decision.is_approved));
+        let decided = Decided { run, plan_hash, decision, execute_by, frees, streak };
         Body::Approval(id.clone(), Event::Decided(decided))
     }
 
+    /// How often in a row it was no with this answer, if that is news.
+    fn streak(self, is_approved: bool) -> Option<Streak> {
+        let Agent { name, denials, .. } = self.agent?;
+        let after = if is_approved { 0 } else { denials.saturating_add(1) };
+        (after != *denials).then(|| Streak { agent: name.clone(), denials: after })
+    }
+
     fn lapse(self, why: Lapse, by: Option<String>, cause: Cause) -> Vec<Body> {
-        let Question { id, approval, ground } = self;
+        let Question { id, approval, ground, .. } = self;
         let (run, frees) = (approval.plan.run.clone(), ground.run.asking.clone());
-        let lapsed = Lapsed { run, why, by, frees, at: ground.now };
+        let lapsed = Lapsed { run, why, by, frees, changed: Vec::new(), at: ground.now };
         let lapsed = Body::Approval(id.clone(), Event::Lapsed(lapsed));
         [lapsed].into_iter().chain(run::refuse(ground, cause)).collect()
     }

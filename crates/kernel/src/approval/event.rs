@@ -63,6 +63,17 @@ pub struct Decided {
     /// Whose open questions are one less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frees: Option<AgentName>,
+    /// How often in a row it was no, where that has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streak: Option<Streak>,
+}
+
+/// Questions about an agent that were denied one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Streak {
+    pub agent: AgentName,
+    pub denials: u32,
 }
 
 /// What a human said.
@@ -108,5 +119,8 @@ pub struct Lapsed {
     /// Whose open questions are one less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frees: Option<AgentName>,
+    /// What of the footing of its plan is not as it was, if that is why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     pub at: Timestamp,
 }

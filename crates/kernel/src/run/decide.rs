@@ -2,13 +2,12 @@
 
 use super::decision::{self, request, target};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
-use super::{
-    CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Origin, Outcome, Output, Run, State,
-};
+use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::approval::{
-    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Hashes, Lapse, Lapsed, Plan,
+    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Footing, Hashes, Lapse, Lapsed,
+    Looked, Plan, Uncovered,
 };
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
@@ -104,6 +103,10 @@ pub struct Orders<'a> {
     pub authors: &'a [String],
     /// For how long nobody is asked again what was denied.
     pub denied_for_us: i64,
+    /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
+    pub looked: Option<&'a Looked>,
+    /// Other questions about runs of the schedule.
+    pub questions: &'a [(&'a ApprovalId, &'a Approval)],
 }
 
 /// Every rule about what people ask of a run. Nothing happens when it is so already.
@@ -194,7 +197,7 @@ pub fn start(
     if step == Step::Paused {
         return ground.without_lease(ruling, tier);
     }
-    let plan = |ruling: &Ruling| Plan {
+    let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
         run: ground.id.clone(),
         schedule: run.schedule.clone(),
@@ -206,6 +209,7 @@ pub fn start(
         prompt: prompt.to_owned(),
         tier,
         policy: ruling.policy.clone(),
+        footing: footing.clone(),
     };
     let started = |ruling: Ruling| {
         ground.body(Event::Started(Started {
@@ -219,6 +223,10 @@ pub fn start(
             at: now,
         }))
     };
+    let looked = match (ruling.verdict, orders.looked) {
+        (Verdict::Ask, None) => return Vec::new(),
+        (_, looked) => looked.unwrap_or(&Ok(None)),
+    };
     match (ruling.verdict, &run.approval) {
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
@@ -230,10 +238,24 @@ pub fn start(
             ground.lapse(Lapse::NotNeeded).into_iter().chain([started(ruling)]).collect()
         }
         (Verdict::Ask, None) => {
-            let plan = plan(&ruling);
+            // Nobody is asked about what cannot be done.
+            let footing = match looked {
+                Ok(footing) => footing,
+                Err(cause) => return ground.failed(cause.clone(), Left::default()),
+            };
+            let plan = plan(&ruling, footing);
             let hashes = (orders.hash)(&plan);
+            if agent.is_silenced() && !run.is_by_hand() {
+                let what =
+                    format!("the last {} questions about agent `{}`", agent.denials, agent.name);
+                let cause = Cause::new("denied_often", &format!("{what} were denied"));
+                return ground.refused(cause, Some((ruling, tier)), None);
+            }
             if ground.was_denied(&hashes.action, orders.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
+                return ground.refused(cause, Some((ruling, tier)), None);
+            }
+            if let Some(cause) = orders.asked_already(&hashes.action, now) {
                 return ground.refused(cause, Some((ruling, tier)), None);
             }
             let asked = Asked {
@@ -250,11 +272,18 @@ pub fn start(
             vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
         }
         (Verdict::Ask, Some(id)) => {
-            let covered = match orders.approval {
-                Some(approval) => {
-                    approval.covers(&(orders.hash)(&plan(&ruling)).plan, orders.is_signed, now)
+            let covered = match (orders.approval, looked) {
+                (Some(approval), Ok(footing)) => {
+                    let plan = plan(&ruling, footing);
+                    let hash = (orders.hash)(&plan).plan;
+                    approval.covers((&plan, &hash), orders.is_signed, now)
                 }
-                None => Err((Lapse::RunEnded, Cause::new("refused", "there is no such approval"))),
+                (Some(_), Err(cause)) => Err(Uncovered::impossible(cause)),
+                (None, _) => Err(Uncovered {
+                    why: Lapse::RunEnded,
+                    cause: Cause::new("refused", "there is no such approval"),
+                    changed: Vec::new(),
+                }),
             };
             match covered {
                 Ok(()) => {
@@ -262,7 +291,11 @@ pub fn start(
                     let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
                     vec![Body::Approval(id.clone(), consumed), started(ruling)]
                 }
-                Err((lapse, cause)) => ground.refused(cause, Some((ruling, tier)), Some(lapse)),
+                Err(Uncovered { why, cause, changed }) => {
+                    let lapsed = ground.lapse_by(why, changed);
+                    let ended = ground.refused(cause, Some((ruling, tier)), None);
+                    lapsed.into_iter().chain(ended).collect()
+                }
             }
         }
     }
@@ -466,6 +499,16 @@ struct Left {
     spent: Option<Spent>,
 }
 
+impl Orders<'_> {
+    /// Why nobody is asked about an action, if somebody has the same question before them.
+    fn asked_already(&self, action: &str, now: Timestamp) -> Option<Cause> {
+        let mut questions = self.questions.iter();
+        let (id, _) = questions.find(|(_, question)| question.asks(action, now))?;
+        let what = format!("approval `{id}` asks the same, and nobody has answered it yet");
+        Some(Cause::new("asked_already", &what))
+    }
+}
+
 impl Ground<'_> {
     /// Refuses what is said of another try than the one at work.
     fn check_held(&self, epoch: u32) -> Result<(), Refusal> {
@@ -550,10 +593,9 @@ impl Ground<'_> {
     /// Whether a human has denied the same not long ago. Somebody who starts it by hand, or again, wants
     /// to be asked.
     fn was_denied(&self, action: &str, within_us: i64) -> bool {
-        let by_hand = self.run.origin == Origin::Manual || self.run.first_outcome.is_some();
         let denied = self.progress.and_then(|progress| progress.denied.as_ref());
         let is_same = |at: Timestamp| self.now < at.after_us(within_us);
-        !by_hand && denied.is_some_and(|it| it.action == action && is_same(it.at))
+        !self.run.is_by_hand() && denied.is_some_and(|it| it.action == action && is_same(it.at))
     }
 
     fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {
@@ -571,8 +613,13 @@ impl Ground<'_> {
 
     /// Nobody waits for the approval any more, if there is one.
     fn lapse(&self, why: Lapse) -> Option<Body> {
+        self.lapse_by(why, Vec::new())
+    }
+
+    /// The same, because of parts of its footing if there are any.
+    fn lapse_by(&self, why: Lapse, changed: Vec<String>) -> Option<Body> {
         let (run, frees) = (self.id.clone(), self.run.asking.clone());
-        let lapsed = Lapsed { run, why, by: None, frees, at: self.now };
+        let lapsed = Lapsed { run, why, by: None, frees, changed, at: self.now };
         let id = self.run.approval.clone()?;
         Some(Body::Approval(id, approval::Event::Lapsed(lapsed)))
     }

@@ -1,9 +1,13 @@
 //! A question to a human: asked once, answered once, good for one beginning of one plan.
 
-use kernel::approval::{APPROVE_WITHIN_US, Command, EXECUTE_WITHIN_US, Signature, Signed};
+use kernel::agent::DENIALS_MAX;
+use kernel::approval::{
+    APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, Footing, Signature,
+    Signed,
+};
 use kernel::backend::Tier;
 use kernel::ruling::{Approvers, Posture, Verdict};
-use kernel::run::Command as RunCommand;
+use kernel::run::{Cause, Command as RunCommand};
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::slot::Disposition;
@@ -161,6 +165,66 @@ fn a04_a_plan_that_has_changed_since_is_not_begun() {
     assert_eq!(disposition(&world), Disposition::SkippedPolicy);
 }
 
+fn footing(program: &str, inode: &str, variables: &[(&str, &str)]) -> Footing {
+    Footing {
+        program: Executable { path: "/bin/tool".to_owned(), sha256: program.to_owned() },
+        directory: Some(Directory { device: "1".to_owned(), inode: inode.to_owned() }),
+        variables: variables
+            .iter()
+            .map(|(name, hash)| (name.to_string(), hash.to_string()))
+            .collect(),
+    }
+}
+
+#[test]
+fn a08_what_a_plan_stands_on_is_part_of_what_was_approved() {
+    const PATH: (&str, &str) = ("PATH", "p");
+    const TZ: (&str, &str) = ("TZ", "t");
+    let before = || footing("aa", "7", &[PATH, TZ]);
+    let not = "lapsed changed, cancelled (what would be done now is not what was approved";
+    let changed = |parts: &str| format!("{not}: changed since it was asked: {parts})");
+    let missing = || Err(Cause::new("not_started", "there is no program"));
+    let gone = "lapsed changed, cancelled (what was approved cannot be done any more: there is no program)";
+    let table = [
+        (Ok(Some(before())), Ok(Some(before())), BEGUN.to_owned()),
+        (Ok(Some(before())), Ok(Some(footing("bb", "7", &[PATH, TZ]))), changed("program")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "8", &[PATH, TZ]))), changed("directory")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[("PATH", "q"), TZ]))), changed("PATH")),
+        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[PATH]))), changed("TZ")),
+        (
+            Ok(Some(before())),
+            Ok(Some(footing("bb", "7", &[PATH, TZ, ("X", "x")]))),
+            changed("program, X"),
+        ),
+        (Ok(Some(before())), Ok(None), format!("{not})")),
+        (Ok(Some(before())), missing(), gone.to_owned()),
+        // It was asked before anybody looked at such things.
+        (Ok(None), Ok(Some(before())), changed("program, directory, PATH, TZ")),
+    ];
+    for (asked, begun, expected) in table {
+        let mut world = World::new(every(60), Terms::default());
+        world.standing.looked = asked;
+        world.ask(0, &Add);
+        world.ask(60, &Tick);
+        assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+        let yes = approve(&world);
+        assert_eq!(world.ask(70, &yes), APPROVED);
+        world.standing.looked = begun;
+        assert_eq!(world.ask(71, &StartUnder(1, Asks)), expected);
+        let told = world.approval(1).unwrap().1.changed.join(", ");
+        assert!(expected.contains(&told), "{told}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_what_cannot_be_done() {
+    let mut world = World::new(every(60), Terms::default());
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    world.standing.looked = Err(Cause::new("not_started", "there is no program"));
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), "failed (there is no program)");
+}
+
 #[test]
 fn a11_a_revoked_approval_begins_nothing() {
     let mut world = parked();
@@ -298,7 +362,7 @@ fn yes_of(world: &mut World, name: &str, role: Role, is_signed: bool) -> Ask {
 /// A run that waits under such orders, of a schedule that these have written.
 fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World {
     let mut world = World::new(every(60), Terms::default());
-    world.standing = Standing { posture, approvers, signatures_hold: true };
+    world.standing = Standing { posture, approvers, signatures_hold: true, ..Standing::default() };
     let (first, later) = authors.split_first().unwrap();
     world.actor = Actor { name: (*first).to_owned(), role: Role::Maintainer };
     world.ask(0, &Add);
@@ -431,6 +495,97 @@ fn what_was_denied_is_asked_again_later() {
     assert!(world.ask(until - 1, &StartUnder(2, Asks)).starts_with("cancelled"));
     assert!(world.ask(until + 50, &Tick).contains("fires"));
     assert!(world.ask(until + 51, &StartUnder(3, Asks)).starts_with("asked"));
+}
+
+/// Two runs, of which the first waits for an answer and the second would ask next.
+fn two_runs() -> World {
+    let mut world = World::new(every(60), Terms { overlap: Overlap::Allow(3), ..Terms::default() });
+    world.ask(0, &Add);
+    world.ask(60, &Tick);
+    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    assert_eq!(world.ask(120, &Tick), "slot fires 120");
+    world
+}
+
+#[test]
+fn the_same_is_not_asked_twice_while_nobody_has_answered() {
+    let already = |world: &World| {
+        let id = world.approval(1).unwrap().0;
+        format!("cancelled (approval `{id}` asks the same, and nobody has answered it yet)")
+    };
+    let mut world = two_runs();
+    assert_eq!(world.ask(121, &StartUnder(2, Asks)), already(&world));
+    assert_eq!(world.counter(&Counter::PendingAsks("ada".parse().unwrap())), 1);
+    // Also not by hand, and one yes begins one run.
+    world.ask(122, &Fire("now"));
+    assert_eq!(world.ask(123, &StartUnder(3, Asks)), already(&world));
+    let yes = approve(&world);
+    assert_eq!(world.ask(130, &yes), "approved, until 1030");
+    let begun = [1, 2, 3].map(|run| world.ask(131, &StartUnder(run, Asks)));
+    assert_eq!(begun, [BEGUN, "", ""]);
+}
+
+#[test]
+fn what_is_answered_or_is_about_something_else_keeps_no_question_back() {
+    type Change = fn(&mut World);
+    let table: [Change; 6] = [
+        |world| {
+            let yes = approve(world);
+            world.ask(121, &yes);
+        },
+        |world| drop(world.ask(121, &revoke())),
+        |world| drop(world.ask(121, &Run(1, RunCommand::Cancel { note: None }))),
+        |world| world.standing.looked = Ok(Some(footing("aa", "7", &[]))),
+        |world| world.agent.as_mut().unwrap().tier = Tier::External,
+        |world| {
+            world.definition.action =
+                Action::Prompt { agent: "ada".parse().unwrap(), prompt: "else".into() };
+            world.ask(121, &Ask::Edit);
+        },
+    ];
+    for (place, change) in table.iter().enumerate() {
+        let mut world = two_runs();
+        change(&mut world);
+        assert!(world.ask(122, &StartUnder(2, Asks)).starts_with("asked"), "{place}");
+    }
+    // One that has run out waits for nobody, though nobody has noticed.
+    let mut world = two_runs();
+    let late = world.ask(61 + DAY_S, &StartUnder(2, Asks));
+    assert!(late.starts_with("asked"), "{late}");
+}
+
+#[test]
+fn an_agent_that_is_always_denied_is_not_asked_about_until_a_human_wants_it() {
+    let often = DENIED_FOR_US / 1_000_000 + 100;
+    let denied = || {
+        let mut world = World::new(every(60), Terms::default());
+        world.ask(0, &Add);
+        for number in 1..=u128::from(DENIALS_MAX) {
+            let second = i64::try_from(number).unwrap() * often / 60 * 60;
+            assert!(world.ask(second, &Tick).contains("fires"), "{number}");
+            assert!(world.ask(second, &StartUnder(number, Asks)).starts_with("asked"), "{number}");
+            let shown = world.approval(number).unwrap().1.plan_hash;
+            let no = Answer(number, Command::Deny { shown, note: None });
+            assert!(world.ask(second + 1, &no).starts_with("denied"));
+        }
+        (world, i64::from(DENIALS_MAX + 1) * often / 60 * 60)
+    };
+    let eleventh = u128::from(DENIALS_MAX) + 1;
+    let (mut world, later) = denied();
+    world.ask(later, &Tick);
+    let silent = "cancelled (the last 10 questions about agent `ada` were denied)";
+    assert_eq!(world.ask(later, &StartUnder(eleventh, Asks)), silent);
+    // What needs no human begins as ever.
+    world.ask(later + 60, &Tick);
+    assert!(world.ask(later + 60, &StartUnder(eleventh + 1, Allow)).starts_with("started"));
+    // Somebody starts one by hand and approves it.
+    let (mut world, later) = denied();
+    world.ask(later, &Fire("now"));
+    assert!(world.ask(later, &StartUnder(eleventh, Asks)).starts_with("asked"));
+    assert_eq!(world.agent.as_ref().unwrap().denials, DENIALS_MAX);
+    let shown = world.approval(eleventh).unwrap().1.plan_hash;
+    world.ask(later, &Answer(eleventh, Command::Approve { shown, note: None, signed: None }));
+    assert_eq!(world.agent.as_ref().unwrap().denials, 0);
 }
 
 #[test]

@@ -67,6 +67,8 @@ fn decided_under(
         new_approval: &|| ApprovalId::of(1),
         authors: &[],
         denied_for_us: 0,
+        looked: Some(&Ok(None)),
+        questions: &[],
     };
     let definition = Some(&world.definition);
     let ground = Ground { id: &RunId::of(1), run, definition, progress: None, now: at(1) };

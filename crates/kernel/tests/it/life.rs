@@ -86,6 +86,7 @@ fn agent() -> Agent {
         tier: Tier::ReadOnly,
         credential: None,
         schedules_made: 0,
+        denials: 0,
         registered_at: at(0),
         changed_at: at(0),
     }
@@ -426,7 +427,7 @@ impl World {
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };
         if let Some((id, approval)) = approval.as_ref().filter(|_| self.random.one_in(3)) {
             let (shown, note) = (approval.plan_hash.clone(), None);
-            let question = Question { id, approval, ground };
+            let question = Question { id, approval, ground, agent: None };
             let decided = match self.random.below(5) {
                 0..2 => answer(question, Answer::Approve { shown, note, signed: None }),
                 2 => answer(question, Answer::Deny { shown, note }),

@@ -134,6 +134,7 @@ impl World {
             tier,
             credential: None,
             schedules_made: 0,
+            denials: 0,
             registered_at: at(0),
             changed_at: at(0),
         }
@@ -179,6 +180,23 @@ impl World {
         Some((id, *approval))
     }
 
+    fn questions(&self) -> Vec<(ApprovalId, Approval)> {
+        let questions = self.account.plans.keys().filter_map(|id| {
+            let question = self.state(Noun::Approval, id.as_str())?.approval()?;
+            Some((id.clone(), *question))
+        });
+        questions.collect()
+    }
+
+    /// Nobody has the same question before them twice.
+    fn check_questions(&self) {
+        let mut seen = BTreeSet::new();
+        for (id, question) in self.questions() {
+            let is_open = matches!(question.state, approval::State::Pending { approve_by } if self.latest < approve_by);
+            assert!(!is_open || seen.insert(question.action_hash), "{id} asks what another asks");
+        }
+    }
+
     fn of_schedule(&self, agent: usize, command: Command) -> Vec<Body> {
         let (schedule, progress) = self.schedule(agent);
         let known = self.agent(agent);
@@ -209,6 +227,8 @@ impl World {
     fn begin(&self, id: &RunId, run: &Run, with: &RunId) -> Vec<Body> {
         let approval = self.approval(with).map(|(_, it)| it);
         let agent = self.agent(self.agent_of(run));
+        let questions = self.questions();
+        let questions: Vec<_> = questions.iter().map(|(id, it)| (id, it)).collect();
         let judge = |_: &Request| Ruling {
             verdict: Verdict::Allow,
             rules: vec!["test/all".to_owned()],
@@ -228,6 +248,8 @@ impl World {
             new_approval: &|| ApprovalId::of(self.approvals + 1),
             authors: &[],
             denied_for_us: LIMITS.denied_for_us,
+            looked: Some(&Ok(None)),
+            questions: &questions,
         };
         self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders))
     }
@@ -266,7 +288,7 @@ impl World {
             Said::Revoke => approval::Command::Revoke { note },
         };
         let decided = self.of_run(&id, &run, |ground| {
-            let question = Question { id: &question, approval: &approval, ground };
+            let question = Question { id: &question, approval: &approval, ground, agent: None };
             approval::decide(question, &self.authority(), &actor(role), command)
         });
         let decided = decided.unwrap_or_default();
@@ -333,7 +355,7 @@ impl World {
                 let found = self.run(*place).and_then(|(id, _)| self.approval(&id));
                 let Some((id, approval)) = found else { return };
                 let bodies = about(self, *place, &|ground| {
-                    approval::expire(Question { id: &id, approval: &approval, ground })
+                    approval::expire(Question { id: &id, approval: &approval, ground, agent: None })
                 });
                 self.commit(&system, bodies);
             }
@@ -370,6 +392,7 @@ impl World {
         let runs = (0..RUNS).filter_map(|place| self.run(place)).filter(about_to_begin);
         let runs: Vec<(RunId, Run)> = runs.collect();
         self.stale.extend(runs);
+        self.check_questions();
         true
     }
 }
@@ -527,7 +550,7 @@ proptest! {
 fn the_steps_lead_somewhere() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut consumed, mut full) = (0, 0);
-    for _ in 0..100 {
+    for _ in 0..150 {
         let steps = prop::collection::vec(step(), 120).new_tree(&mut runner).unwrap().current();
         let mut world = World::new();
         steps.iter().for_each(|step| world.step(step));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calendar::Trigger;
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Hashes, Plan, Question};
+use kernel::approval::{self, Approval, Hashes, Looked, Plan, Question};
 use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::progress::Progress;
@@ -54,12 +54,29 @@ pub(crate) enum Ask {
 }
 
 /// What the standing orders say beside allow, ask or deny.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Standing {
     pub(crate) posture: Posture,
     pub(crate) approvers: Approvers,
     /// Whether signatures that were good still are.
     pub(crate) signatures_hold: bool,
+    /// What is seen of the machine.
+    pub(crate) looked: Looked,
+    /// What humans have before them.
+    pub(crate) questions: Vec<(ApprovalId, Approval)>,
+}
+
+impl Default for Standing {
+    fn default() -> Standing {
+        let (posture, approvers) = (Posture::default(), Approvers::default());
+        Standing {
+            posture,
+            approvers,
+            signatures_hold: false,
+            looked: Ok(None),
+            questions: Vec::new(),
+        }
+    }
 }
 
 pub(crate) struct World {
@@ -98,6 +115,7 @@ impl World {
                 tier: Tier::ReadOnly,
                 credential: None,
                 schedules_made: 0,
+                denials: 0,
                 registered_at: at(0),
                 changed_at: at(0),
             }),
@@ -143,13 +161,15 @@ impl World {
     /// The newest question about a run.
     pub(crate) fn approval(&self, number: u128) -> Option<(ApprovalId, Approval)> {
         let run = RunId::of(number);
-        let approvals = self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
+        self.approvals().find(|(_, approval)| approval.plan.run == run)
+    }
+
+    /// The newest first.
+    fn approvals(&self) -> impl Iterator<Item = (ApprovalId, Approval)> {
+        self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
             let approval = row.state.clone().filter(|_| *noun == Noun::Approval)?.approval()?;
             Some((id.parse().ok()?, *approval))
-        });
-        approvals
-            .into_iter()
-            .find(|(_, approval): &(ApprovalId, Approval)| approval.plan.run == run)
+        })
     }
 
     pub(crate) fn slot(&self, second: i64) -> Option<Slot> {
@@ -200,6 +220,7 @@ impl World {
             }),
             Ask::StartUnder(number, verdict) => {
                 let approval = self.approval(*number).map(|(_, it)| it);
+                self.standing.questions = self.approvals().collect();
                 self.of_run(now, *number, |ground| {
                     let agent = self.agent.as_ref();
                     Ok(under(
@@ -215,7 +236,7 @@ impl World {
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
                 let decided = self.of_run(now, *number, |ground| {
-                    let question = Question { id, approval, ground };
+                    let question = Question { id, approval, ground, agent: self.agent.as_ref() };
                     let authority = Authority::default();
                     let decided =
                         approval::decide(question, &authority, &self.actor, command.clone());
@@ -229,7 +250,12 @@ impl World {
             Ask::Expire(number) => {
                 let (id, approval) = self.approval(*number).expect("an approval");
                 self.of_run(now, *number, |ground| {
-                    Ok(approval::expire(Question { id: &id, approval: &approval, ground }))
+                    Ok(approval::expire(Question {
+                        id: &id,
+                        approval: &approval,
+                        ground,
+                        agent: None,
+                    }))
                 })
             }
             Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
@@ -243,9 +269,21 @@ impl World {
         match decided {
             Ok(bodies) => {
                 bodies.iter().for_each(|body| self.tables.apply(body));
+                self.count_denials(&bodies);
                 bodies.iter().map(describe).collect::<Vec<_>>().join(", ")
             }
             Err(refusal) => format!("no: {refusal}"),
+        }
+    }
+
+    /// The agent was never added, so no row has it.
+    fn count_denials(&mut self, bodies: &[Body]) {
+        for body in bodies {
+            if let Body::Approval(_, approval::Event::Decided(decided)) = body
+                && let (Some(agent), Some(streak)) = (&mut self.agent, &decided.streak)
+            {
+                agent.denials = streak.denials;
+            }
         }
     }
 
@@ -358,6 +396,7 @@ pub(crate) fn under<T>(
         approvers: standing.approvers,
     };
     let new_approval = || ApprovalId::of(another());
+    let questions: Vec<_> = standing.questions.iter().map(|(id, it)| (id, it)).collect();
     begin(&Orders {
         instance: "here",
         authority: &Authority::default(),
@@ -370,6 +409,8 @@ pub(crate) fn under<T>(
         new_approval: &new_approval,
         authors,
         denied_for_us: DENIED_FOR_US,
+        looked: Some(&standing.looked),
+        questions: &questions,
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use api::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Code, Error,
-    Needs, Ruling,
+    Needs, Ruling, StandsOn,
 };
 use clap::{Args, Subcommand};
 use rustix::termios::{QueueSelector, tcflush};
@@ -234,6 +234,7 @@ fn page(approval: &Approval) -> String {
         some("decided by", &approval.decided_by),
         some("decided at", &approval.decided_at),
         approval.note.as_ref().map(|note| ("reason", on_one_line(note))),
+        (!approval.stands_on.is_empty()).then(|| ("stands on", stands_on(&approval.stands_on))),
         Some(("plan hash", approval.plan_hash.clone())),
     ];
     let mut plan = approval.plan.clone();
@@ -244,6 +245,15 @@ fn page(approval: &Approval) -> String {
     let plan = serde_json::to_string_pretty(&plan).unwrap_or_default();
     let facts = pairs(rows.into_iter().flatten());
     paragraphs([facts, format!("plan {}", visible(&plan)), prompt])
+}
+
+/// Each part, and whether it was as it had been.
+fn stands_on(parts: &[StandsOn]) -> String {
+    let parts = parts.iter().map(|StandsOn { part, found }| match found {
+        Some(found) => format!("{part} ({})", found.replace('_', " ")),
+        None => part.clone(),
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn needs(Needs { persons, role, others, signed }: &Needs) -> String {

@@ -58,7 +58,7 @@ fn warned(warnings: &[String]) -> Option<String> {
 
 fn page(status: &api::Status) -> String {
     let api::Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
-    let api::Status { budget, unknown, approvals, paused, notices, .. } = status;
+    let api::Status { budget, unknown, approvals, paused, silenced, notices, .. } = status;
     let kept = match (watch.pid, &watch.since) {
         (Some(pid), Some(since)) => format!("kept by process {pid} since {since}"),
         _ => "not kept: no daemon runs (`midwatch up` starts one)".to_owned(),
@@ -84,6 +84,7 @@ fn page(status: &api::Status) -> String {
         asked(approvals).map(|what| ("ATTENTION", what)),
         cut_off(unknown).map(|what| ("ATTENTION", what)),
         failing(paused).map(|what| ("ATTENTION", what)),
+        unasked(silenced).map(|what| ("ATTENTION", what)),
         Some(("log", signed)),
         watch.kept.then(|| ("check", log.check.clone())),
         log.stopped.clone().map(|reason| ("STOPPED", reason)),
@@ -142,6 +143,16 @@ fn failing(paused: &[String]) -> Option<String> {
     Some(format!(
         "{schedules} {are} paused because runs failed: `midwatch run list --schedule {first}`, then \
          `midwatch schedule resume {first}`"
+    ))
+}
+
+/// Agents about whom nobody is asked.
+fn unasked(silenced: &[String]) -> Option<String> {
+    let first = silenced.first()?;
+    Some(format!(
+        "nobody is asked about {} any more, as people said no so often: start a run of {first} by hand and \
+         approve it, or change it with `midwatch agent edit {first}`",
+        silenced.join(", ")
     ))
 }
 

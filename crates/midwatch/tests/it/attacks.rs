@@ -1,8 +1,11 @@
 //! Attacks by what is given to the program, each named after its id in the list of attacks.
 
 use std::fs;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use api::wire::Hello;
 
@@ -106,6 +109,7 @@ fn a08_no_variable_of_the_daemon_changes_what_an_agent_runs() {
     assert_eq!(world.kinds().len(), before, "no agent was registered or changed");
 
     // Approved under one daemon, begun under another whose environment somebody has changed.
+    world.set("NAMED", "this one");
     let daemon = world.up();
     let run = world.json(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
     let run = run["run"]["id"].as_str().unwrap().to_owned();
@@ -115,7 +119,6 @@ fn a08_no_variable_of_the_daemon_changes_what_an_agent_runs() {
     });
     daemon.kill();
     world.ok(&["approval", "approve", &approval, "--reason", "go"]);
-    world.set("NAMED", "this one");
     for name in STEERING.iter().filter(|name| **name != "MIDWATCH_TOKEN") {
         world.set(name, "/nowhere/evil");
     }
@@ -125,4 +128,106 @@ fn a08_no_variable_of_the_daemon_changes_what_an_agent_runs() {
     assert!(seen.contains("NAMED=this one"), "{seen}");
     drop(daemon);
     assert!(world.kinds().contains(&"approval.consumed".to_owned()));
+}
+
+/// What an agent is to run stays as it was, or is changed in one way after it was approved.
+#[test]
+fn a08_what_was_approved_runs_only_on_what_it_stood_on() {
+    type Change = fn(&mut World);
+    let table: [(&str, Change); 7] = [
+        ("", |_| {}),
+        ("PATH", |world| {
+            let path = format!("{}:/nowhere", path_of(world));
+            world.set("PATH", path);
+        }),
+        ("NAMED", |world| world.set("NAMED", "another canary")),
+        ("program", |world| write_program(&world.root().join("bin/tool"), "echo evil")),
+        // The same name is found earlier on the same path.
+        ("program", |world| write_program(&world.root().join("first/tool"), "echo evil")),
+        ("directory", |world| {
+            let place = world.root().join("parent/place");
+            fs::rename(&place, world.root().join("elsewhere")).unwrap();
+            fs::create_dir(&place).unwrap();
+        }),
+        ("directory", |world| {
+            let (parent, evil) = (world.root().join("parent"), world.root().join("evil"));
+            fs::rename(&parent, world.root().join("elsewhere")).unwrap();
+            fs::create_dir_all(evil.join("place")).unwrap();
+            symlink(evil, parent).unwrap();
+        }),
+    ];
+    for (part, change) in table {
+        let mut world = World::new();
+        for directory in ["first", "bin", "parent/place"] {
+            fs::create_dir_all(world.root().join(directory)).unwrap();
+        }
+        write_program(&world.root().join("bin/tool"), "echo ran");
+        let path = path_of(&world);
+        world.set("PATH", path);
+        world.set("NAMED", "the canary");
+        let (run, approval) = approved(&world);
+        change(&mut world);
+        let daemon = world.up();
+        let run = wait_for(|| {
+            let shown = world.json(&["run", "show", &run])["run"].clone();
+            let is_over = shown["state"] == "done" || shown["state"] == "cancelled";
+            is_over.then_some(shown)
+        });
+        let shown = world.json(&["approval", "show", &approval])["approval"].clone();
+        let page = world.ok(&["approval", "show", &approval]);
+        let effects = fs::read_to_string(world.root().join("effects")).unwrap_or_default();
+        match part {
+            "" => {
+                assert_eq!((&run["state"], effects.as_str()), (&"done".into(), "ran\n"), "{run}");
+                assert!(page.contains("program (as it was)"), "{page}");
+            }
+            _ => {
+                assert_eq!((&run["reason"], effects.as_str()), (&"plan_changed".into(), ""));
+                let said = run["message"].as_str().unwrap();
+                assert!(said.ends_with(&format!("changed since it was asked: {part}")), "{run}");
+                assert_eq!(shown["state"], "changed", "{shown}");
+                assert!(page.contains(&format!("{part} (changed)")), "{page}");
+                assert!(world.kinds().contains(&"approval.lapsed".to_owned()));
+            }
+        }
+        drop(daemon);
+        world.verified();
+        for file in fs::read_dir(world.data()).unwrap().flatten() {
+            let bytes = fs::read(file.path()).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("canary"), "{} holds a value", file.path().display());
+        }
+    }
+}
+
+/// A run that a human has approved while no daemon could begin it.
+fn approved(world: &World) -> (String, String) {
+    let place = world.root().join("parent/place");
+    let agent = ["agent", "add", "ada", "--backend", "command", "--tier", "2", "--env", "NAMED"];
+    world.ok(&[&agent[..], &["--cwd", place.to_str().unwrap(), "--", "tool"]].concat());
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "look"], &what[..]].concat());
+    let daemon = world.up();
+    let run = world.json(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    let approval = wait_for(|| {
+        let shown = world.json(&["run", "show", &run])["run"]["approval_id"].clone();
+        shown.as_str().map(str::to_owned)
+    });
+    daemon.kill();
+    world.ok(&["approval", "approve", &approval]);
+    (run, approval)
+}
+
+fn path_of(world: &World) -> String {
+    let own = |name: &str| world.root().join(name).display().to_string();
+    format!("{}:{}:/usr/bin:/bin", own("first"), own("bin"))
+}
+
+/// In the place of what is there, if anything is.
+fn write_program(path: &Path, words: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, format!("#!/bin/sh\n{words} >> \"$HOME/effects\"\n")).unwrap();
+    fs::set_permissions(&new, Permissions::from_mode(0o700)).unwrap();
+    fs::rename(new, path).unwrap();
 }

@@ -1,12 +1,15 @@
 //! Questions to humans: runs that wait for an answer over days and restarts, and begin once or not at
 //! all.
 
-use api::{Approval, ApprovalDecide, ApprovalList, ApprovalShow, Error, RunCancel};
+use api::{
+    Approval, ApprovalDecide, ApprovalList, ApprovalShow, Error, RunCancel, RunRetry, ScheduleAdd,
+    StatusAsk, Terms,
+};
 use futures::future::join_all;
 use kernel::Role;
 
 use crate::steps::*;
-use crate::world::{World, builtin, keep};
+use crate::world::{OCTOBER_US, World, builtin, keep};
 
 const DAY_US: i64 = 24 * HOUR_US;
 
@@ -166,6 +169,82 @@ async fn a_question_is_gone_with_its_run() {
     })
     .await;
     assert_eq!(begun(&world), 0);
+    check_log(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_always_denied_is_not_asked_about_any_more() {
+    let (mut world, schedule) = outside("hello").await;
+    let silenced = async |world: &World| world.ask(StatusAsk {}).await.unwrap().silenced;
+    crash(&mut world, async |world| {
+        for hour in 1..=10 {
+            set(world, hour * HOUR_US).await;
+            assert_eq!(silenced(world).await, Vec::<String>::new());
+            let question = asked(world).await;
+            world.ask(answer(&question, "deny")).await.unwrap();
+        }
+        set(world, 11 * HOUR_US).await;
+    })
+    .await;
+    assert_eq!(silenced(&world).await, ["ada"]);
+    let told = why(&world, &schedule, 11 * HOUR_US).await;
+    assert_eq!(told.reason.as_deref(), Some("denied_often"), "{told:?}");
+    assert!(told.sentence.contains("the last 10 questions about agent `ada` were denied"));
+    keep(&world, async {
+        let run = fire(&world, &schedule).await.id;
+        settle().await;
+        let question = asked(&world).await;
+        assert_eq!(question.run_id, run, "somebody wants it");
+        approve(&world, &question).await.unwrap();
+        settle().await;
+        set(&world, 12 * HOUR_US).await;
+        assert_eq!(silenced(&world).await, Vec::<String>::new());
+        asked(&world).await;
+    })
+    .await;
+    assert_eq!(begun(&world), 1);
+    check_log(&world).await;
+}
+
+/// Five slots were missed, and all five runs are about to ask the same at once.
+#[tokio::test(start_paused = true)]
+async fn runs_that_would_ask_the_same_ask_once() {
+    let world = World::new().await;
+    world.ask(api::AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
+    let terms = Terms {
+        overlap: Some("allow:5".into()),
+        missed: Some("all:5".into()),
+        window: Some("9h".into()),
+        ..Terms::default()
+    };
+    let schedule = add(&world, ScheduleAdd { terms, ..every("1h", "hello") }).await;
+    keep(&world, async {
+        world.set_clock(OCTOBER_US + 5 * HOUR_US);
+        settle().await;
+        let question = asked(&world).await;
+        let (waiting, others): (Vec<_>, Vec<_>) =
+            runs(&world).await.into_iter().partition(|run| run.id == question.run_id);
+        assert_eq!((waiting[0].state.as_str(), others.len()), ("waiting_permission", 4));
+        for run in &others {
+            assert_eq!(
+                (run.state.as_str(), run.reason.as_deref()),
+                ("cancelled", Some("asked_already"))
+            );
+            assert!(run.message.as_ref().unwrap().contains(&question.id), "{run:?}");
+        }
+        let told = why(&world, &schedule, 5 * HOUR_US).await;
+        assert!(["skipped_policy", "parked"].contains(&told.disposition.as_str()), "{told:?}");
+        approve(&world, &question).await.unwrap();
+        settle().await;
+        assert_eq!(begun(&world), 1, "one yes begins one run");
+        // The question is answered, so another can be asked.
+        world.ask(RunRetry { id: others[0].id.clone() }).await.unwrap();
+        settle().await;
+        assert_eq!(asked(&world).await.run_id, others[0].id);
+    })
+    .await;
+    let kinds = world.kinds().await;
+    assert_eq!(kinds.iter().filter(|kind| *kind == "approval.asked").count(), 2);
     check_log(&world).await;
 }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, ensure};
 use kernel::agent::AgentName;
-use kernel::approval;
+use kernel::approval::{self, Asked};
 use kernel::backend::Tier;
 use kernel::budget::Charge;
 use kernel::run::{Event as RunEvent, Occurrence};
@@ -24,7 +24,7 @@ use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
 use kernel::tables::{deltas, touched};
 use kernel::watch::Event as WatchEvent;
-use kernel::{Body, Noun, RunId, ScheduleId, State, Tables};
+use kernel::{ApprovalId, Body, Noun, RunId, ScheduleId, State, Tables};
 use ledger::{Chain, Fields};
 
 use super::hands::Tries;
@@ -118,14 +118,18 @@ impl Audit {
             }
             Body::Approval(id, event) => {
                 let run = match event {
-                    approval::Event::Asked(asked) => &asked.plan.run,
+                    approval::Event::Asked(asked) => {
+                        self.check_asked_once(id, asked)?;
+                        &asked.plan.run
+                    }
                     approval::Event::Assented(assented) => &assented.run,
                     approval::Event::Decided(decided) => &decided.run,
                     approval::Event::Consumed(consumed) => &consumed.run,
                     approval::Event::Lapsed(lapsed) => &lapsed.run,
                 };
                 let track = self.runs.get_mut(run).with_context(|| format!("{run} of {id}"))?;
-                track.answered(id, event).with_context(|| format!("{run}: {event:?}"))?;
+                let by = fields.actor;
+                track.answered(id, event, by).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
             Body::Authority(..) | Body::Token(..) => {}
@@ -198,6 +202,19 @@ impl Audit {
         let own = self.charged.entry((Some(agent.clone()), *day)).or_default();
         *own += add;
         ensure!((0..=LIMITS.runs_per_agent).contains(own), "I8: {own} runs of {agent} on {day}");
+        Ok(())
+    }
+
+    /// Nobody has the same question before them twice.
+    fn check_asked_once(&self, id: &ApprovalId, asked: &Asked) -> Result<()> {
+        let from = (Noun::Approval, String::new());
+        let rows = self.tables.rows.range(from..);
+        for ((_, other), row) in rows.take_while(|((noun, _), _)| *noun == Noun::Approval) {
+            let Some(State::Approval(question)) = &row.state else { continue };
+            let is_open = matches!(question.state, approval::State::Pending { approve_by } if asked.at < approve_by);
+            let is_same = question.action_hash == asked.action_hash && other != id.as_str();
+            ensure!(!(is_open && is_same), "{id} asks what {other} asks");
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kernel::{RunId, ScheduleId};
 
 use super::super::hands::Tries;
-use super::super::people::{Made, NAME};
+use super::super::people::Made;
 use super::Audit;
 use super::run::Stand;
 
@@ -20,7 +20,7 @@ impl Audit {
         process: u64,
         now_us: u128,
     ) -> Result<()> {
-        let name = format!("{NAME}/{}", made.key);
+        let name = format!("{}/{}", made.by, made.key);
         let is_known = self.causes.contains_key(&format!("key:{name}"));
         match &made.result {
             Ok(_) => {

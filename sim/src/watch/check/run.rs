@@ -1,12 +1,16 @@
 //! One run, followed through the log: S4 and S6.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, bail, ensure};
-use kernel::approval;
+use kernel::approval::{self, Decision};
 use kernel::backend::Tier;
 use kernel::run::{Event, Outcome, Queued};
 use kernel::{ApprovalId, RunId, ScheduleId};
 
 use super::super::hands::{Said, Tries};
+use super::super::people::NAME;
+use super::super::plan::BY_TWO;
 
 #[derive(Debug)]
 pub(super) struct RunTrack {
@@ -19,6 +23,11 @@ pub(super) struct RunTrack {
     /// How often people asked for it again.
     pub(super) requeued: u32,
     pub(super) is_settled: bool,
+    /// Two people have to say yes.
+    is_by_two: bool,
+    /// Who has said yes to the question that was asked last.
+    yes: BTreeSet<String>,
+    pub(super) begun_by_two: u64,
     /// The answer with which it may begin once.
     approved: Option<ApprovalId>,
     /// The last that was used up, by which try.
@@ -43,6 +52,9 @@ impl RunTrack {
             is_cancelled: false,
             requeued: 0,
             is_settled: false,
+            is_by_two: queued.agent.as_ref().is_some_and(|agent| agent.as_str() == BY_TWO),
+            yes: BTreeSet::new(),
+            begun_by_two: 0,
             approved: None,
             consumed: None,
         }
@@ -64,6 +76,10 @@ impl RunTrack {
                 let is_used = self.consumed.as_ref().is_some_and(|(_, by)| *by == next);
                 let needs_one = started.tier == Tier::External;
                 ensure!(is_used || !needs_one, "I1: try {next} reaches outside, unapproved");
+                if self.is_by_two {
+                    self.check_two()?;
+                    self.begun_by_two += 1;
+                }
                 self.epoch = started.epoch;
                 self.approved = None;
                 self.stand = Stand::Running;
@@ -98,17 +114,40 @@ impl RunTrack {
         Ok(())
     }
 
-    /// Of a question about it.
-    pub(super) fn answered(&mut self, id: &ApprovalId, event: &approval::Event) -> Result<()> {
+    /// Two who are not one, and neither of them the author.
+    fn check_two(&self) -> Result<()> {
+        let others = self.yes.iter().filter(|name| *name != NAME).count();
+        ensure!(others == self.yes.len(), "B4: its author has approved it: {:?}", self.yes);
+        ensure!(2 <= others, "B5: it begins, and {:?} have said yes", self.yes);
+        Ok(())
+    }
+
+    /// What `by` has said counts as theirs.
+    fn said_yes(&mut self, decision: &Decision, by: &str) -> Result<()> {
+        ensure!(decision.by == by, "B4: {by} has said yes for {}", decision.by);
+        self.yes.insert(by.to_owned());
+        Ok(())
+    }
+
+    /// Of a question about it, by whom.
+    pub(super) fn answered(
+        &mut self,
+        id: &ApprovalId,
+        event: &approval::Event,
+        by: &str,
+    ) -> Result<()> {
         match event {
             approval::Event::Asked(_) => {
+                self.yes.clear();
                 ensure!(self.stand == Stand::Queued, "it is asked about while {:?}", self.stand);
                 self.stand = Stand::Parked;
             }
-            approval::Event::Assented(_) => {
+            approval::Event::Assented(assented) => {
+                self.said_yes(&assented.decision, by)?;
                 ensure!(self.stand == Stand::Parked, "it is approved while {:?}", self.stand);
             }
             approval::Event::Decided(decided) if decided.decision.is_approved => {
+                self.said_yes(&decided.decision, by)?;
                 ensure!(self.stand == Stand::Parked, "it is approved while {:?}", self.stand);
                 self.stand = Stand::Queued;
                 self.approved = Some(id.clone());
