@@ -56,7 +56,7 @@ mod work;
 mod zones;
 
 pub use checkpoints::{last_note, notes};
-pub use checks::refusal;
+pub use checks::{Kept, refusal};
 pub use clock::{Clock, SystemClock};
 pub use copy::copy;
 pub use damage::forget_damage;
