@@ -9,6 +9,7 @@ mod agents;
 mod anomaly;
 mod approvals;
 mod authority;
+mod budgets;
 mod check;
 mod checkpoints;
 mod checks;
