@@ -97,6 +97,8 @@ struct Account {
     held: BTreeMap<RunId, (Key, i64)>,
     /// What was told, or stays held back because nobody did.
     spent: BTreeMap<Key, i64>,
+    /// The same of each run.
+    costs: BTreeMap<RunId, i64>,
     is_frozen: bool,
 }
 
@@ -461,6 +463,7 @@ impl Account {
                     self.ends(id, cost, retried.frees.is_some(), now);
                     let charged = self.charged.remove(id);
                     if retried.refund.is_some() {
+                        assert!(retried.frees.is_some(), "nothing was done, and it is held back");
                         *self.counted.get_mut(&charged.unwrap()).unwrap() -= 1;
                     }
                 }
@@ -501,10 +504,12 @@ impl Account {
 
     fn ends(&mut self, id: &RunId, cost: Option<i64>, is_freed: bool, now: Timestamp) {
         let Some((key, held)) = self.held.remove(id) else { return };
+        assert!(cost.is_none() || is_freed, "what is told takes the place of what was held back");
         let stays = if is_freed { 0 } else { held };
         let today = (key.0.clone(), day(now));
         *self.spent.entry(key).or_default() += stays;
         *self.spent.entry(today).or_default() += cost.unwrap_or_default();
+        *self.costs.entry(id.clone()).or_default() += stays + cost.unwrap_or_default();
     }
 
     fn money_of(&self, is_meant: impl Fn(&Key) -> bool) -> i64 {
@@ -513,8 +518,13 @@ impl Account {
         spent.chain(held).sum()
     }
 
-    /// The counters say what the events say.
+    /// The counters and the runs say what the events say.
     fn check_money(&self, tables: &Tables) {
+        for (id, cost) in &self.costs {
+            let row = &tables.rows[&(Noun::Run, id.to_string())];
+            let run = row.state.clone().and_then(State::run).unwrap();
+            assert_eq!(run.cost.as_micros(), *cost, "{id}");
+        }
         for (counter, counted) in &tables.counters {
             let told = match counter {
                 Counter::Cost(day) => self.money_of(|key| key.1 == *day),
