@@ -1,7 +1,8 @@
 //! Budgets: of many that want to begin at once, as many do as may, whatever the clock shows.
 
 use api::{
-    AgentAdd, AgentEdit, AgentList, BudgetList, Code, ScheduleAdd, ScheduleFire, StatusAsk, Terms,
+    AgentAdd, AgentEdit, AgentList, BudgetList, Code, ScheduleAdd, ScheduleEdit, ScheduleFire,
+    StatusAsk, Terms,
 };
 use kernel::budget::Limits;
 use kernel::money::Money;
@@ -188,13 +189,13 @@ async fn money_that_was_spent_keeps_others_from_beginning() {
                 set(&world, hour * HOUR_US).await;
             }
             assert_eq!((begun(&world), spent(&world).await.as_str()), (runs, used), "{limits:?}");
-            set(&world, DAY_US + HOUR_US).await;
-            assert_eq!(begun(&world), runs + 1, "it is another day");
             // Whoever has no price costs nothing.
             let free = add(&world, named("free", "eve", every("30d", "use 49"))).await;
             fire(&world, &free).await;
             settle().await;
-            assert_eq!(begun(&world), runs + 2);
+            assert_eq!(begun(&world), runs + 1);
+            set(&world, DAY_US + HOUR_US).await;
+            assert_eq!(begun(&world), runs + 2, "it is another day");
         })
         .await;
         let told = why(&world, &schedule, 3 * HOUR_US).await;
@@ -260,6 +261,36 @@ async fn what_nobody_tells_stays_held_back() {
         assert_eq!(run.cost.as_deref(), Some("0.25"));
     }
     check_log(&world).await;
+}
+
+/// Of a try whose end is in doubt, what the one before it used is held back for good; one that failed and
+/// told nothing has used nothing.
+#[tokio::test(start_paused = true)]
+async fn what_is_in_doubt_counts_as_much_as_the_one_before() {
+    for (prompt, expected) in [("lose", "0.00005"), ("fail for good", "0.00")] {
+        let world = World::new().await;
+        let price = Some("1.00".to_owned());
+        let smith =
+            AgentAdd { price_input: price.clone(), price_output: price, ..program("smith") };
+        world.ask(smith).await.unwrap();
+        let schedule = add(&world, named("s", "smith", every("30d", "use 49"))).await;
+        keep(&world, async {
+            settle().await;
+            fire(&world, &schedule).await;
+            settle().await;
+            let action = api::Action { prompt: Some(prompt.into()), ..api::Action::default() };
+            let edit = ScheduleEdit { id: schedule.clone(), action, ..ScheduleEdit::default() };
+            world.ask(edit).await.unwrap();
+            fire(&world, &schedule).await;
+            settle().await;
+        })
+        .await;
+        let costs = super::steps::runs(&world).await.into_iter().map(|run| run.cost.unwrap());
+        assert_eq!(costs.collect::<Vec<_>>(), ["0.00005", expected], "{prompt}");
+        let expected = if prompt == "lose" { "0.0001" } else { "0.00005" };
+        assert_eq!(spent(&world).await, expected, "{prompt}");
+        check_log(&world).await;
+    }
 }
 
 /// A schedule has limits of its own, which keep no other from anything.
