@@ -64,7 +64,7 @@ pub struct Budget {
     pub money: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money_max: Option<String>,
-    /// Of the installation and of agents.
+    /// Limits of the installation, of agents and, where there are not more than 1,000, of schedules.
     #[serde(default)]
     pub used_up: Vec<BudgetLimit>,
     /// When the day is over, and with it all this.

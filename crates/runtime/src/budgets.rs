@@ -16,6 +16,8 @@ use crate::watch::Watch;
 
 /// Limits that one answer tells of.
 const LIMITS_MAX: usize = 1_000;
+/// Schedules up to which a status looks at the limits of each.
+const SCHEDULES_LOOKED_AT_MAX: i64 = 1_000;
 /// Agents and schedules that are looked at in one go.
 const PAGE_ITEMS: usize = 1_000;
 
@@ -59,7 +61,7 @@ impl Watch {
         None
     }
 
-    /// How much of the day is used, and which limits of the installation and of agents are used up.
+    /// How much of the day is used, and which limits are used up.
     pub(crate) async fn budget(&self) -> Result<Budget, Error> {
         let (day, limits) = (self.today(), self.in_force().limits);
         let runs = self.count(&Counter::Runs(day)).await?;
@@ -73,6 +75,10 @@ impl Watch {
             || has_reached(cost, limits.money_per_agent.as_micros());
         if may_be {
             used_up.extend(self.of_agents(day).await?);
+        }
+        let is_few = self.count(&Counter::Schedules).await? <= SCHEDULES_LOOKED_AT_MAX;
+        if is_few && (0 < tokens || 0 < cost) {
+            used_up.extend(self.of_schedules(day).await?);
         }
         used_up.retain(|limit| limit.used_up);
         used_up.truncate(LIMITS_MAX);

@@ -320,11 +320,13 @@ async fn a_schedule_has_tokens_and_money_of_its_own() {
         let first = &shown.budgets[0];
         assert_eq!((first.scope.as_str(), first.name.as_ref()), ("schedule", Some(&limited)));
         assert!(first.used_up && shown.budgets[1..].iter().all(|it| !it.used_up), "{shown:?}");
+        let status = world.ask(StatusAsk {}).await.unwrap();
+        assert_eq!(status.budget.used_up, [first.clone()]);
         check_log(&world).await;
     }
 }
 
-/// A status names what is used up of the installation and of agents.
+/// A status names what is used up.
 #[tokio::test(start_paused = true)]
 async fn a_status_says_what_is_used_up_and_until_when() {
     let limits =
