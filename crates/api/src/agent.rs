@@ -46,6 +46,15 @@ pub struct Agent {
     /// Its work may be done twice without harm.
     #[serde(default)]
     pub repeatable: bool,
+    /// For a million tokens that are read, such as `3.00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_input: Option<String>,
+    /// For a million that are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_output: Option<String>,
+    /// For each try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_run: Option<String>,
     pub registered_at: String,
     pub changed_at: String,
 }
@@ -86,6 +95,14 @@ pub struct AgentAdd {
     pub credential: Option<String>,
     #[serde(default)]
     pub repeatable: bool,
+    /// Amounts such as `3.00`: for a million tokens that are read, for a million that are written, and for
+    /// each try.
+    #[serde(default)]
+    pub price_input: Option<String>,
+    #[serde(default)]
+    pub price_output: Option<String>,
+    #[serde(default)]
+    pub price_run: Option<String>,
 }
 
 /// Changes what is given and leaves the rest.
@@ -128,6 +145,13 @@ pub struct AgentEdit {
     pub credential: Option<String>,
     #[serde(default)]
     pub repeatable: Option<bool>,
+    /// As in [`AgentAdd`]; `0` takes one away.
+    #[serde(default)]
+    pub price_input: Option<String>,
+    #[serde(default)]
+    pub price_output: Option<String>,
+    #[serde(default)]
+    pub price_run: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,6 +121,7 @@ macro_rules! requests {
 
 requests! {
     StatusAsk "status" Status;
+    BudgetList "budget.list" Budgets;
     AgentAdd "agent.add" AgentAdded;
     AgentEdit "agent.edit" AgentEdited;
     AgentList "agent.list" Agents;

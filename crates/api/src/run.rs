@@ -36,6 +36,9 @@ pub struct Run {
     /// What its agent's model has read and written in all its tries, as far as that was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
+    /// What all its tries have cost, by the price of its agent, such as `0.0125`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
     /// Concurrency keys that it holds while it is at work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,

@@ -99,6 +99,12 @@ pub struct Terms {
     /// Runs in one UTC day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_day: Option<u32>,
+    /// Tokens in one UTC day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u32>,
+    /// An amount such as `5.00`: what its runs may cost in one UTC day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money_per_day: Option<String>,
     /// Runs altogether.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_fires: Option<u64>,

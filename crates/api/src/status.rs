@@ -1,5 +1,7 @@
 //! How things stand.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Authority;
@@ -50,17 +52,77 @@ pub struct Capability {
     pub why: Option<String>,
 }
 
-/// Runs that were begun today, by UTC, and are counted; those of tier 0 are not.
+/// What was used today, by UTC. Runs are those that were begun and are counted; those of tier 0 are not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     pub runs: i64,
     /// The most there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_max: Option<i64>,
-    /// Used, as far as backends have told.
+    /// Used, as far as backends have told, or held back for runs that are at work.
     pub tokens: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<i64>,
+    /// Spent by agents that have a price, or held back, such as `1.25`.
+    pub money: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money_max: Option<String>,
+    /// Limits of the installation, of agents and, where there are not more than 1,000, of schedules.
+    #[serde(default)]
+    pub used_up: Vec<BudgetLimit>,
+    /// When the day is over, and with it all this.
+    pub until: String,
+}
+
+/// Every limit of today of which something is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetList {}
+
+/// Those that are used up come first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budgets {
+    pub budgets: Vec<BudgetLimit>,
+    /// More than are told of here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+    /// When the day is over, and with it all this.
+    pub until: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetLimit {
+    /// `installation`, `agent` or `schedule`
+    pub scope: String,
+    /// The agent, or the id of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `runs`, `tokens` or `money`
+    pub what: String,
+    pub used: Amount,
+    pub most: Amount,
+    pub used_up: bool,
+}
+
+/// A number of runs or tokens, or an amount of money as a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    Count(i64),
+    Money(String),
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Amount::Count(count) => count.fmt(out),
+            Amount::Money(money) => money.fmt(out),
+        }
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::{Actor, Role};
 use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
+use crate::money::{Money, Price};
 use crate::schedule;
 use crate::time::Timestamp;
 
@@ -41,6 +42,8 @@ pub struct Agent {
     /// What was said of it; [`Agent::is_repeatable`] knows more.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub repeatable: bool,
+    #[serde(default, skip_serializing_if = "Price::is_free")]
+    pub price: Price,
     /// Schedules that its runs have added.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub schedules_made: u32,
@@ -68,6 +71,7 @@ pub struct Register {
     pub credential: Option<SecretRef>,
     /// Its work may be done twice without harm.
     pub repeatable: bool,
+    pub price: Price,
 }
 
 /// What shall be different; `None` leaves a thing as it is.
@@ -80,6 +84,15 @@ pub struct Change {
     /// `Some(None)` takes the credential away.
     pub credential: Option<Option<SecretRef>>,
     pub repeatable: Option<bool>,
+    pub price: PriceChange,
+}
+
+/// The same of a price; nothing takes a part of it away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriceChange {
+    pub input: Option<Money>,
+    pub output: Option<Money>,
+    pub run: Option<Money>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +113,8 @@ pub struct Settled {
     pub credential: Option<SecretRef>,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub repeatable: bool,
+    #[serde(default, skip_serializing_if = "Price::is_free")]
+    pub price: Price,
     pub at: Timestamp,
 }
 
@@ -147,7 +162,8 @@ pub struct InvalidName(String);
 /// let name: AgentName = "ada".parse()?;
 /// let (now, actor) = (Timestamp::from_micros(0), Actor::local_user(1000));
 /// let backend = Backend::Builtin { script: None };
-/// let ada = Register { backend, tier: None, credential: None, repeatable: false };
+/// let price = Default::default();
+/// let ada = Register { backend, tier: None, credential: None, repeatable: false, price };
 /// let register = || Command::Register(ada.clone());
 /// let event = decide(&name, None, now, &actor, register())?.ok_or("something happens")?;
 /// assert!(matches!(event, Event::Registered(_)));
@@ -243,20 +259,20 @@ impl Agent {
 
 impl Register {
     fn settle(self, at: Timestamp) -> Result<Settled, Refusal> {
-        let Register { backend, tier, credential, repeatable } = self;
+        let Register { backend, tier, credential, repeatable, price } = self;
         let kind = backend.kind();
         let tier = tier.unwrap_or(kind.tier_default());
         let min = kind.tier_min();
         if tier < min {
             return Err(Refusal::TierTooLow { kind, tier, min });
         }
-        Ok(Settled { backend, tier, credential, repeatable, at })
+        Ok(Settled { backend, tier, credential, repeatable, price, at })
     }
 }
 
 impl Change {
     /// A new kind of backend brings its own default tier and is held to be unrepeatable; the same
-    /// kind keeps what the agent has.
+    /// kind keeps what the agent has. A price stays in any case: nothing becomes free unnoticed.
     fn settle(self, agent: &Agent, now: Timestamp) -> Result<Settled, Refusal> {
         let kind = self.kind.unwrap_or(agent.backend.kind());
         let kept = (kind == agent.backend.kind()).then_some(agent.tier);
@@ -267,7 +283,18 @@ impl Change {
         let backend = Backend::parse(kind, settings)?;
         let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
         let repeatable = self.repeatable.unwrap_or(agent.repeatable && kept.is_some());
-        Register { backend, tier: self.tier.or(kept), credential, repeatable }.settle(now)
+        let (tier, price) = (self.tier.or(kept), self.price.over(agent.price));
+        Register { backend, tier, credential, repeatable, price }.settle(now)
+    }
+}
+
+impl PriceChange {
+    fn over(self, price: Price) -> Price {
+        Price {
+            input: self.input.unwrap_or(price.input),
+            output: self.output.unwrap_or(price.output),
+            run: self.run.unwrap_or(price.run),
+        }
     }
 }
 
@@ -288,6 +315,7 @@ impl Agent {
             && self.tier == wanted.tier
             && self.credential == wanted.credential
             && self.repeatable == wanted.repeatable
+            && self.price == wanted.price
     }
 }
 
@@ -299,6 +327,7 @@ impl Settled {
             tier: self.tier,
             credential: self.credential.clone(),
             repeatable: self.repeatable,
+            price: self.price,
             schedules_made: 0,
             denials: 0,
             registered_at,
@@ -380,7 +409,8 @@ mod tests {
     fn register(kind: BackendKind, tier: Option<u8>) -> Command {
         let tier = tier.map(|number| Tier::try_from(number).unwrap());
         let backend = backend(kind);
-        Command::Register(Register { backend, tier, credential: None, repeatable: false })
+        let (credential, repeatable, price) = (None, false, Price::default());
+        Command::Register(Register { backend, tier, credential, repeatable, price })
     }
 
     fn change(kind: Option<BackendKind>, tier: Option<u8>) -> Command {
@@ -464,12 +494,52 @@ mod tests {
     }
 
     #[test]
+    fn a_price_is_changed_in_parts_and_stays_with_another_backend() {
+        let parsed = |text: &str| Some(text.parse().unwrap());
+        let priced = |price| Command::Change(Change { price, ..Change::default() });
+        let story = [
+            (register(BackendKind::Letta, None), "0.00 0.00 0.00"),
+            (
+                priced(PriceChange { input: parsed("3"), ..PriceChange::default() }),
+                "3.00 0.00 0.00",
+            ),
+            (
+                priced(PriceChange { run: parsed("0.01"), ..PriceChange::default() }),
+                "3.00 0.00 0.01",
+            ),
+            (change(Some(BackendKind::Command), None), "3.00 0.00 0.01"),
+            (
+                priced(PriceChange { input: parsed("0"), ..PriceChange::default() }),
+                "0.00 0.00 0.01",
+            ),
+        ];
+        let actor = Actor { name: "somebody".into(), role: Role::Operator };
+        let mut agent = None;
+        for (command, expected) in story {
+            let event = decide(&name(), agent.as_ref(), Timestamp::from_micros(0), &actor, command);
+            agent = apply(&name(), agent, &event.unwrap().unwrap());
+            let Price { input, output, run } = agent.as_ref().unwrap().price;
+            assert_eq!(format!("{input} {output} {run}"), expected);
+        }
+        // With another price it is another agent.
+        let again = decide(
+            &name(),
+            agent.as_ref(),
+            Timestamp::from_micros(0),
+            &actor,
+            register(BackendKind::Command, None),
+        );
+        assert_eq!(again, Err(Refusal::Exists(name())));
+    }
+
+    #[test]
     fn an_echo_is_repeatable_by_nature() {
         let settled = |kind, settings| Settled {
             backend: Backend::parse(kind, settings).unwrap(),
             tier: Tier::LocalWrite,
             credential: None,
             repeatable: false,
+            price: Price::default(),
             at: Timestamp::from_micros(0),
         };
         let now = Timestamp::from_micros(0);

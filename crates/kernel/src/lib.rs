@@ -15,6 +15,7 @@ pub mod backend;
 pub mod budget;
 pub mod event;
 pub mod id;
+pub mod money;
 pub mod notice;
 pub mod posture;
 pub mod program;

@@ -4,8 +4,11 @@
 //! Flags take away from what the posture allows and never add to it, so no combination of both is less
 //! safe than the posture alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
 use crate::actor::{Actor, Role};
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentName};
 use crate::backend::{Backend, McpServer};
 use crate::ruling::{Posture, Verdict};
 use crate::time::Timestamp;
@@ -58,6 +61,8 @@ pub enum Check {
     Files,
     /// A secret is where agents can take it.
     Secrets,
+    /// One secret serves two ends: whoever has it for the one can do the other.
+    SharedSecrets,
     /// What is in memory may come to lie on the disk.
     CoreDumps,
     /// The rules have a fault.
@@ -183,9 +188,10 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they are looked at.
-    pub const ALL: [Check; 9] = [
+    pub const ALL: [Check; 10] = [
         Check::Files,
         Check::Secrets,
+        Check::SharedSecrets,
         Check::CoreDumps,
         Check::Orders,
         Check::Schema,
@@ -199,6 +205,7 @@ impl Check {
         match self {
             Check::Files => "files",
             Check::Secrets => "secrets",
+            Check::SharedSecrets => "shared secrets",
             Check::CoreDumps => "core dumps",
             Check::Orders => "orders",
             Check::Key => "signing key",
@@ -213,7 +220,7 @@ impl Check {
         use Consequence::{Refuse, Warn};
         let (strict, staging, debug) = match self {
             Check::Files | Check::Orders | Check::Key | Check::Schema => (Refuse, Refuse, Refuse),
-            Check::Secrets => (Refuse, Refuse, Warn),
+            Check::Secrets | Check::SharedSecrets => (Refuse, Refuse, Warn),
             Check::CoreDumps | Check::Log | Check::Clock | Check::Approvers => (Refuse, Warn, Warn),
         };
         match posture {
@@ -276,6 +283,51 @@ pub fn check_secrets(agent: &Agent, variables: &[String]) -> Option<Finding> {
         let what = format!("a token stands among the arguments of agent `{name}`");
         Finding::new(Check::Secrets, what, format!("{edit}; revoke that token"))
     })
+}
+
+/// What a secret is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// It lets a person in.
+    Token(String),
+    /// A key of the configuration names it.
+    Key(&'static str),
+    /// It is sent to where this agent is.
+    Agent(AgentName),
+}
+
+/// Whether a secret is for more than one thing, by what it is for and the hash of each. Agents of one server
+/// have the same.
+pub fn check_shared_secrets(secrets: &[(Purpose, String)]) -> Vec<Finding> {
+    let mut ends: BTreeMap<&str, BTreeSet<&Purpose>> = BTreeMap::new();
+    for (purpose, hash) in secrets {
+        ends.entry(hash).or_default().insert(purpose);
+    }
+    let is_agent = |it: &&Purpose| matches!(it, Purpose::Agent(_));
+    let shared = ends.into_values().filter(|it| 1 < it.len() && !it.iter().all(is_agent));
+    let finding = |purposes: BTreeSet<&Purpose>| {
+        let is_token = purposes.iter().any(|it| matches!(it, Purpose::Token(_)));
+        let named: Vec<String> = purposes.iter().map(ToString::to_string).collect();
+        let what = format!("one secret is {}", named.join(" and "));
+        let fix = match is_token {
+            true => {
+                "put a secret of its own where that one is, and `midwatch token revoke` the token"
+            }
+            false => "give each a secret of its own",
+        };
+        Finding::new(Check::SharedSecrets, what, fix)
+    };
+    shared.map(finding).collect()
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Purpose::Token(name) => write!(out, "a token of {name}"),
+            Purpose::Key(key) => write!(out, "`{key}`"),
+            Purpose::Agent(name) => write!(out, "the credential of agent `{name}`"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -359,6 +411,7 @@ mod tests {
         for (check, expected) in [
             (Files, [Refuse, Refuse, Refuse]),
             (Secrets, [Refuse, Refuse, Warn]),
+            (SharedSecrets, [Refuse, Refuse, Warn]),
             (CoreDumps, [Refuse, Warn, Warn]),
             (Orders, [Refuse, Refuse, Refuse]),
             (Schema, [Refuse, Refuse, Refuse]),
@@ -371,6 +424,27 @@ mod tests {
             assert_eq!(postures.map(|it| check.consequence(it)), expected, "{}", check.name());
             assert!(Check::ALL.contains(&check));
         }
+    }
+
+    #[test]
+    fn a_secret_serves_one_end() {
+        let check = |secrets: &[(Purpose, &str)], expected: &[&str]| {
+            let secrets: Vec<(Purpose, String)> =
+                secrets.iter().map(|(it, hash)| (it.clone(), (*hash).to_owned())).collect();
+            let found = check_shared_secrets(&secrets).into_iter().map(|it| it.what);
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+        };
+        let agent = |name: &str| Purpose::Agent(name.parse().unwrap());
+        let (olga, notice) = (Purpose::Token("olga".into()), Purpose::Key("notice.token"));
+        check(&[], &[]);
+        check(&[(olga.clone(), "1"), (notice.clone(), "2"), (agent("ada"), "3")], &[]);
+        check(&[(agent("ada"), "1"), (agent("bob"), "1")], &[]);
+        let said = "one secret is a token of olga and `notice.token`";
+        check(&[(notice.clone(), "1"), (olga.clone(), "1")], &[said]);
+        let said = "one secret is a token of olga and the credential of agent `ada`";
+        check(&[(agent("ada"), "1"), (olga, "1"), (agent("bob"), "2")], &[said]);
+        let said = "one secret is `notice.token` and the credential of agent `ada`";
+        check(&[(agent("ada"), "1"), (notice, "1")], &[said]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use calendar::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Usage;
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
 use crate::run::WATCH;
@@ -50,6 +51,9 @@ pub struct Progress {
     /// What a human denied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<Box<Denied>>,
+    /// What the last try used that told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// What a human did not let a run do.
@@ -235,6 +239,9 @@ impl Progress {
         if let Some(action) = ended.denied.clone() {
             self.denied = Some(Box::new(Denied { action, at: ended.at }));
         }
+        // What was stored before nothing was held back is no measure.
+        let spent = ended.spent.as_ref().filter(|spent| spent.schedule.is_some());
+        self.usage = spent.and_then(|spent| spent.usage).or(self.usage);
         if !self.waiting.is_empty() && !ended.no_room {
             self.room_since = Some(ended.at);
         }
@@ -341,6 +348,7 @@ impl Progress {
             followers: Vec::new(),
             backfill: None,
             denied: None,
+            usage: None,
         }
     }
 

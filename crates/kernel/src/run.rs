@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::approval;
-use crate::budget::{Charge, Spent, Usage};
+use crate::budget::{Charge, Hold, Spent, Usage};
 use crate::id::{ApprovalId, ScheduleId};
+use crate::money::{Money, Price};
 use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
@@ -111,6 +112,15 @@ pub struct Run {
     /// Of all its tries together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What is held back for its try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Of its last try.
+    #[serde(default, skip_serializing_if = "Price::is_free")]
+    pub price: Price,
+    /// Of all its tries together; what was held back, where nobody told.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub cost: Money,
 }
 
 /// What a run lacks that is not let begin, though no rule and no human said no.
@@ -206,9 +216,10 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
             (run.approval, run.ruling) = (None, started.ruling.clone());
             run.charge = started.charge.clone();
+            (run.hold, run.price) = (started.hold.clone(), started.price);
         }
         Event::Retried(retried) => {
-            run.add(retried.spent.as_ref());
+            run.add(retried.spent.as_ref(), retried.frees.as_ref());
             run.state = State::Queued { from: retried.from };
             run.charge = None;
             run.queued_again_at = Some(retried.at);
@@ -217,7 +228,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         }
         Event::CancelAsked(cancel) => run.cancel = Some(cancel.clone()),
         Event::Ended(ended) => {
-            run.add(ended.spent.as_ref());
+            run.add(ended.spent.as_ref(), ended.frees.as_ref());
             run.state = State::Ended(ended.outcome);
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
@@ -315,13 +326,19 @@ impl Run {
             lacking: None,
             charge: None,
             usage: None,
+            hold: None,
+            price: Price::default(),
+            cost: Money::ZERO,
         }
     }
 
-    fn add(&mut self, spent: Option<&Spent>) {
-        if let Some(spent) = spent {
-            self.usage = Some(self.usage.unwrap_or_default().and(spent.usage));
+    fn add(&mut self, spent: Option<&Spent>, frees: Option<&Hold>) {
+        if let Some(used) = spent.and_then(|spent| spent.usage) {
+            self.usage = Some(self.usage.unwrap_or_default().and(used));
         }
+        let kept = self.hold.take().filter(|_| frees.is_none()).map(|hold| hold.money);
+        let cost = spent.map(|spent| spent.cost).into_iter().chain(kept);
+        self.cost = cost.fold(self.cost, Money::and);
     }
 
     /// When it is to be looked at: by the watch while it has not ended, by a human while nobody knows

@@ -12,11 +12,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::agent::{self, Agent, AgentName};
 use crate::approval::{self, Approval};
 use crate::authority::{self, Authority};
-use crate::budget::{Charge, Limits, Spent};
+use crate::budget::{Charge, Hold, Limits, Spent, day};
 use crate::event::{Body, Noun};
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{self, Progress};
 use crate::run::{self, Run};
+use crate::schedule::terms::Terms;
 use crate::schedule::{self, Added, Removed, Schedule};
 use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
@@ -75,10 +76,18 @@ pub enum Counter {
     Asks(AgentName, i64),
     /// Those of them that nobody has answered.
     PendingAsks(AgentName),
-    /// Tokens that were used on a day.
+    /// Tokens that were used on a day, or are held back.
     Spent(i64),
     /// Those of one agent.
     AgentSpent(AgentName, i64),
+    /// Those of one schedule.
+    ScheduleSpent(ScheduleId, i64),
+    /// What runs have cost on a day, or is held back, in millionths.
+    Cost(i64),
+    /// Those of one agent.
+    AgentCost(AgentName, i64),
+    /// Those of one schedule.
+    ScheduleCost(ScheduleId, i64),
 }
 
 impl Tables {
@@ -310,12 +319,19 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
         Body::Schedule(_, schedule::Event::Removed(_)) => vec![(Counter::Schedules, -1)],
         Body::Token(_, token::Event::Created(_)) => vec![(Counter::Tokens, 1)],
         Body::Token(_, token::Event::Revoked(_)) => vec![(Counter::Tokens, -1)],
-        Body::Run(_, run::Event::Started(started)) => counted(started.charge.as_ref(), 1),
-        Body::Run(_, run::Event::Retried(retried)) => {
-            let refunded = counted(retried.refund.as_ref(), -1);
-            refunded.into_iter().chain(used(retried.spent.as_ref())).collect()
+        Body::Run(_, run::Event::Started(started)) => {
+            let counted = counted(started.charge.as_ref(), 1).into_iter();
+            counted.chain(held(started.hold.as_ref(), 1)).collect()
         }
-        Body::Run(_, run::Event::Ended(ended)) => used(ended.spent.as_ref()),
+        Body::Run(_, run::Event::Retried(retried)) => {
+            let refunded = counted(retried.refund.as_ref(), -1).into_iter();
+            let freed = held(retried.frees.as_ref(), -1);
+            refunded.chain(freed).chain(used(retried.spent.as_ref())).collect()
+        }
+        Body::Run(_, run::Event::Ended(ended)) => {
+            let freed = held(ended.frees.as_ref(), -1).into_iter();
+            freed.chain(used(ended.spent.as_ref())).collect()
+        }
         Body::Agent(_, agent::Event::Changed(_) | agent::Event::Tested(_)) => Vec::new(),
         Body::Approval(_, event) => asked(event),
         Body::Authority(..) => Vec::new(),
@@ -342,22 +358,66 @@ fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
     vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
 }
 
-/// Tokens that no budget can refuse any more.
+/// What no budget can refuse any more.
 fn used(spent: Option<&Spent>) -> Vec<(Counter, i64)> {
-    let Some(Spent { agent, day, usage }) = spent else { return Vec::new() };
-    let tokens = usage.tokens();
-    vec![(Counter::Spent(*day), tokens), (Counter::AgentSpent(agent.clone(), *day), tokens)]
+    let Some(Spent { agent, schedule, day, usage, cost }) = spent else { return Vec::new() };
+    let (tokens, cost) = (usage.unwrap_or_default().tokens(), cost.as_micros());
+    let own = |counter: fn(ScheduleId, i64) -> Counter, add: i64| {
+        let schedule = schedule.iter().filter(move |_| add != 0);
+        schedule.map(move |schedule| (counter(schedule.clone(), *day), add))
+    };
+    let tokens_of = [Counter::Spent(*day), Counter::AgentSpent(agent.clone(), *day)];
+    let tokens_of = tokens_of.into_iter().filter(|_| usage.is_some()).map(|it| (it, tokens));
+    let cost_of = [Counter::Cost(*day), Counter::AgentCost(agent.clone(), *day)];
+    let cost_of = cost_of.into_iter().filter(|_| cost != 0).map(|it| (it, cost));
+    let own = own(Counter::ScheduleSpent, tokens).chain(own(Counter::ScheduleCost, cost));
+    tokens_of.chain(cost_of).chain(own).collect()
 }
 
-/// The counters that must not have reached their limit when an event happens, and the most that each
-/// may show.
-pub fn guards(body: &Body, limits: &Limits) -> Vec<(Counter, i64)> {
-    let Body::Run(_, run::Event::Started(started)) = body else { return Vec::new() };
-    let Some(Charge { agent, day }) = &started.charge else { return Vec::new() };
-    vec![
-        (Counter::Spent(*day), Limits::below(limits.tokens)),
-        (Counter::AgentSpent(agent.clone(), *day), Limits::below(limits.tokens_per_agent)),
+/// What is held back, or given back.
+fn held(hold: Option<&Hold>, sign: i64) -> Vec<(Counter, i64)> {
+    let Some(Hold { agent, schedule, day, tokens, money }) = hold else { return Vec::new() };
+    let tokens = [
+        Counter::Spent(*day),
+        Counter::AgentSpent(agent.clone(), *day),
+        Counter::ScheduleSpent(schedule.clone(), *day),
     ]
+    .map(|counter| (counter, sign * tokens));
+    let money = [
+        Counter::Cost(*day),
+        Counter::AgentCost(agent.clone(), *day),
+        Counter::ScheduleCost(schedule.clone(), *day),
+    ]
+    .map(|counter| (counter, sign * money.as_micros()));
+    tokens.into_iter().chain(money).filter(|(_, add)| *add != 0).collect()
+}
+
+/// The counters that must not have reached their limit when a run begins, and the most that each may show
+/// then. Tokens count for whatever is begun, and money for whatever has a price.
+pub fn guards(body: &Body, run: &Run, terms: &Terms, limits: &Limits) -> Vec<(Counter, i64)> {
+    let Body::Run(_, run::Event::Started(started)) = body else { return Vec::new() };
+    let Some(agent) = &run.agent else { return Vec::new() };
+    let (day, schedule) = (day(started.at), &run.schedule);
+    let hold = started.hold.as_ref();
+    let (tokens, money) = hold.map_or((0, 0), |hold| (hold.tokens, hold.money.as_micros()));
+    let tokens = [
+        Counter::Spent(day),
+        Counter::AgentSpent(agent.clone(), day),
+        Counter::ScheduleSpent(schedule.clone(), day),
+    ]
+    .map(|counter| (counter, tokens));
+    let money = [
+        Counter::Cost(day),
+        Counter::AgentCost(agent.clone(), day),
+        Counter::ScheduleCost(schedule.clone(), day),
+    ]
+    .map(|counter| (counter, money));
+    let money = money.into_iter().filter(|_| !started.price.is_free());
+    let limited = tokens.into_iter().chain(money).filter_map(|(counter, held)| {
+        let most = counter.most(terms, limits);
+        (most != 0).then(|| (counter, Limits::below(most, held)))
+    });
+    limited.collect()
 }
 
 impl Counter {
@@ -372,6 +432,27 @@ impl Counter {
             Counter::PendingAsks(agent) => format!("asks:{agent}").into(),
             Counter::Spent(day) => format!("spent:{day}").into(),
             Counter::AgentSpent(agent, day) => format!("spent:{agent}:{day}").into(),
+            Counter::ScheduleSpent(schedule, day) => format!("spent_by:{schedule}:{day}").into(),
+            Counter::Cost(day) => format!("cost:{day}").into(),
+            Counter::AgentCost(agent, day) => format!("cost:{agent}:{day}").into(),
+            Counter::ScheduleCost(schedule, day) => format!("cost_by:{schedule}:{day}").into(),
+        }
+    }
+
+    /// The most that may be used of what it counts; zero for as much as there is.
+    pub fn most(&self, terms: &Terms, limits: &Limits) -> i64 {
+        match self {
+            Counter::Agents | Counter::Schedules | Counter::Tokens => self.limit(limits),
+            Counter::Runs(_) => limits.runs,
+            Counter::AgentRuns(..) => limits.runs_per_agent,
+            Counter::Asks(..) => limits.asks_per_agent,
+            Counter::PendingAsks(_) => limits.pending_per_agent,
+            Counter::Spent(_) => limits.tokens,
+            Counter::AgentSpent(..) => limits.tokens_per_agent,
+            Counter::ScheduleSpent(..) => terms.tokens_per_day.map_or(0, i64::from),
+            Counter::Cost(_) => limits.money.as_micros(),
+            Counter::AgentCost(..) => limits.money_per_agent.as_micros(),
+            Counter::ScheduleCost(..) => terms.money_per_day.unwrap_or_default().as_micros(),
         }
     }
 
@@ -385,7 +466,8 @@ impl Counter {
             Counter::AgentRuns(..) => Limits::or_none(limits.runs_per_agent),
             Counter::Asks(..) => Limits::or_none(limits.asks_per_agent),
             Counter::PendingAsks(_) => Limits::or_none(limits.pending_per_agent),
-            Counter::Spent(_) | Counter::AgentSpent(..) => i64::MAX,
+            Counter::Spent(_) | Counter::AgentSpent(..) | Counter::ScheduleSpent(..) => i64::MAX,
+            Counter::Cost(_) | Counter::AgentCost(..) | Counter::ScheduleCost(..) => i64::MAX,
         }
     }
 }

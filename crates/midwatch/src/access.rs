@@ -13,12 +13,12 @@ use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use futures::future::{BoxFuture, FutureExt};
-use runtime::{Descent, Local, SystemClock, Visitor, Watch};
+use runtime::{Descent, Kept, Local, SystemClock, Visitor, Watch};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::config::Loaded;
+use crate::config::{Config, Loaded};
 use crate::context::{Context, VERSION};
 use crate::directory::{Directory, Lock};
 use crate::redact::Redactor;
@@ -240,7 +240,17 @@ pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Watch, Err
     let (settings, standing) = (context.settings(&loaded.config), context.standing(loaded)?);
     let storage = Storage::of(context, &loaded.config)?;
     let store = storage.open(&context.directory).await?;
-    Watch::open(store, Arc::new(SystemClock), settings, standing).await
+    let watch = Watch::open(store, Arc::new(SystemClock), settings, standing).await?;
+    watch.keeps(kept_secrets(context, &loaded.config));
+    Ok(watch)
+}
+
+/// The secrets that the configuration names, and where those of agents are found.
+fn kept_secrets(context: &Context, config: &Config) -> Kept {
+    let keys = [("store.password", &config.store.password), ("notice.token", &config.notice.token)];
+    let keys = keys.into_iter().filter_map(|(key, secret)| Some((key, secret.clone()?)));
+    let secrets = Keyring::new(context.environment.clone(), Arc::new(Redactor::new()));
+    Kept { keys: keys.collect(), secrets: Arc::new(secrets) }
 }
 
 /// Who this process says to be.

@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kernel::backend::{SecretRef, Url};
+use kernel::money::Money;
 use serde::Serialize;
 
 pub use error::Error;
@@ -89,13 +90,15 @@ pub struct Lease {
     pub pause_after: Duration,
 }
 
-/// The most runs that may begin in a day. Zero: as many as there are.
+/// The most runs that may begin in a day, and what they may use. Zero: as many as there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub runs: u32,
     pub runs_per_agent: u32,
     pub tokens: u32,
     pub tokens_per_agent: u32,
+    pub money: Money,
+    pub money_per_agent: Money,
 }
 
 /// How much agents may ask of humans.

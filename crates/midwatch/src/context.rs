@@ -102,6 +102,8 @@ impl Context {
                 denied_for_us: micros(config.approval.denied_for),
                 tokens: config.budget.tokens.into(),
                 tokens_per_agent: config.budget.tokens_per_agent.into(),
+                money: config.budget.money,
+                money_per_agent: config.budget.money_per_agent,
             },
         })
     }

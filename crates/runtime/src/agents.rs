@@ -4,8 +4,9 @@ use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
     AgentShown, Agents, Answer, Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
 };
-use kernel::agent::{self, Agent, AgentName, Command, NAME_BYTES_MAX};
+use kernel::agent::{self, Agent, AgentName, Command, NAME_BYTES_MAX, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
+use kernel::money::{InvalidMoney, Money, Price};
 use kernel::{Actor, Body, Noun, Row, State};
 
 use crate::errors;
@@ -43,6 +44,11 @@ impl Watch {
             tier: tier(asked.tier)?,
             credential: asked.credential.map(secret).transpose()?,
             repeatable: asked.repeatable,
+            price: Price {
+                input: money(asked.price_input)?.unwrap_or_default(),
+                output: money(asked.price_output)?.unwrap_or_default(),
+                run: money(asked.price_run)?.unwrap_or_default(),
+            },
         };
         self.change_agent(actor, key, &name, Command::Register(register), |before, after| {
             let agent = wire(known(after)?);
@@ -81,6 +87,11 @@ impl Watch {
                 Some(text) => Some(Some(secret(text)?)),
             },
             repeatable: asked.repeatable,
+            price: PriceChange {
+                input: money(asked.price_input)?,
+                output: money(asked.price_output)?,
+                run: money(asked.price_run)?,
+            },
         };
         self.change_agent(actor, key, &name, Command::Change(change), |before, after| {
             let agent = wire(known(after)?);
@@ -181,6 +192,12 @@ fn tier(number: Option<u8>) -> Result<Option<Tier>, Error> {
     number.map(Tier::try_from).transpose().map_err(errors::invalid)
 }
 
+pub(crate) fn money(text: Option<String>) -> Result<Option<Money>, Error> {
+    text.map(|text| text.parse()).transpose().map_err(|invalid: InvalidMoney| {
+        Error::new(Code::InvalidInput, invalid).hint(InvalidMoney::HINT)
+    })
+}
+
 fn secret(text: String) -> Result<SecretRef, Error> {
     text.parse().map_err(errors::invalid)
 }
@@ -199,6 +216,7 @@ fn known(agent: Option<&Agent>) -> Result<&Agent, Error> {
 
 fn wire(agent: &Agent) -> api::Agent {
     let settings = agent.backend.settings();
+    let priced = |price: Money| (!price.is_zero()).then(|| price.to_string());
     api::Agent {
         name: agent.name.to_string(),
         backend: agent.backend.kind().to_string(),
@@ -217,6 +235,9 @@ fn wire(agent: &Agent) -> api::Agent {
         tier: agent.tier.number(),
         credential: agent.credential.as_ref().map(ToString::to_string),
         repeatable: agent.is_repeatable(),
+        price_input: priced(agent.price.input),
+        price_output: priced(agent.price.output),
+        price_run: priced(agent.price.run),
         registered_at: rfc3339(agent.registered_at),
         changed_at: rfc3339(agent.changed_at),
     }

@@ -2,18 +2,30 @@
 //! kernel's; here is what they are asked about.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use agents::Secrets;
 use api::{Checked, Code, Error};
-use kernel::posture::{self, Check, Consequence, Finding};
+use kernel::agent::Agent;
+use kernel::backend::SecretRef;
+use kernel::posture::{self, Check, Consequence, Finding, Purpose};
 use kernel::ruling::Posture;
 use kernel::{Noun, Role, State, Timestamp};
 
 use crate::errors;
 use crate::stored;
+use crate::tokens::token_hash;
 use crate::watch::Watch;
 
 /// Agents that are looked at in one go.
 const PAGE_ITEMS: usize = 1_000;
+
+/// The secrets of the configuration, by their keys, and where every other is found.
+#[derive(Debug)]
+pub struct Kept {
+    pub keys: Vec<(&'static str, SecretRef)>,
+    pub secrets: Arc<dyn Secrets>,
+}
 
 /// The first finding that keeps the watch from starting, as an error that names the check.
 pub fn refusal(posture: Posture, found: &[Finding]) -> Option<Error> {
@@ -43,7 +55,11 @@ fn refuses(finding: &Finding, posture: Posture) -> bool {
 impl Watch {
     /// All that is found now.
     pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
-        let mut found = self.agents_with_secrets().await?;
+        let agents = self.every_agent().await?;
+        let variables = &self.settings().secret_variables;
+        let given = agents.iter().filter_map(|it| posture::check_secrets(it, variables));
+        let mut found: Vec<Finding> = given.collect();
+        found.extend(posture::check_shared_secrets(&self.ends_of_secrets(&agents).await?));
         found.extend(self.store().stopped_writing().map(|reason| {
             let fix = "`midwatch ledger verify` shows where; `midwatch ledger rebuild --from-export` \
                        recreates the directory from exports";
@@ -85,18 +101,39 @@ impl Watch {
         Ok(people.len())
     }
 
-    async fn agents_with_secrets(&self) -> Result<Vec<Finding>, Error> {
+    /// Where secrets are found, to see that none serves two ends. To be called once.
+    pub fn keeps(&self, kept: Kept) {
+        let _ = self.kept_secrets().set(kept);
+    }
+
+    /// What each secret is for that can be found, and its hash.
+    async fn ends_of_secrets(&self, agents: &[Agent]) -> Result<Vec<(Purpose, String)>, Error> {
+        let Some(Kept { keys, secrets }) = self.kept_secrets().get() else { return Ok(Vec::new()) };
+        let hash = |secret: &SecretRef| secrets.read(secret).map(|it| token_hash(&it));
+        let keys = keys.iter().filter_map(|(key, it)| Some((Purpose::Key(key), hash(it)?)));
+        let agents = agents.iter().filter_map(|agent| {
+            let hash = hash(agent.credential.as_ref()?)?;
+            Some((Purpose::Agent(agent.name.clone()), hash))
+        });
+        // Tokens that cannot be read let nobody in.
+        let tokens = self.tokens().await.unwrap_or_default().into_iter();
+        let tokens = tokens.filter_map(|(_, token)| {
+            let name = token.actor()?.name;
+            Some((Purpose::Token(name), token.hash.into()))
+        });
+        Ok(keys.chain(agents).chain(tokens).collect())
+    }
+
+    /// One that cannot be read is not prompted either.
+    async fn every_agent(&self) -> Result<Vec<Agent>, Error> {
         let mut found = Vec::new();
         let mut after = String::new();
         loop {
             let page = self.store().list(Noun::Agent.name(), &after, PAGE_ITEMS).await;
             let page = page.map_err(errors::store)?;
-            for body in page.iter().filter_map(|item| item.body.as_ref()) {
-                // One that cannot be read is not prompted either.
-                let agent = stored::state(Noun::Agent, body).ok().and_then(State::agent);
-                let variables = &self.settings().secret_variables;
-                found.extend(agent.and_then(|it| posture::check_secrets(&it, variables)));
-            }
+            let bodies = page.iter().filter_map(|item| item.body.as_ref());
+            let agents = bodies.filter_map(|body| stored::state(Noun::Agent, body).ok());
+            found.extend(agents.filter_map(State::agent));
             match page.into_iter().next_back() {
                 Some(last) => after = last.id,
                 None => return Ok(found),

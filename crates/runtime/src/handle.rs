@@ -64,6 +64,7 @@ impl Local {
         let (watch, actor) = (&self.watch, &self.actor);
         match call.request {
             Request::StatusAsk(_) => watch.status().await.map(Answer::StatusAsk),
+            Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,

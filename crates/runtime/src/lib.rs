@@ -9,6 +9,7 @@ mod agents;
 mod anomaly;
 mod approvals;
 mod authority;
+mod budgets;
 mod check;
 mod checkpoints;
 mod checks;
@@ -57,7 +58,7 @@ mod work;
 mod zones;
 
 pub use checkpoints::{last_note, notes};
-pub use checks::refusal;
+pub use checks::{Kept, refusal};
 pub use clock::{Clock, SystemClock};
 pub use copy::copy;
 pub use damage::forget_damage;

@@ -92,7 +92,7 @@ impl Watch {
             is_signed: &is_signed,
             new_approval: &|| self.new_approval(),
             authors: &authors,
-            denied_for_us: in_force.limits.denied_for_us,
+            limits: &in_force.limits,
             looked: None,
             questions: &[],
         })

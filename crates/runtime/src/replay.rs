@@ -258,6 +258,7 @@ mod tests {
                 lacking: None,
                 denied: None,
                 spent: None,
+                frees: None,
                 at: at(number as i64),
             };
             let body = Body::Run(RunId::of(number as u128), Event::Ended(ended));

@@ -189,6 +189,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         usage: run
             .usage
             .map(|usage| RunUsage { input: usage.input_tokens, output: usage.output_tokens }),
+        cost: (!run.price.is_free() || !run.cost.is_zero()).then(|| run.cost.to_string()),
         keys: run.keys.iter().map(ToString::to_string).collect(),
         settled_by: run.settled_by.clone(),
     }

@@ -1,10 +1,9 @@
 //! How things stand.
 
-use api::{Budget, Capability, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use api::{Capability, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
 use kernel::agent::SILENCED;
 use kernel::approval::OPEN;
 use kernel::backend::BackendKind;
-use kernel::budget;
 use kernel::posture::Off;
 use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
@@ -88,20 +87,6 @@ impl Watch {
             Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }
         });
         backends.chain(switches).collect()
-    }
-
-    async fn budget(&self) -> Result<Budget, Error> {
-        let (day, limits) = (budget::day(self.by_log().latest), self.in_force().limits);
-        let count = async |counter: Counter| {
-            self.store().counter(&counter.name()).await.map_err(errors::store)
-        };
-        let some = |limit| Some(limit).filter(|limit| 0 < *limit);
-        Ok(Budget {
-            runs: count(Counter::Runs(day)).await?,
-            runs_max: some(limits.runs),
-            tokens: count(Counter::Spent(day)).await?,
-            tokens_max: some(limits.tokens),
-        })
     }
 
     async fn open_approvals(&self) -> Result<Vec<String>, Error> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api::{Answer, Call, Code, Error, Request};
 use kernel::budget::Limits;
 use kernel::tables::{deltas, guards};
-use kernel::{Actor, Body, Event, Noun, Timestamp};
+use kernel::{Actor, Body, Counter, Event, Noun, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
 use store::{Commit, Delta, Outcome};
@@ -337,16 +337,40 @@ fn commit_of<'a>(
 ) -> Result<Commit, Error> {
     let (mut drafts, mut added) = (Vec::new(), Vec::new());
     for event in events {
-        let guards = guards(event.body, limits).into_iter();
-        added.extend(guards.map(|(counter, max)| Delta { counter: counter.name(), add: 0, max }));
-        let deltas = deltas(event.body).into_iter();
-        added.extend(deltas.map(|(counter, add)| {
-            let max = counter.limit(limits);
+        added.extend(added_by(event.body, after, limits).into_iter().map(|it| {
+            let Added { counter, add, max } = it;
             Delta { counter: counter.name(), add, max }
         }));
         drafts.push(stored::draft(event)?);
     }
     Ok(Commit { drafts, writes: before.writes(after)?, deltas: added, ..Commit::default() })
+}
+
+/// What an event adds to a counter, nothing if it only looks at it, and the most that it may show then.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    pub counter: Counter,
+    pub add: i64,
+    pub max: i64,
+}
+
+/// What must be left of budgets when an event happens, and what it adds to them.
+pub(crate) fn added_by(body: &Body, rows: &Rows, limits: &Limits) -> Vec<Added> {
+    let run = match body {
+        Body::Run(id, _) => rows.run(id),
+        _ => None,
+    };
+    let schedule = run.and_then(|run| rows.schedule(&run.schedule));
+    let guards = run.zip(schedule).map_or_else(Vec::new, |(run, schedule)| {
+        guards(body, run, &schedule.definition.terms, limits)
+    });
+    let guards = guards.into_iter().map(|(counter, max)| Added { counter, add: 0, max });
+    let deltas = deltas(body).into_iter().map(|(counter, add)| {
+        // What is given back is not refused because a limit was made less meanwhile.
+        let max = if add < 0 { i64::MAX } else { counter.limit(limits) };
+        Added { counter, add, max }
+    });
+    guards.chain(deltas).collect()
 }
 
 /// The answer as it is kept for another call with the same key.

@@ -19,6 +19,7 @@ use store::{Commit, Outcome, Store};
 use tokio::sync::Notify;
 use tracing::error;
 
+use crate::checks::Kept;
 use crate::clock::Clock;
 use crate::desk::Desk;
 use crate::errors::{self, internal};
@@ -97,6 +98,8 @@ struct Inner {
     reloading: tokio::sync::Mutex<()>,
     /// What the checks had to say when this process began.
     found: OnceLock<Vec<Finding>>,
+    /// Where secrets are found.
+    kept_secrets: OnceLock<Kept>,
     /// Counts the ids of runs, over and over.
     runs_made: AtomicU16,
     /// What the background check has found so far.
@@ -147,6 +150,7 @@ impl Watch {
             reader: OnceLock::new(),
             reloading: tokio::sync::Mutex::new(()),
             found: OnceLock::new(),
+            kept_secrets: OnceLock::new(),
             runs_made: AtomicU16::new(0),
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
@@ -263,6 +267,10 @@ impl Watch {
 
     pub(crate) fn reloading(&self) -> &tokio::sync::Mutex<()> {
         &self.0.reloading
+    }
+
+    pub(crate) fn kept_secrets(&self) -> &OnceLock<Kept> {
+        &self.0.kept_secrets
     }
 
     pub(crate) fn found(&self) -> &OnceLock<Vec<Finding>> {

@@ -12,10 +12,9 @@ use agents::{Doer, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
 use kernel::agent::{AGENTS_MAX, AgentName};
-use kernel::budget;
 use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Orders, Output, Report, Run, State};
 use kernel::schedule::Action;
-use kernel::{Actor, Body, Counter, Noun, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -23,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::approvals;
+use crate::budgets::{Lacks, Wanted};
 use crate::desk::Taken;
 use crate::errors;
 use crate::holder::Holder;
@@ -51,13 +51,9 @@ enum Begin {
     Now(Box<Begun>),
     /// It waits for a human, or has ended.
     Decided,
+    /// Nothing is left of a budget, or it may not ask.
+    Lacks(Lacks),
     NotNow,
-}
-
-/// What a run cannot begin without, in a sentence.
-enum Lacks {
-    Runs(String),
-    Asks(String),
 }
 
 /// A try that was begun.
@@ -194,6 +190,7 @@ impl Watch {
                 self.end(&taken, begun.epoch, ended).await;
             }
             Ok(Begin::Decided) => {}
+            Ok(Begin::Lacks(lacks)) => self.starve(&taken, lacks).await,
             Ok(Begin::NotNow) => {
                 // Another process may have frozen the watch, and this one not know it yet.
                 if self.authority().await.is_ok_and(|authority| authority.frozen.is_some()) {
@@ -201,7 +198,6 @@ impl Watch {
                 }
                 self.put_back(&taken, &stop).await;
             }
-            Err(spent) if spent.code == api::Code::LimitReached => self.starve(&taken).await,
             Err(failed) => {
                 error!(%failed, id = %taken.id, "a run could not be started");
                 sleep(PAUSE).await;
@@ -249,6 +245,7 @@ impl Watch {
             expects,
             ..Change::by(&system, None)
         };
+        let mut wanted = Wanted::default();
         let done = self
             .act_for(change, |rows, now| {
                 // What is begun after that would only be cut off.
@@ -265,12 +262,21 @@ impl Watch {
                 let sight = seen.and_then(|seen| seen.on(taken, rows));
                 let looked = sight.as_ref().map(|sight| sight.looked);
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
-                Ok(self.under_orders(schedule, approval, rows, |orders| {
+                let begun = self.under_orders(schedule, approval, rows, |orders| {
                     let orders = Orders { looked, questions, ..*orders };
                     run::start(ground, agent, holder, &orders)
-                }))
+                });
+                wanted = Wanted::of(&begun, rows, ground.definition, &self.in_force().limits);
+                Ok(begun)
             })
-            .await?;
+            .await;
+        let done = match done {
+            Err(spent) if spent.code == api::Code::LimitReached => {
+                // Somebody may have given back since.
+                return Ok(self.lacking(wanted).await.map_or(Begin::NotNow, Begin::Lacks));
+            }
+            done => done?,
+        };
         if done.bodies.is_empty() {
             return Ok(Begin::NotNow);
         }
@@ -306,15 +312,14 @@ impl Watch {
 
     /// Ends a run for which nothing is left of a budget, or which may not ask. What could not be recorded
     /// is tried again with the run.
-    async fn starve(&self, taken: &Taken) {
-        let Taken { id, schedule, agent, .. } = taken;
-        let lacks = self.spent(agent.as_ref()).await;
+    async fn starve(&self, taken: &Taken, lacks: Lacks) {
+        let Taken { id, schedule, .. } = taken;
         let mut rows = rows_of(id, schedule);
         rows.extend(taken.approval.as_ref().map(approvals::row_of));
         let ended = self.act(rows, reads_of(schedule, None), |rows, now| {
             let ground = ground(rows, id, schedule, now);
             let end = |ground| match &lacks {
-                Lacks::Runs(what) => run::starve(ground, what),
+                Lacks::Budget(what) => run::starve(ground, what),
                 Lacks::Asks(what) => run::hush(ground, what),
             };
             Ok(ground.map(end).unwrap_or_default())
@@ -326,41 +331,6 @@ impl Watch {
             let run = loaded.as_ref().ok().and_then(|rows| rows.run(id));
             run.into_iter().for_each(|run| self.desk().put(id, run));
         }
-    }
-
-    /// What there is no more of for this agent.
-    async fn spent(&self, agent: Option<&AgentName>) -> Lacks {
-        let (limits, day) = (self.in_force().limits, budget::day(self.by_log().latest));
-        let is_spent = async |counter: Counter, most: i64| {
-            let used = self.store().counter(&counter.name()).await.unwrap_or_default();
-            0 < most && most <= used
-        };
-        if let Some(agent) = agent {
-            let most = limits.runs_per_agent;
-            if is_spent(Counter::AgentRuns(agent.clone(), day), most).await {
-                let what = format!("agent `{agent}` has begun {most} runs today");
-                return Lacks::Runs(format!("{what}, and may begin no more"));
-            }
-            let most = limits.tokens_per_agent;
-            if is_spent(Counter::AgentSpent(agent.clone(), day), most).await {
-                let what = format!("agent `{agent}` has used {most} tokens today");
-                return Lacks::Runs(format!("{what}, and may use no more"));
-            }
-            let most = limits.pending_per_agent;
-            if is_spent(Counter::PendingAsks(agent.clone()), most).await {
-                let what = format!("{most} questions about agent `{agent}` wait for an answer");
-                return Lacks::Asks(format!("{what} already"));
-            }
-            let most = limits.asks_per_agent;
-            if is_spent(Counter::Asks(agent.clone(), day), most).await {
-                let what = format!("{most} questions about agent `{agent}` were asked today");
-                return Lacks::Asks(format!("{what}, and no more are"));
-            }
-        }
-        Lacks::Runs(match is_spent(Counter::Spent(day), limits.tokens).await {
-            true => format!("{} tokens were used today, and no more may", limits.tokens),
-            false => format!("{} runs were begun today, and no more may", limits.runs),
-        })
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.

@@ -124,6 +124,8 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
         priority: Some(dice.one(5, &[0, 9])),
         keys: has_keys.then(|| vec![dice.one("deploy", &["mail:2"]).to_owned()]),
         per_day: is_paced.then(|| dice.one(3, &[40])),
+        tokens_per_day: None,
+        money_per_day: None,
         max_fires: is_counted.then(|| dice.one(1, &[4, 12])),
         start_at: starts.then(|| instant(now_us + seconds(dice, 2_000))),
         end_at: ends.then(|| instant(now_us + 2_000 * SECOND_US + seconds(dice, 200_000))),

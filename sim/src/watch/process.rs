@@ -8,6 +8,7 @@ use anyhow::Result;
 use api::Error;
 use futures::future::pending;
 use kernel::budget::Limits;
+use kernel::money::Money;
 use runtime::{Clock, Settings, Standing, Watch};
 use store::Store;
 use tokio::sync::oneshot;
@@ -27,6 +28,8 @@ pub(super) const LIMITS: Limits = Limits {
     denied_for_us: 600_000_000,
     tokens: 0,
     tokens_per_agent: 0,
+    money: Money::ZERO,
+    money_per_agent: Money::ZERO,
 };
 
 #[derive(Debug)]

@@ -119,6 +119,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         tier: Tier::LocalWrite,
         credential: None,
         repeatable: false,
+        price: kernel::money::Price::default(),
         schedules_made: 0,
         denials: 0,
         registered_at: at,

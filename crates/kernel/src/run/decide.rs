@@ -11,7 +11,7 @@ use crate::approval::{
 };
 use crate::authority::{Authority, Lease, Step};
 use crate::backend::Tier;
-use crate::budget::{Charge, Spent, Usage, charge, day};
+use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
@@ -101,8 +101,7 @@ pub struct Orders<'a> {
     pub new_approval: &'a dyn Fn() -> ApprovalId,
     /// Who wrote the schedule.
     pub authors: &'a [String],
-    /// For how long nobody is asked again what was denied.
-    pub denied_for_us: i64,
+    pub limits: &'a Limits,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
     /// Other questions about runs of the schedule.
@@ -220,6 +219,8 @@ pub fn start(
             tier,
             ruling: Some(ruling),
             charge: charge(&agent.name, tier, now),
+            hold: ground.hold(definition, agent, orders.limits),
+            price: agent.price,
             at: now,
         }))
     };
@@ -251,7 +252,7 @@ pub fn start(
                 let cause = Cause::new("denied_often", &format!("{what} were denied"));
                 return ground.refused(cause, Some((ruling, tier)), None);
             }
-            if ground.was_denied(&hashes.action, orders.denied_for_us) {
+            if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
                 return ground.refused(cause, Some((ruling, tier)), None);
             }
@@ -352,7 +353,15 @@ pub fn finish(
     let Ground { run, now, .. } = ground;
     ground.check_held(epoch)?;
     let Report { result, output, usage } = report.within_limits();
-    let left = Left { output, spent: ground.spent(usage) };
+    let is_known = match &result {
+        Ok(()) => true,
+        Err(Failure { kind: Kind::Passing { .. } | Kind::Permanent, .. }) => run.cancel.is_none(),
+        Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
+    };
+    let left = match is_known || usage.is_some() {
+        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone() },
+        false => Left { output, ..Left::default() },
+    };
     // Cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancel.cause();
@@ -378,6 +387,7 @@ pub fn finish(
             uncounted: false,
             refund: None,
             spent: left.spent,
+            frees: left.frees,
             from: now.after_us(retry.delay_us(run.attempt, random).max(wait_us)),
             at: now,
         }))]),
@@ -390,15 +400,12 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            ground.ended(
-                Outcome::Cancelled,
-                run.cancel.as_ref().map(Cancel::cause),
-                Left::default(),
-            )
+            let left = Left { frees: run.hold.clone(), ..Left::default() };
+            ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), left)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
             let cause = Cause::new("not_begun", "it was given back before anything was done");
-            vec![ground.again(cause, run.charge.clone())]
+            vec![ground.again(cause, run.charge.clone(), run.hold.clone())]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             Vec::new()
@@ -412,7 +419,7 @@ pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
     Ok(match ground.run.state {
         State::Running { repeatable: true, .. } if ground.run.cancel.is_none() => {
             let cause = Cause::new("stopped", "the watch stopped, and it may be done twice");
-            vec![ground.again(cause, None)]
+            vec![ground.again(cause, None, None)]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             recover(ground)
@@ -442,8 +449,17 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
         return ground.failed(cause, Left::default());
     }
     let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
-    let (epoch, output, uncounted, refund, spent) = (run.epoch, None, false, None, None);
-    let retried = Retried { epoch, cause, output, uncounted, refund, spent, from: now, at: now };
+    let retried = Retried {
+        epoch: run.epoch,
+        cause,
+        output: None,
+        uncounted: false,
+        refund: None,
+        spent: None,
+        frees: None,
+        from: now,
+        at: now,
+    };
     vec![ground.body(Event::Retried(retried))]
 }
 
@@ -492,11 +508,12 @@ impl Report {
     }
 }
 
-/// What a try leaves behind, however it ended.
+/// What a try leaves behind, however it ended. What it does not free is held back for good.
 #[derive(Debug, Default)]
 struct Left {
     output: Option<Output>,
     spent: Option<Spent>,
+    frees: Option<Hold>,
 }
 
 impl Orders<'_> {
@@ -524,12 +541,18 @@ impl Ground<'_> {
     }
 
     /// Another try at once, for which this one does not count.
-    fn again(&self, cause: Cause, refund: Option<Charge>) -> Body {
-        let (epoch, now) = (self.run.epoch, self.now);
-        let (output, uncounted, spent) = (None, true, None);
-        let retried =
-            Retried { epoch, cause, output, uncounted, refund, spent, from: now, at: now };
-        self.body(Event::Retried(retried))
+    fn again(&self, cause: Cause, refund: Option<Charge>, frees: Option<Hold>) -> Body {
+        self.body(Event::Retried(Retried {
+            epoch: self.run.epoch,
+            cause,
+            output: None,
+            uncounted: true,
+            refund,
+            spent: None,
+            frees,
+            from: self.now,
+            at: self.now,
+        }))
     }
 
     fn ended(&self, outcome: Outcome, cause: Option<Cause>, left: Left) -> Vec<Body> {
@@ -545,15 +568,28 @@ impl Ground<'_> {
             lacking: None,
             denied: None,
             spent: left.spent,
+            frees: left.frees,
             at: self.now,
         };
         self.over(Some(Lapse::RunEnded), ended)
     }
 
-    /// What was used, and what that is counted for.
+    /// What a try is expected to use that begins now, if that is something.
+    fn hold(&self, definition: &Definition, agent: &Agent, limits: &Limits) -> Option<Hold> {
+        let last = self.progress.and_then(|progress| progress.usage);
+        let (tokens, money) = expected(last, &agent.price, &definition.terms, limits);
+        let (agent, schedule) = (agent.name.clone(), self.run.schedule.clone());
+        let hold = Hold { agent, schedule, day: day(self.now), tokens, money };
+        (0 < tokens || !money.is_zero()).then_some(hold)
+    }
+
+    /// What was used and what it costs, as far as that is something, and what that is counted for.
     fn spent(&self, usage: Option<Usage>) -> Option<Spent> {
-        let (agent, usage) = self.run.agent.clone().zip(usage)?;
-        Some(Spent { agent, day: day(self.now), usage })
+        let agent = self.run.agent.clone()?;
+        let cost = self.run.price.cost(usage.unwrap_or_default());
+        let schedule = Some(self.run.schedule.clone());
+        let spent = Spent { agent, schedule, day: day(self.now), usage, cost };
+        (usage.is_some() || !cost.is_zero()).then_some(spent)
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
@@ -586,6 +622,7 @@ impl Ground<'_> {
             lacking: None,
             denied: None,
             spent: None,
+            frees: None,
             at: self.now,
         }
     }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Cancel, Cause, Lack, Origin, Outcome, Output};
 use crate::agent::AgentName;
 use crate::backend::Tier;
-use crate::budget::{Charge, Spent};
+use crate::budget::{Charge, Hold, Spent};
 use crate::id::ScheduleId;
+use crate::money::Price;
 use crate::progress::Ahead;
 use crate::ruling::Ruling;
 use crate::schedule::terms::Key;
@@ -91,6 +92,12 @@ pub struct Started {
     /// What it is counted for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
+    /// What is held back for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// What its cost goes by.
+    #[serde(default, skip_serializing_if = "Price::is_free")]
+    pub price: Price,
     pub at: Timestamp,
 }
 
@@ -110,6 +117,9 @@ pub struct Retried {
     pub refund: Option<Charge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+    /// What is not held back any more, as it is known what was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frees: Option<Hold>,
     pub from: Timestamp,
     pub at: Timestamp,
 }
@@ -143,6 +153,9 @@ pub struct Ended {
     pub denied: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+    /// What is not held back any more, as it is known what was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frees: Option<Hold>,
     pub at: Timestamp,
 }
 

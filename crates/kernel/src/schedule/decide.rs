@@ -12,6 +12,7 @@ use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
+use crate::money::Money;
 use crate::progress::{Ahead, Progress, Status};
 use crate::run::{self, Occurrence, Queued, Run};
 use crate::slot::{Disposition, Fate, Reason, Slot};
@@ -524,6 +525,9 @@ impl Definition {
         }
         if terms.per_day == Some(0) {
             return invalid("a schedule runs at least once a day");
+        }
+        if terms.tokens_per_day == Some(0) || terms.money_per_day == Some(Money::ZERO) {
+            return invalid("a schedule that may use nothing never runs");
         }
         if terms.max_fires == Some(0) {
             return invalid("a schedule fires at least once");

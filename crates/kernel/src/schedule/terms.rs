@@ -6,6 +6,7 @@ use std::str::FromStr;
 use calendar::{EVERY_MIN, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::money::Money;
 use crate::time::Timestamp;
 
 pub const BUFFER_DEFAULT: u32 = 100;
@@ -49,6 +50,12 @@ pub struct Terms {
     /// Runs in one UTC day; by the slots of the day, unless given.
     #[serde(skip_serializing_if = "is_default")]
     pub per_day: Option<u32>,
+    /// Tokens that its runs may use in one UTC day.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tokens_per_day: Option<u32>,
+    /// What they may cost.
+    #[serde(skip_serializing_if = "is_default")]
+    pub money_per_day: Option<Money>,
     /// Slots that run altogether.
     #[serde(skip_serializing_if = "is_default")]
     pub max_fires: Option<u64>,
@@ -152,6 +159,8 @@ impl Default for Terms {
             priority: PRIORITY_DEFAULT,
             keys: Vec::new(),
             per_day: None,
+            tokens_per_day: None,
+            money_per_day: None,
             max_fires: None,
             start_at: None,
             end_at: None,

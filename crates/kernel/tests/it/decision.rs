@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use kernel::approval;
 use kernel::authority::{Authority, Lease, Said};
 use kernel::backend::Tier;
+use kernel::budget::Limits;
 use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{
     self, Event, Foretold, Ground, Occurrence, Orders, Queued, Run, foretell, requested, ruled,
@@ -66,7 +67,7 @@ fn decided_under(
         is_signed: &|_| false,
         new_approval: &|| ApprovalId::of(1),
         authors: &[],
-        denied_for_us: 0,
+        limits: &Limits::default(),
         looked: Some(&Ok(None)),
         questions: &[],
     };

@@ -132,6 +132,7 @@ fn a_code_that_is_none_is_left_out() {
             lacking: None,
             denied: None,
             spent: None,
+            frees: None,
             at: Timestamp::from_micros(7),
         };
         of(&Body::Run(RunId::of(7), RunEvent::Ended(ended))).unwrap().text

@@ -9,15 +9,16 @@ use kernel::agent::Agent;
 use kernel::approval::{self, Approval, Plan, Question};
 use kernel::authority::{self, Authority, Lease};
 use kernel::backend::{Backend, Tier};
-use kernel::budget::{Limits, day};
+use kernel::budget::{Limits, Usage, day};
+use kernel::money::{Money, Price};
 use kernel::progress::Progress;
 use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Orders, Report, Run};
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Schedule};
-use kernel::tables::deltas;
+use kernel::tables::{deltas, guards};
 use kernel::{
-    Actor, ApprovalId, Body, Noun, Now, Role, RunId, ScheduleId, State, Tables, Timestamp,
+    Actor, ApprovalId, Body, Counter, Noun, Now, Role, RunId, ScheduleId, State, Tables, Timestamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -30,11 +31,24 @@ const LIMITS: Limits = Limits {
     asks_per_agent: 0,
     pending_per_agent: 0,
     denied_for_us: 0,
-    tokens: 0,
-    tokens_per_agent: 0,
+    tokens: 1_500,
+    tokens_per_agent: 1_000,
+    money: money(1_500),
+    money_per_agent: money(1_000),
 };
+/// A millionth for each token, and ten for each try.
+const PRICE: Price = Price { input: money(1_000_000), output: money(1_000_000), run: money(10) };
+/// What one of the schedules may cost in a day.
+const OWN: Money = money(500);
 const AGENTS: [(&str, Tier); 2] = [("ada", Tier::External), ("bob", Tier::LocalWrite)];
 const RUNS: usize = 5;
+
+const fn money(micros: i64) -> Money {
+    match Money::from_micros(micros) {
+        Some(money) => money,
+        None => Money::ZERO,
+    }
+}
 
 /// Something that happens. Runs are chosen by their place among all that there are.
 #[derive(Clone, Debug)]
@@ -45,7 +59,8 @@ enum Step {
     StartWith(usize, usize),
     /// As somebody would who has not seen what became of it.
     StartStale(usize),
-    Finish(usize, bool),
+    /// Well or not, and perhaps it tells how many tokens it used.
+    Finish(usize, bool, Option<u32>),
     GiveBack(usize),
     Recover(usize),
     Cancel(usize, Role),
@@ -78,8 +93,17 @@ struct Account {
     /// What each run at work was counted for.
     charged: BTreeMap<RunId, (String, i64)>,
     counted: BTreeMap<(String, i64), i64>,
+    /// What each run at work may cost, as far as that was known when it began.
+    held: BTreeMap<RunId, (Key, i64)>,
+    /// What was told, or stays held back because nobody did.
+    spent: BTreeMap<Key, i64>,
+    /// The same of each run.
+    costs: BTreeMap<RunId, i64>,
     is_frozen: bool,
 }
+
+/// An agent and a day.
+type Key = (String, i64);
 
 struct World {
     tables: Tables,
@@ -131,6 +155,7 @@ impl World {
             name: name.parse().unwrap(),
             backend: Backend::Builtin { script: None },
             repeatable: false,
+            price: PRICE,
             tier,
             credential: None,
             schedules_made: 0,
@@ -148,7 +173,12 @@ impl World {
             zone: "UTC".parse().unwrap(),
             action: Action::Prompt { agent: AGENTS[agent].0.parse().unwrap(), prompt },
             tier: None,
-            terms: Terms { overlap: Overlap::Allow(5), pause_after: 0, ..Terms::default() },
+            terms: Terms {
+                overlap: Overlap::Allow(5),
+                pause_after: 0,
+                money_per_day: (agent == 1).then_some(OWN),
+                ..Terms::default()
+            },
         }
     }
 
@@ -247,7 +277,7 @@ impl World {
             is_signed: &|_| false,
             new_approval: &|| ApprovalId::of(self.approvals + 1),
             authors: &[],
-            denied_for_us: LIMITS.denied_for_us,
+            limits: &LIMITS,
             looked: Some(&Ok(None)),
             questions: &questions,
         };
@@ -322,11 +352,12 @@ impl World {
             Step::Start(place) => self.start(*place, *place),
             Step::StartWith(place, other) => self.start(*place, *other),
             Step::StartStale(place) => self.start_stale(*place),
-            Step::Finish(place, is_done) => {
+            Step::Finish(place, is_done, tokens) => {
                 let failed = crate::support::broken(false);
                 let result = if *is_done { Ok(()) } else { failed };
+                let usage = tokens.map(|tokens| Usage { input_tokens: tokens, output_tokens: 0 });
                 let bodies = about(self, *place, &|ground| {
-                    let report = Report { result: result.clone(), output: None, usage: None };
+                    let report = Report { result: result.clone(), output: None, usage };
                     run::finish(ground, ground.run.epoch, report, 1).unwrap_or_default()
                 });
                 self.commit(&system, bodies);
@@ -374,18 +405,19 @@ impl World {
 
     /// As a store does it: all or nothing. Whether it was done.
     fn commit(&mut self, by: &Actor, bodies: Vec<Body>) -> bool {
-        let added = bodies.iter().flat_map(deltas);
         let mut after = self.tables.counters.clone();
-        for (counter, add) in added {
-            let value = after.entry(counter.clone()).or_default();
+        for (counter, add, most) in bodies.iter().flat_map(|body| self.added(body)) {
+            let value = after.entry(counter).or_default();
             *value += add;
-            if *value < 0 || counter.limit(&LIMITS) < *value {
+            assert!(0 <= *value, "more is given back than was taken");
+            if most < *value {
                 return false;
             }
         }
         self.check_plans(&bodies);
         self.account.follow(by, &bodies, self.latest);
         bodies.iter().for_each(|body| self.tables.apply(body));
+        self.account.check_money(&self.tables);
         let about_to_begin = |(_, run): &(RunId, Run)| {
             run.approval.is_some() && matches!(run.state, run::State::Queued { .. })
         };
@@ -398,6 +430,23 @@ impl World {
 }
 
 impl World {
+    /// What an event adds to counters, and the most that each may show then.
+    fn added(&self, body: &Body) -> Vec<(Counter, i64, i64)> {
+        let run = match body {
+            Body::Run(id, _) => self.state(Noun::Run, id.as_str()).and_then(State::run),
+            _ => None,
+        };
+        let guards = run.map_or_else(Vec::new, |run| {
+            guards(body, &run, &self.definition(self.agent_of(&run)).terms, &LIMITS)
+        });
+        let guards = guards.into_iter().map(|(counter, most)| (counter, 0, most));
+        let added = deltas(body).into_iter().map(|(counter, add)| {
+            let most = counter.limit(&LIMITS);
+            (counter, add, most)
+        });
+        guards.chain(added).collect()
+    }
+
     /// What begins is what was shown.
     fn check_plans(&self, bodies: &[Body]) {
         for body in bodies {
@@ -429,15 +478,23 @@ impl Account {
                         self.charged.insert(id.clone(), key.clone()).is_none(),
                         "twice at once"
                     );
+                    self.begins(id, &key, started.hold.as_ref().unwrap().money.as_micros());
                     *self.counted.entry(key).or_default() += 1;
                 }
                 Body::Run(id, run::Event::Retried(retried)) => {
+                    let cost = retried.spent.as_ref().map(|it| it.cost.as_micros());
+                    self.ends(id, cost, retried.frees.is_some(), now);
                     let charged = self.charged.remove(id);
                     if retried.refund.is_some() {
+                        assert!(retried.frees.is_some(), "nothing was done, and it is held back");
                         *self.counted.get_mut(&charged.unwrap()).unwrap() -= 1;
                     }
                 }
-                Body::Run(id, run::Event::Ended(_)) => drop(self.charged.remove(id)),
+                Body::Run(id, run::Event::Ended(ended)) => {
+                    let cost = ended.spent.as_ref().map(|it| it.cost.as_micros());
+                    self.ends(id, cost, ended.frees.is_some(), now);
+                    self.charged.remove(id);
+                }
                 Body::Authority(_, authority::Event::Frozen(_)) => self.is_frozen = true,
                 Body::Authority(_, authority::Event::Thawed(_)) => {
                     assert_eq!(by.role, Role::Maintainer);
@@ -452,6 +509,55 @@ impl Account {
             *of_day.entry(*day).or_default() += count;
         }
         assert!(of_day.values().all(|count| *count <= LIMITS.runs), "{of_day:?}");
+    }
+
+    /// What is spent or held back never passes a limit when something begins; nor does it begin if the limit
+    /// was reached before.
+    fn begins(&mut self, id: &RunId, key: &Key, holds: i64) {
+        assert!(PRICE.run.as_micros() <= holds, "what is sure to be spent is held back");
+        let agent = self.money_of(|it| it == key);
+        let all = self.money_of(|it| it.1 == key.1);
+        let own = if key.0 == "bob" { OWN } else { LIMITS.money_per_agent };
+        for (used, most) in [(agent, LIMITS.money_per_agent), (all, LIMITS.money), (agent, own)] {
+            assert!(used < most.as_micros(), "{key:?} begins, and {used} of {most} are spent");
+            assert!(used + holds <= most.as_micros(), "{key:?}: {used}, {holds} of {most}");
+        }
+        self.held.insert(id.clone(), (key.clone(), holds));
+    }
+
+    fn ends(&mut self, id: &RunId, cost: Option<i64>, is_freed: bool, now: Timestamp) {
+        let Some((key, held)) = self.held.remove(id) else { return };
+        assert!(cost.is_none() || is_freed, "what is told takes the place of what was held back");
+        let stays = if is_freed { 0 } else { held };
+        let today = (key.0.clone(), day(now));
+        *self.spent.entry(key).or_default() += stays;
+        *self.spent.entry(today).or_default() += cost.unwrap_or_default();
+        *self.costs.entry(id.clone()).or_default() += stays + cost.unwrap_or_default();
+    }
+
+    fn money_of(&self, is_meant: impl Fn(&Key) -> bool) -> i64 {
+        let spent = self.spent.iter().filter(|(key, _)| is_meant(key)).map(|(_, spent)| spent);
+        let held = self.held.values().filter(|(key, _)| is_meant(key)).map(|(_, held)| held);
+        spent.chain(held).sum()
+    }
+
+    /// The counters and the runs say what the events say.
+    fn check_money(&self, tables: &Tables) {
+        for (id, cost) in &self.costs {
+            let row = &tables.rows[&(Noun::Run, id.to_string())];
+            let run = row.state.clone().and_then(State::run).unwrap();
+            assert_eq!(run.cost.as_micros(), *cost, "{id}");
+        }
+        for (counter, counted) in &tables.counters {
+            let told = match counter {
+                Counter::Cost(day) => self.money_of(|key| key.1 == *day),
+                Counter::AgentCost(agent, day) => {
+                    self.money_of(|key| key.0 == agent.as_str() && key.1 == *day)
+                }
+                _ => continue,
+            };
+            assert_eq!(*counted, told, "{counter:?}");
+        }
     }
 
     fn approval(
@@ -519,7 +625,8 @@ fn step() -> impl Strategy<Value = Step> {
         10 => run().prop_map(Step::Start),
         2 => (run(), run()).prop_map(|(one, other)| Step::StartWith(one, other)),
         3 => run().prop_map(Step::StartStale),
-        3 => (run(), any::<bool>()).prop_map(|(run, is_done)| Step::Finish(run, is_done)),
+        3 => (run(), any::<bool>(), proptest::option::of(0..900_u32))
+            .prop_map(|(run, is_done, tokens)| Step::Finish(run, is_done, tokens)),
         3 => run().prop_map(Step::GiveBack),
         1 => run().prop_map(Step::Recover),
         1 => (run(), role()).prop_map(|(run, role)| Step::Cancel(run, role)),
@@ -549,7 +656,7 @@ proptest! {
 #[test]
 fn the_steps_lead_somewhere() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut consumed, mut full) = (0, 0);
+    let (mut consumed, mut full, mut broke) = (0, 0, 0);
     for _ in 0..150 {
         let steps = prop::collection::vec(step(), 120).new_tree(&mut runner).unwrap().current();
         let mut world = World::new();
@@ -557,6 +664,9 @@ fn the_steps_lead_somewhere() {
         consumed += world.account.consumed.len();
         let is_full = |count: &&i64| **count == LIMITS.runs_per_agent;
         full += world.account.counted.values().filter(is_full).count();
+        let is_broke = |(key, spent): &(&Key, &i64)| key.0 == "bob" && OWN.as_micros() <= **spent;
+        broke += world.account.spent.iter().filter(is_broke).count();
     }
     assert!(50 < consumed && 10 < full, "{consumed} consumed, {full} budgets used up");
+    assert!(10 < broke, "{broke} have spent what they may, or more");
 }

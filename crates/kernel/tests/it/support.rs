@@ -9,6 +9,7 @@ use kernel::agent::Agent;
 use kernel::approval::{self, Approval, Hashes, Looked, Plan, Question};
 use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
+use kernel::budget::Limits;
 use kernel::progress::Progress;
 use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Cause, Failure, Kind, Occurrence, Orders, Report, Run};
@@ -114,6 +115,7 @@ impl World {
                 repeatable: false,
                 tier: Tier::ReadOnly,
                 credential: None,
+                price: kernel::money::Price::default(),
                 schedules_made: 0,
                 denials: 0,
                 registered_at: at(0),
@@ -408,7 +410,7 @@ pub(crate) fn under<T>(
         is_signed: &|decision| decision.signature.is_some() && standing.signatures_hold,
         new_approval: &new_approval,
         authors,
-        denied_for_us: DENIED_FOR_US,
+        limits: &Limits { denied_for_us: DENIED_FOR_US, ..Limits::default() },
         looked: Some(&standing.looked),
         questions: &questions,
     })

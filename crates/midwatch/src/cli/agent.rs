@@ -121,6 +121,15 @@ struct Settings {
     /// Its work may be done twice without harm
     #[arg(long)]
     repeatable: bool,
+    /// What a million tokens cost that its model reads, such as 3.00; 0 takes it away
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    price_input: Option<String>,
+    /// What a million tokens cost that it writes
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    price_output: Option<String>,
+    /// What each try costs, whatever it uses
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    price_run: Option<String>,
     /// The program and its arguments (command, mcp)
     #[arg(last = true, value_name = "ARGV")]
     argv: Vec<String>,
@@ -205,6 +214,9 @@ impl Add {
             tier: settings.tier,
             credential: settings.credential,
             repeatable: settings.repeatable,
+            price_input: settings.price_input,
+            price_output: settings.price_output,
+            price_run: settings.price_run,
         }
     }
 }
@@ -233,6 +245,9 @@ impl Edit {
                 false => settings.credential,
             },
             repeatable: given(settings.repeatable, self.not_repeatable),
+            price_input: settings.price_input,
+            price_output: settings.price_output,
+            price_run: settings.price_run,
         }
     }
 }
@@ -274,10 +289,23 @@ fn page(agent: &Agent) -> String {
         Some(("tier", agent.tier.to_string())),
         some("credential", &agent.credential),
         Some(("repeatable", if agent.repeatable { "yes" } else { "no" }.to_owned())),
+        price(agent).map(|price| ("price", price)),
         Some(("registered at", agent.registered_at.clone())),
         Some(("changed at", agent.changed_at.clone())),
     ];
     pairs(rows.into_iter().flatten())
+}
+
+fn price(agent: &Agent) -> Option<String> {
+    let part =
+        |price: &Option<String>, of: &str| price.as_ref().map(|price| format!("{price} {of}"));
+    let parts = [
+        part(&agent.price_input, "for a million tokens in"),
+        part(&agent.price_output, "for a million tokens out"),
+        part(&agent.price_run, "for each try"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What it said comes last: it may be long.

@@ -168,6 +168,7 @@ fn page(run: &Run) -> String {
         some("finished at", &run.finished_at),
         some("tried again at", &run.retry_at),
         run.usage.map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
+        some("cost", &run.cost),
         run.output.as_ref().map(|output| ("output", size(output))),
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);

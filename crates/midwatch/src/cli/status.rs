@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use api::{Budget, Capability, Channel, Error, LiveRuns, StatusAsk};
+use api::{
+    Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, Error, LiveRuns, StatusAsk,
+};
 use clap::Args;
 use serde::Serialize;
 
@@ -11,11 +13,17 @@ use crate::access::ask;
 use crate::context::Context;
 use crate::output::{counted, entries, pairs, table};
 
+/// Limits that the page names.
+const USED_UP_SHOWN_MAX: usize = 5;
+
 #[derive(Debug, Args)]
 pub(super) struct Status {
     /// Show what this version can do, and whether it does so now
     #[arg(long)]
     capabilities: bool,
+    /// Show what is used today of every limit, of the installation, of agents and of schedules
+    #[arg(long, conflicts_with = "capabilities")]
+    budgets: bool,
 }
 
 #[derive(Serialize)]
@@ -24,6 +32,10 @@ struct Capabilities {
 }
 
 pub(super) async fn run(context: &Context, asked: Status) -> Result<ExitCode, Error> {
+    if asked.budgets {
+        context.output.show(&ask(context, BudgetList {}).await?, budgets);
+        return Ok(ExitCode::SUCCESS);
+    }
     let status = ask(context, StatusAsk {}).await?;
     match asked.capabilities {
         true => {
@@ -41,6 +53,45 @@ fn capabilities(Capabilities { capabilities }: &Capabilities) -> String {
         [name.clone(), word(*supported), word(*enabled), why.clone().unwrap_or_default()]
     });
     table(["CAPABILITY", "SUPPORTED", "ENABLED", "WHY NOT"], rows)
+}
+
+fn budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {
+    if budgets.is_empty() {
+        return format!("nothing that is limited is used today; the day ends at {until}");
+    }
+    let rows = budgets.iter().map(|limit| {
+        let state = if limit.used_up { "USED UP" } else { "" };
+        let (used, most) = (limit.used.to_string(), limit.most.to_string());
+        [limited(limit), limit.what.clone(), used, most, state.to_owned()]
+    });
+    let shown = table(["LIMIT OF", "WHAT", "USED", "MOST", ""], rows);
+    let more = match left_out {
+        0 => String::new(),
+        count => format!("; {count} more are not shown"),
+    };
+    format!("{shown}\nall of it begins anew at {until}{more}")
+}
+
+/// Whose limit it is.
+fn limited(limit: &BudgetLimit) -> String {
+    match &limit.name {
+        Some(name) => format!("{} {name}", limit.scope),
+        None => limit.scope.clone(),
+    }
+}
+
+/// Limits that keep runs from beginning.
+fn used_up(budget: &Budget) -> Option<String> {
+    let of = |limit: &BudgetLimit| format!("{} of {}", limit.what, limited(limit));
+    let all: Vec<String> = budget.used_up.iter().take(USED_UP_SHOWN_MAX).map(of).collect();
+    let more = match budget.used_up.len().saturating_sub(USED_UP_SHOWN_MAX) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    (!all.is_empty()).then(|| {
+        let (all, until) = (all.join(", "), &budget.until);
+        format!("used up until {until}: {all}{more} (`midwatch status --budgets`)")
+    })
 }
 
 /// What this version can do, and does not do now.
@@ -79,6 +130,7 @@ fn page(status: &api::Status) -> String {
         Some(("runs", live(runs))),
         Some(("budget", spent(budget))),
         Some(("lease", authority::until(&authority.lease))),
+        used_up(budget).map(|what| ("ATTENTION", what)),
         warned(&watch.warnings).map(|what| ("ATTENTION", what)),
         authority::attention(authority).map(|what| ("ATTENTION", what)),
         asked(approvals).map(|what| ("ATTENTION", what)),
@@ -114,13 +166,17 @@ fn told(Channel { channel, last_success, last_failure }: &Channel) -> String {
     }
 }
 
-fn spent(Budget { runs, runs_max, tokens, tokens_max }: &Budget) -> String {
-    let of = |used: &i64, most: &Option<i64>| match most {
-        Some(most) => format!("{used} of {most}"),
-        None => used.to_string(),
-    };
-    let (runs, tokens) = (of(runs, runs_max), of(tokens, tokens_max));
-    format!("{runs} runs begun and {tokens} tokens used today")
+fn spent(budget: &Budget) -> String {
+    fn of<T: ToString>(used: &T, most: &Option<T>) -> String {
+        match most {
+            Some(most) => format!("{} of {}", used.to_string(), most.to_string()),
+            None => used.to_string(),
+        }
+    }
+    let (runs, tokens) =
+        (of(&budget.runs, &budget.runs_max), of(&budget.tokens, &budget.tokens_max));
+    let money = of(&budget.money, &budget.money_max);
+    format!("{runs} runs begun, {tokens} tokens used and {money} spent today")
 }
 
 /// Questions that a human must answer.

@@ -73,8 +73,9 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         name: "budget",
-        doc: "The most runs that may begin in a day of UTC, and the tokens after which none does, beside \
-              what a schedule's own terms say. Runs of tier 0 are not counted.",
+        doc: "The most runs that may begin in a day of UTC, and the tokens and the money after which none \
+              does, beside what a schedule's own terms say. Of tier 0 runs are not counted, but what they \
+              use and cost is.",
         is_reread: true,
     },
     Section {
@@ -215,6 +216,21 @@ pub(super) const KEYS: &[Key] = &[
             min: 0,
             max: BUDGET_MAX,
         },
+    },
+    Key {
+        path: "budget.money",
+        doc: "What all agents together may cost, in quotes, in the currency in which you give agents their \
+              prices (`midwatch agent add --price-input`, `--price-output`, `--price-run`). An agent \
+              without a price costs nothing, and is not kept from anything by this. `\"0\"`: as much as \
+              there is.",
+        default: Raw::text("20.00"),
+        kind: Kind::Money(|config| &mut config.budget.money),
+    },
+    Key {
+        path: "budget.money_per_agent",
+        doc: "Of each agent. `\"0\"`: as much as there is.",
+        default: Raw::text("10.00"),
+        kind: Kind::Money(|config| &mut config.budget.money_per_agent),
     },
     Key {
         path: "approval.pending_per_agent",

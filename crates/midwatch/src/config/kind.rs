@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agents::Way;
 use kernel::backend::{SecretRef, Url};
+use kernel::money::Money;
 use store_postgres::Target;
 
 use super::nearest::nearest;
@@ -45,6 +46,8 @@ pub(super) enum Kind {
         min: Duration,
         max: Duration,
     },
+    /// As much as there is, if zero.
+    Money(fn(&mut Config) -> &mut Money),
     Flag(fn(&mut Config) -> &mut bool),
     /// An address of this machine, or nothing.
     Listen(fn(&mut Config) -> &mut Option<SocketAddr>),
@@ -89,6 +92,7 @@ impl Kind {
             Kind::Span { min, max, .. } => {
                 format!("a span from {} to {}, or 0s", span_text(*min), span_text(*max))
             }
+            Kind::Money(_) => "an amount of money such as \"5.00\"".to_owned(),
             Kind::Flag(_) => "true or false".to_owned(),
             Kind::Listen(_) => "a loopback address and a port, or empty".to_owned(),
         }
@@ -177,6 +181,16 @@ impl Kind {
                 let hint = "write a span with its unit, such as `90s`, `5m` or `1h30m`";
                 *field(config) = span.ok_or_else(|| self.wrong(hint))?;
                 Ok(raw.shown())
+            }
+            Kind::Money(field) => {
+                let money: Option<Money> = raw.as_text().and_then(|text| text.parse().ok());
+                let money = money.ok_or_else(|| {
+                    self.wrong(
+                        "write it in quotes, with at most six decimals; the most is 100000000",
+                    )
+                })?;
+                *field(config) = money;
+                Ok(Setting::Text(money.to_string()))
             }
             Kind::Flag(field) => {
                 let flag = raw.as_flag().ok_or_else(|| self.wrong_bare(raw))?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agents::Way;
+use kernel::money::Money;
 
 use super::Posture;
 use super::document::{Entry, entries};
@@ -26,7 +27,14 @@ const BLANK: Config = Config {
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
-    budget: Budget { runs: 0, runs_per_agent: 0, tokens: 0, tokens_per_agent: 0 },
+    budget: Budget {
+        runs: 0,
+        runs_per_agent: 0,
+        tokens: 0,
+        tokens_per_agent: 0,
+        money: Money::ZERO,
+        money_per_agent: Money::ZERO,
+    },
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },

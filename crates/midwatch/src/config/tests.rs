@@ -30,6 +30,38 @@ fn check_error(text: &str, variables: &[(&str, &str)], expected: &str) {
 }
 
 #[test]
+fn amounts_of_money_are_exact_texts() {
+    let money = |text: &str| {
+        let loaded = load(&format!("[budget]\nmoney = {text}\n"), &[]);
+        loaded.map(|it| it.config.budget.money.as_micros()).map_err(|error| error.to_string())
+    };
+    assert_eq!(money("\"5.00\""), Ok(5_000_000));
+    assert_eq!(money("\"0.000001\""), Ok(1));
+    assert_eq!(money("\"0\""), Ok(0));
+    assert_eq!(money("\"100000000\""), Ok(100_000_000_000_000));
+    for wrong in [
+        "\"100000000.000001\"",
+        "\"1e9\"",
+        "\"-1\"",
+        "\"0.0000001\"",
+        "\"NaN\"",
+        "\"\"",
+        "\" 5\"",
+        "5",
+        "5.00",
+        "-1",
+        "true",
+        "[\"5\"]",
+    ] {
+        let error = money(wrong).unwrap_err();
+        assert!(error.contains("`budget.money` must be an amount of money"), "{wrong}: {error}");
+    }
+    let loaded = load("", &[("MIDWATCH_BUDGET_MONEY_PER_AGENT", "2.5")]).unwrap();
+    assert_eq!(loaded.config.budget.money_per_agent.as_micros(), 2_500_000);
+    assert!(load("", &[("MIDWATCH_BUDGET_MONEY", "1e9")]).is_err());
+}
+
+#[test]
 fn defaults_are_what_the_manual_says() {
     let expected = Config {
         posture: Posture::Staging,
@@ -41,6 +73,8 @@ fn defaults_are_what_the_manual_says() {
             runs_per_agent: 10_000,
             tokens: 50_000_000,
             tokens_per_agent: 10_000_000,
+            money: "20".parse().unwrap(),
+            money_per_agent: "10".parse().unwrap(),
         },
         approval: Approval {
             pending_per_agent: 5,
@@ -101,6 +135,8 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "budget.runs_per_agent = 10000 (default)",
         "budget.tokens = 50000000 (default)",
         "budget.tokens_per_agent = 10000000 (default)",
+        "budget.money = \"20.00\" (default)",
+        "budget.money_per_agent = \"10.00\" (default)",
         "approval.pending_per_agent = 5 (default)",
         "approval.asks_per_agent = 20 (default)",
         "approval.denied_for = \"20h\" (default)",

@@ -7,6 +7,8 @@ mod attacks;
 #[cfg(test)]
 mod authority_story;
 #[cfg(test)]
+mod budget_story;
+#[cfg(test)]
 mod clock_story;
 #[cfg(test)]
 mod commands;

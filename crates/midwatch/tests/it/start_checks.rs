@@ -100,6 +100,7 @@ fn a_sound_installation_starts_in_every_posture() {
     for name in ["files", "secrets", "core dumps", "orders", "schema", "signing key", "clock"] {
         check(name, "", |_| {}, [Fine; 3]);
     }
+    check("shared secrets", "", |_| {}, [Fine; 3]);
 }
 
 #[test]
@@ -141,6 +142,62 @@ fn a_secret_is_where_agents_can_take_it() {
         world.set("MIDWATCH_NOTICE_COMMAND", argv);
     };
     check("secrets", "revoke that token", notice, EXPECTED);
+}
+
+/// What is sent elsewhere must not open anything else.
+#[test]
+fn a_secret_serves_two_ends() {
+    const EXPECTED: [Expected; 3] = [Refused, Refused, Warned];
+    let add = |world: &World, name: &str, secret: &str| {
+        let letta = ["--backend", "letta", "--remote-id", "agent-1", "--credential", secret];
+        world.ok(&[&["agent", "add", name][..], &letta].concat());
+    };
+    let notice = |world: &mut World| {
+        world.set("MIDWATCH_NOTICE_URL", "https://127.0.0.1:9/x");
+        world.set("MIDWATCH_NOTICE_TOKEN", "env:NOTICE_SECRET");
+        world.set("NOTICE_SECRET", "hunter22");
+    };
+    let token = |world: &World| {
+        let create = ["token", "create", "--name", "ida", "--role", "operator"];
+        world.json(&create)["token"]["secret"].as_str().unwrap().to_owned()
+    };
+    let sent_to_an_agent = |world: &mut World| {
+        world.set("LETTA_KEY", token(world));
+        add(world, "eve", "env:LETTA_KEY");
+    };
+    check("shared secrets", "midwatch token revoke", sent_to_an_agent, EXPECTED);
+    let sent_with_notices = |world: &mut World| {
+        notice(world);
+        // A file is read to its last line, as when it is used.
+        fs::write(world.data().join("secret"), token(world) + "\n").unwrap();
+        let file = format!("file:{}", world.data().join("secret").display());
+        world.set("MIDWATCH_NOTICE_TOKEN", file);
+    };
+    check("shared secrets", "midwatch token revoke", sent_with_notices, EXPECTED);
+    let sent_to_both = |world: &mut World| {
+        notice(world);
+        world.set("LETTA_KEY", "hunter22");
+        add(world, "eve", "env:LETTA_KEY");
+    };
+    check("shared secrets", "give each a secret of its own", sent_to_both, EXPECTED);
+    let fine = |world: &mut World| {
+        notice(world);
+        world.set("LETTA_KEY", "hunter23");
+        // A token that is revoked lets nobody in, and agents of one server have one key.
+        world.set("OLD", token(world));
+        let tokens = world.json(&["token", "list"])["tokens"].as_array().unwrap().clone();
+        let ida = tokens.iter().find(|it| it["name"] == "ida").unwrap();
+        world.ok(&["token", "revoke", ida["id"].as_str().unwrap()]);
+        for (name, secret) in [
+            ("eve", "env:LETTA_KEY"),
+            ("fay", "env:LETTA_KEY"),
+            ("gus", "env:OLD"),
+            ("hal", "env:NONE"),
+        ] {
+            add(world, name, secret);
+        }
+    };
+    check("shared secrets", "", fine, [Fine; 3]);
 }
 
 /// Without a daemon, whoever comes with a token that lets nobody in is not let in.

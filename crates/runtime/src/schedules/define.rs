@@ -7,6 +7,7 @@ use kernel::schedule::terms::{Retry, Terms};
 use kernel::schedule::trigger::Trigger;
 use kernel::schedule::{self, Action, Definition};
 
+use crate::agents::money;
 use crate::{errors, happening, when};
 
 /// A definition, and what is worth saying about it.
@@ -100,6 +101,8 @@ fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
         priority: asked.priority.unwrap_or(base.priority),
         keys,
         per_day: asked.per_day.or(base.per_day),
+        tokens_per_day: asked.tokens_per_day.or(base.tokens_per_day),
+        money_per_day: money(asked.money_per_day)?.or(base.money_per_day),
         max_fires: asked.max_fires.or(base.max_fires),
         start_at: instant(asked.start_at)?.or(base.start_at),
         end_at: instant(asked.end_at)?.or(base.end_at),
@@ -110,7 +113,7 @@ fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
 struct Unset<'a>(&'a [String]);
 
 impl<'a> Unset<'a> {
-    const NAMES: [&'static str; 14] = [
+    const NAMES: [&'static str; 16] = [
         "overlap",
         "missed",
         "window",
@@ -121,6 +124,8 @@ impl<'a> Unset<'a> {
         "priority",
         "keys",
         "per_day",
+        "tokens_per_day",
+        "money_per_day",
         "max_fires",
         "start_at",
         "end_at",
@@ -159,6 +164,8 @@ impl<'a> Unset<'a> {
             priority,
             keys,
             per_day,
+            tokens_per_day,
+            money_per_day,
             max_fires,
             start_at,
             end_at

@@ -123,6 +123,8 @@ fn wire_terms(terms: &Terms) -> api::Terms {
         keys: (!terms.keys.is_empty())
             .then(|| terms.keys.iter().map(ToString::to_string).collect()),
         per_day: terms.per_day,
+        tokens_per_day: terms.tokens_per_day,
+        money_per_day: terms.money_per_day.map(|money| money.to_string()),
         max_fires: terms.max_fires,
         start_at: terms.start_at.map(rfc3339),
         end_at: terms.end_at.map(rfc3339),

@@ -40,6 +40,15 @@ pub(super) struct Terms {
     #[arg(long, value_name = "N", value_parser = whole::<u32>, allow_negative_numbers = true)]
     per_day: Option<u32>,
 
+    /// Most tokens that its runs use in one UTC day [default: no limit but those of the agent and of all]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>, allow_negative_numbers = true)]
+    tokens_per_day: Option<u32>,
+
+    /// Most that its runs cost in one UTC day, such as 5.00 [default: no limit but those of the agent and
+    /// of all]
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    money_per_day: Option<String>,
+
     /// While a run goes on: skip, buffer_one, buffer_all[:N], allow[:N], cancel_other or
     /// terminate_other [default: skip]
     #[arg(long, value_name = "POLICY")]
@@ -119,6 +128,8 @@ impl From<Terms> for api::Terms {
             priority: flags.priority,
             keys: flags.keys,
             per_day: flags.per_day,
+            tokens_per_day: flags.tokens_per_day,
+            money_per_day: flags.money_per_day,
             max_fires: flags.max_fires,
             start_at: flags.start_at,
             end_at: flags.end_at,

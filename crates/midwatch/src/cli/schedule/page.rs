@@ -180,6 +180,8 @@ fn backfill(Backfill { next, last, .. }: &Backfill) -> String {
 fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
     let rows = [
         ("runs per day", terms.per_day.map(|count| count.to_string())),
+        ("tokens per day", terms.tokens_per_day.map(|count| count.to_string())),
+        ("money per day", terms.money_per_day.clone()),
         ("overlap", terms.overlap.clone()),
         ("missed", terms.missed.clone()),
         ("window", terms.window.clone()),
