@@ -18,6 +18,7 @@ use crate::http::Http;
 use crate::letta::{self, Turn};
 use crate::output::Recorder;
 use crate::process::kill_orphans;
+use crate::said::Said;
 use crate::script;
 use crate::secrets::Secrets;
 use crate::webhook::Call;
@@ -75,6 +76,10 @@ impl Backends {
             Backend::Builtin { script: Some(path) } => {
                 limited(work.time_max, stop, script::play(path, work, recorder)).await
             }
+            Backend::Command(_) if work.is_sensitive && work.agent.backend.shows_prompts() => {
+                let message = "its prompt is sensitive, and would be an argument that all can read";
+                Outcome::Failed(Failure::permanent(Reason::NotAllowed, message))
+            }
             Backend::Command(program) => {
                 let task = command::Task { program, work, environment: &self.environment };
                 task.run(recorder, stop).await
@@ -106,8 +111,12 @@ impl Backends {
 impl Doer for Backends {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         Box::pin(async move {
-            let mut recorder =
-                Recorder::new(self.outputs.join(file_name(&work)), work.said.clone());
+            let mut recorder = match work.is_sensitive {
+                true => Recorder::new(None, Said::default()),
+                false => {
+                    Recorder::new(Some(self.outputs.join(file_name(&work))), work.said.clone())
+                }
+            };
             let (outcome, usage) = match stop.is_cancelled() {
                 true => (Outcome::Cancelled, None),
                 false => self.attempt(&work, &mut recorder, &stop).await,

@@ -26,6 +26,8 @@ pub struct Work {
     pub at: Timestamp,
     pub agent: Agent,
     pub prompt: String,
+    /// The prompt is for nobody else, nor is what is said about it: neither is left in a file or shown.
+    pub is_sensitive: bool,
     pub time_max: Duration,
     /// Where whatever it says can be heard at once.
     pub said: Said,

@@ -43,6 +43,9 @@ pub struct Approval {
     pub plan_hash: String,
     /// Everything that can change the effect.
     pub plan: Value,
+    /// What is sealed in the plan, for whoever may approve it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsealed: Option<String>,
 }
 
 /// What it takes to say yes.

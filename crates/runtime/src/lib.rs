@@ -39,6 +39,7 @@ mod restore;
 mod rows;
 mod runs;
 mod schedules;
+mod sealing;
 mod signatures;
 mod standing;
 mod status;

@@ -132,6 +132,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         at,
         agent,
         prompt: prompt.into(),
+        is_sensitive: false,
         time_max: HANGING,
         said: Said::default(),
     }

@@ -202,7 +202,7 @@ pub fn start(
         agent: agent.name.clone(),
         backend: agent.backend.clone(),
         credential: agent.credential.clone(),
-        prompt: prompt.to_owned(),
+        prompt: prompt.clone(),
         tier,
         policy: ruling.policy.clone(),
     };
@@ -451,7 +451,7 @@ impl Report {
         let result =
             self.result.map_err(|failure| Failure { cause: shorten(failure.cause), ..failure });
         let output = self.output.map(|mut output| {
-            output.text.truncate(output.text.floor_char_boundary(OUTPUT_BYTES_MAX));
+            output.text.cut(OUTPUT_BYTES_MAX);
             output
         });
         Report { result, output, usage: self.usage }

@@ -338,14 +338,14 @@ fn a_report_is_kept_within_limits() {
         let ground = Ground { id: &id, run: &run, definition: None, progress: None, now: at(62) };
         let cause = Cause { code: "c".into(), message: "m".repeat(MESSAGE_BYTES_MAX + over) };
         let text = "t".repeat(OUTPUT_BYTES_MAX + over);
-        let output = Some(Output { bytes: text.len() as u64, text, file: None });
+        let output = Some(Output { bytes: text.len() as u64, text: text.into(), file: None });
         let result = Err(Failure { cause, kind: Kind::Permanent });
         let report = Report { result, output, usage: None };
         let bodies = finish(ground, 1, report, 0).unwrap();
         let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
             unreachable!("it ended")
         };
-        assert_eq!(ended.output.as_ref().unwrap().text.len(), OUTPUT_BYTES_MAX);
+        assert_eq!(ended.output.as_ref().unwrap().text.plain().unwrap().len(), OUTPUT_BYTES_MAX);
         assert_eq!(ended.output.as_ref().unwrap().bytes, (OUTPUT_BYTES_MAX + over) as u64);
         assert_eq!(ended.cause.as_ref().unwrap().message.len(), MESSAGE_BYTES_MAX);
     }
