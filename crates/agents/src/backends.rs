@@ -21,6 +21,7 @@ use crate::process::kill_orphans;
 use crate::said::Said;
 use crate::script;
 use crate::secrets::Secrets;
+use crate::telling::Telling;
 use crate::webhook::Call;
 use crate::work::{Ended, Failure, Outcome, Reason, Work};
 
@@ -82,7 +83,8 @@ impl Backends {
             }
             Backend::Command(program) => {
                 let task = command::Task { program, work, environment: &self.environment };
-                task.run(recorder, stop).await
+                let secrets = self.secrets.and(&task.secrets());
+                task.run(Telling::new(recorder, &*secrets), stop).await
             }
             Backend::Letta(server) => match Turn::new(means, server, work) {
                 Ok(turn) => {

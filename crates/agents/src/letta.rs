@@ -22,9 +22,10 @@ pub use stop::Stop;
 
 use crate::failure::unanswered;
 use crate::http::{Answer, Http};
-use crate::link::{Link, Telling, reach_of_server};
+use crate::link::{Link, reach_of_server};
 use crate::output::Recorder;
 use crate::secrets::Secrets;
+use crate::telling::Telling;
 use crate::work::{Failure, Outcome, Reason, Work};
 
 /// Of an answer that comes as one.

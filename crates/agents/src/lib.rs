@@ -21,6 +21,7 @@ mod reach;
 mod said;
 mod script;
 mod secrets;
+mod telling;
 mod webhook;
 mod work;
 

@@ -4,15 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use tokio::fs::{DirBuilder, File, OpenOptions};
-use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{self, AsyncWriteExt};
 
 use crate::said::Said;
 use crate::work::Output;
 
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
-
-const READ_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -52,15 +50,6 @@ impl Recorder {
         self.bytes += chunk.len() as u64;
         self.head.extend(chunk.iter().take(room));
         self.append(chunk).await;
-    }
-
-    /// Takes all that is said until the other end is closed.
-    pub(crate) async fn take_all(&mut self, mut from: impl AsyncRead + Unpin) {
-        let mut chunk = Vec::with_capacity(READ_BYTES_MAX);
-        while let Ok(1..) = from.read_buf(&mut chunk).await {
-            self.take(&chunk).await;
-            chunk.clear();
-        }
     }
 
     pub(crate) async fn finish(mut self) -> Output {

@@ -89,6 +89,8 @@ pub enum Reason {
     /// There is no such agent, or nobody at this url.
     NotFound,
     TooManyRequests,
+    /// Nobody has paid.
+    PaymentRequired,
     RequestRefused,
     ServerError,
     /// A Letta agent stopped for another reason than that it was done.
@@ -127,6 +129,7 @@ impl Reason {
             Reason::CredentialsRefused => "credentials_refused",
             Reason::NotFound => "not_found",
             Reason::TooManyRequests => "too_many_requests",
+            Reason::PaymentRequired => "payment_required",
             Reason::RequestRefused => "request_refused",
             Reason::ServerError => "server_error",
             Reason::Stopped(stop) => stop.as_str(),
@@ -152,6 +155,10 @@ impl Failure {
 
     pub(crate) fn permanent(reason: Reason, message: impl Into<String>) -> Failure {
         Failure::new(Kind::Permanent, reason, message)
+    }
+
+    pub(crate) fn unpaid(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure::new(Kind::Unpaid, reason, message)
     }
 
     pub(crate) fn delivered(reason: Reason, message: impl Into<String>) -> Failure {

@@ -9,7 +9,7 @@ use super::{Told, Turn, cut_off, document, unreadable};
 use crate::events::Events;
 use crate::failure::{plain, unanswered};
 use crate::http::IDEMPOTENCY_KEY;
-use crate::link::Telling;
+use crate::telling::Telling;
 use crate::work::{Failure, Reason};
 
 const CHAT_KEY: &str = "x-letta-chat-key";

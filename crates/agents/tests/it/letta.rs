@@ -94,7 +94,7 @@ async fn an_answer_with_a_bad_reason_to_stop_is_a_failure_with_that_reason() {
     for (reason, expected) in [
         ("llm_api_error", "llm_api_error delivered"),
         ("error", "error delivered"),
-        ("insufficient_credits", "insufficient_credits permanent"),
+        ("insufficient_credits", "insufficient_credits unpaid"),
         ("max_steps", "max_steps permanent"),
         ("requires_approval", "requires_approval permanent"),
         ("who_knows", "stop_reason_unknown doubtful"),

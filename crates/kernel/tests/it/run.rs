@@ -120,6 +120,19 @@ fn a_try_that_may_have_taken_effect_is_repeated_only_if_that_does_no_harm() {
     }
 }
 
+/// The runs that follow would fail as well; but a schedule that shall never be paused goes on.
+#[test]
+fn a_schedule_that_nobody_pays_for_is_paused_at_once() {
+    let unpaid = || Err(Failure { cause: Cause::new("oops", "it broke"), kind: Kind::Unpaid });
+    let paused = "failed (it broke), paused (nobody pays for its agent any more: resume it when \
+                  somebody does)";
+    for (pause_after, expected) in [(5, paused), (1, paused), (0, "failed (it broke)")] {
+        let mut world = world(Terms { pause_after, ..Terms::default() });
+        let finish = Finish(1, 1, unpaid());
+        check(&mut world, &[(61, Start(1), STARTED), (62, finish, expected)]);
+    }
+}
+
 #[test]
 fn what_people_may_ask_depends_on_the_state() {
     let wrong = |state: &str| {

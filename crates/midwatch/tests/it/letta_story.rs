@@ -83,6 +83,8 @@ fn a_daemon_that_is_killed_in_the_middle_of_a_send_does_not_send_again() {
 #[test]
 fn what_a_server_does_is_recorded_and_explained() {
     let wait = with_status(429, "retry-after: 1\r\n", "slow down");
+    let dates = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
+    let until = with_status(503, dates, "slow down");
     for (acts, state, reason, sent) in [
         (vec![Act::Raw(Vec::new())], "unknown", Some("connection_lost"), 1),
         (vec![Act::Stop("llm_api_error")], "failed", Some("llm_api_error"), 1),
@@ -94,6 +96,7 @@ fn what_a_server_does_is_recorded_and_explained() {
         ),
         (vec![Act::Raw(with_status(200, "", "<html>"))], "unknown", Some("answer_unreadable"), 1),
         (vec![Act::Raw(wait), Act::Stop("end_turn")], "done", None, 2),
+        (vec![Act::Raw(until), Act::Stop("end_turn")], "done", None, 2),
         (vec![Act::Flood(100)], "unknown", Some("answer_too_long"), 1),
         (vec![Act::Drip], "unknown", Some("timeout"), 1),
         (vec![Act::Hang], "unknown", Some("timeout"), 1),
@@ -105,6 +108,30 @@ fn what_a_server_does_is_recorded_and_explained() {
         let shown = once(&world, &start(&world, &schedule), state);
         assert_eq!(shown["reason"].as_str(), reason, "{acts:?}: {shown}");
         assert_eq!(server.count("/messages"), sent, "{acts:?}");
+        assert_eq!(daemon.stop().0, Some(0));
+    }
+}
+
+/// The next run would only say so again; a schedule that is never to be paused goes on.
+#[test]
+fn a_schedule_that_nobody_pays_for_is_paused_at_once_and_says_so() {
+    let credits = "insufficient_credits";
+    let unpaid = Act::Raw(with_status(402, "", "your credits are used up"));
+    for (act, reason) in [(Act::Stop(credits), credits), (unpaid, "payment_required")] {
+        let server = StandIn::new([act]);
+        let (world, schedule) = world(&server);
+        let daemon = world.up();
+        let shown = once(&world, &start(&world, &schedule), "failed");
+        assert_eq!((&shown["reason"], &shown["attempt"]), (&reason.into(), &1.into()), "{shown}");
+        let paused = world.json(&["schedule", "show", &schedule])["schedule"].clone();
+        assert_eq!((&paused["status"], &paused["failures"]), (&"paused".into(), &1.into()));
+        let note = paused["paused"]["note"].as_str().unwrap();
+        assert!(note.starts_with("nobody pays for its agent any more"), "{note}");
+        world.ok(&["schedule", "edit", &schedule, "--pause-after", "0"]);
+        world.ok(&["schedule", "resume", &schedule]);
+        once(&world, &start(&world, &schedule), "failed");
+        let active = world.json(&["schedule", "show", &schedule])["schedule"]["status"].clone();
+        assert_eq!(active, "active");
         assert_eq!(daemon.stop().0, Some(0));
     }
 }
