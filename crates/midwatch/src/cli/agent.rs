@@ -153,7 +153,10 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, add.request()).await?;
             output.show(&answer, |answer| {
                 let verb = if answer.created { "registered" } else { "was registered already" };
-                format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent))
+                let said =
+                    format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent));
+                let server = answer.server.iter().map(|seen| format!("server: {seen}"));
+                [said].into_iter().chain(server).collect::<Vec<_>>().join("\n")
             });
         }
         Command::Edit(edit) => {
@@ -205,6 +208,7 @@ impl Add {
             tier: settings.tier,
             credential: settings.credential,
             repeatable: settings.repeatable,
+            look: true,
         }
     }
 }
