@@ -77,6 +77,11 @@ impl<'a> Turn<'a> {
         };
         match told {
             Ok(Ok(told)) => (Stop::outcome(told.stop.as_deref()), told.usage),
+            // The request has the same limit, and may reach it first.
+            Ok(Err(failure)) if failure.reason == Reason::Timeout => {
+                self.cancel().await;
+                (Outcome::Failed(failure), None)
+            }
             Ok(Err(failure)) => (Outcome::Failed(failure), None),
             Err(_) => {
                 self.cancel().await;

@@ -132,7 +132,7 @@ impl Heard {
     }
 
     fn judged(self, told: Told) -> Told {
-        match self.0.trim() == WANTED_APPROVAL {
+        match self.0 == WANTED_APPROVAL {
             true => Told { stop: Some(Stop::RequiresApproval.as_str().to_owned()), ..told },
             false => told,
         }
