@@ -21,8 +21,10 @@ use crate::http::Http;
 use crate::letta::{self, Turn};
 use crate::output::Recorder;
 use crate::process::kill_orphans;
+use crate::said::Said;
 use crate::script;
 use crate::secrets::Secrets;
+use crate::telling::Telling;
 use crate::webhook::Call;
 use crate::work::{Ended, Failure, Outcome, Reason, Work};
 
@@ -78,9 +80,14 @@ impl Backends {
             Backend::Builtin { script: Some(path) } => {
                 limited(work.time_max, stop, script::play(path, work, recorder)).await
             }
+            Backend::Command(_) if work.is_sensitive && work.agent.backend.shows_prompts() => {
+                let message = "its prompt is sensitive, and would be an argument that all can read";
+                Outcome::Failed(Failure::permanent(Reason::NotAllowed, message))
+            }
             Backend::Command(program) => {
                 let task = command::Task { program, work, environment: &self.environment };
-                task.run(recorder, stop).await
+                let secrets = self.secrets.and(&task.secrets());
+                task.run(Telling::new(recorder, &*secrets), stop).await
             }
             Backend::Letta(server) => match Turn::new(means, server, work) {
                 Ok(turn) => {
@@ -109,8 +116,12 @@ impl Backends {
 impl Doer for Backends {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         Box::pin(async move {
-            let mut recorder =
-                Recorder::new(self.outputs.join(file_name(&work)), work.said.clone());
+            let mut recorder = match work.is_sensitive {
+                true => Recorder::new(None, Said::default()),
+                false => {
+                    Recorder::new(Some(self.outputs.join(file_name(&work))), work.said.clone())
+                }
+            };
             let (outcome, usage) = match stop.is_cancelled() {
                 true => (Outcome::Cancelled, None),
                 false => self.attempt(&work, &mut recorder, &stop).await,

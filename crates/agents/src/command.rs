@@ -19,8 +19,8 @@ use tokio::process::{ChildStdin, Command};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::output::Recorder;
 use crate::process::{LeftBehind, Process};
+use crate::telling::Telling;
 use crate::work::{Failure, Outcome, Reason, Work};
 
 /// How long a program that was asked to end (SIGTERM) may take before it is killed.
@@ -29,6 +29,9 @@ pub const TERM_WAIT: Duration = Duration::from_secs(5);
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
 /// How long the rest of the output is waited for after the end, should somebody hold the pipe.
 pub const PIPE_WAIT: Duration = Duration::from_secs(2);
+
+/// Of a variable that is not to be repeated.
+const SECRET_BYTES_MIN: usize = 8;
 
 /// What every program sees of the environment.
 pub(crate) const VARIABLES: [&str; 4] = ["HOME", "LANG", "PATH", "TZ"];
@@ -44,21 +47,33 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
-    pub(crate) async fn run(&self, recorder: &mut Recorder, stop: &CancellationToken) -> Outcome {
+    pub(crate) async fn run(&self, mut telling: Telling<'_>, stop: &CancellationToken) -> Outcome {
         let (mut process, pipe) = match self.start() {
             Ok(started) => started,
             Err(error) => return Outcome::Failed(self.not_started(&error)),
         };
-        let giving = give(process.stdin(), &self.work.prompt);
-        let talking = pin!(join(giving, recorder.take_all(pipe)));
-        let watching = pin!(watch(process, self.work.time_max, stop));
-        match select(watching, talking).await {
-            Either::Left((outcome, talking)) => {
-                let _ = timeout(PIPE_WAIT, talking).await;
-                outcome
+        let outcome = {
+            let giving = give(process.stdin(), &self.work.prompt);
+            let talking = pin!(join(giving, telling.take_all(pipe)));
+            let watching = pin!(watch(process, self.work.time_max, stop));
+            match select(watching, talking).await {
+                Either::Left((outcome, talking)) => {
+                    let _ = timeout(PIPE_WAIT, talking).await;
+                    outcome
+                }
+                Either::Right((_, watching)) => watching.await,
             }
-            Either::Right((_, watching)) => watching.await,
-        }
+        };
+        telling.end().await;
+        outcome
+    }
+
+    /// What the program is given that may be a secret: the variables that its agent names. A short value
+    /// and a path would hide ordinary text.
+    pub(crate) fn secrets(&self) -> Vec<&str> {
+        let values = self.program.env.iter().filter_map(|name| self.environment.get(name.as_str()));
+        let is_secret = |it: &&str| SECRET_BYTES_MIN <= it.len() && !it.starts_with('/');
+        values.map(String::as_str).filter(is_secret).collect()
     }
 
     /// Both outputs go into one pipe, so that they are read in the order in which they were written.

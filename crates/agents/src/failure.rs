@@ -9,6 +9,7 @@
 //! | more than may be read | in doubt | `answer_too_long` |
 //! | a redirect | cannot help | `redirected` |
 //! | 401, 403 | cannot help | `credentials_refused` |
+//! | 402 | cannot help, and the schedule is paused | `payment_required` |
 //! | 404, 410 | cannot help | `not_found` |
 //! | 408, 425, 429 | may help, after the time that it says | `too_many_requests` |
 //! | any other 4xx | cannot help | `request_refused` |
@@ -60,6 +61,7 @@ pub(crate) async fn refused(answer: Answer, secrets: &dyn Secrets) -> Failure {
 fn of_status(status: u16, wait: Duration, message: String) -> Failure {
     match status {
         401 | 403 => Failure::permanent(Reason::CredentialsRefused, message),
+        402 => Failure::unpaid(Reason::PaymentRequired, message),
         404 | 410 => Failure::permanent(Reason::NotFound, message),
         408 | 425 | 429 => Failure::after(wait, Reason::TooManyRequests, message),
         300..=399 => Failure::permanent(Reason::Redirected, message),
@@ -95,6 +97,7 @@ mod tests {
             (307, "redirected", Kind::Permanent),
             (400, "request_refused", Kind::Permanent),
             (401, "credentials_refused", Kind::Permanent),
+            (402, "payment_required", Kind::Unpaid),
             (403, "credentials_refused", Kind::Permanent),
             (404, "not_found", Kind::Permanent),
             (408, "too_many_requests", passing),

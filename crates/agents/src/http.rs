@@ -13,9 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
+use jiff::civil::DateTime;
 use kernel::backend::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
@@ -281,10 +282,11 @@ impl Answer {
         self.0.status().as_u16()
     }
 
-    /// How long to wait before another request, if it says so in seconds.
+    /// How long to wait before another request, if it says so: in seconds, or until a time by its own
+    /// clock, which it tells as well.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        let value = self.0.headers().get(RETRY_AFTER)?.to_str().ok()?;
-        value.trim().parse().ok().map(Duration::from_secs)
+        let header = |name| Some(self.0.headers().get(name)?.to_str().ok()?.trim());
+        wait(header(RETRY_AFTER)?, header(DATE))
     }
 
     /// The rest of the answer; a longer one than `bytes_max` is refused.
@@ -326,6 +328,22 @@ impl Unanswered {
     pub(crate) fn too_long(bytes_max: usize) -> Unanswered {
         Unanswered::new(Why::TooLong, format!("the answer is longer than {bytes_max} bytes"))
     }
+}
+
+/// What stands behind `Retry-After`, if the answer is of this date.
+fn wait(after: &str, date: Option<&str>) -> Option<Duration> {
+    if let Ok(seconds) = after.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let (until, now) = (http_date(after)?, http_date(date?)?);
+    // What is over need not be waited for.
+    Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+}
+
+/// A date in any of the three forms that HTTP knows; all of them are in UTC.
+fn http_date(text: &str) -> Option<DateTime> {
+    let forms = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+    forms.iter().find_map(|form| DateTime::strptime(form, text).ok())
 }
 
 fn parsed(url: &Url) -> Result<reqwest::Url, Unanswered> {
@@ -391,5 +409,34 @@ impl fmt::Debug for Get<'_> {
 impl<T: ?Sized> fmt::Debug for Post<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Post").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_or_lasts_until_a_date() {
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        for (after, date, seconds) in [
+            ("0", None, Some(0)),
+            ("120", date, Some(120)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", date, Some(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", date, Some(30)),
+            ("Sun Nov  6 08:50:07 1994", date, Some(30)),
+            ("Mon, 07 Nov 1994 08:49:37 GMT", date, Some(86_400)),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", date, Some(0)),
+            // Whoever does not tell the time cannot say until when.
+            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("today"), None),
+            ("tomorrow", date, None),
+            ("-1", date, None),
+            ("1.5", date, None),
+            ("", date, None),
+            ("99999999999999999999999999", date, None),
+        ] {
+            assert_eq!(wait(after, date), seconds.map(Duration::from_secs), "{after}");
+        }
     }
 }

@@ -22,9 +22,10 @@ pub use stop::Stop;
 
 use crate::failure::unanswered;
 use crate::http::{Answer, Http};
-use crate::link::{Link, Telling, reach_of_server};
+use crate::link::{Link, reach_of_server};
 use crate::output::Recorder;
 use crate::secrets::Secrets;
+use crate::telling::Telling;
 use crate::work::{Failure, Outcome, Reason, Work};
 
 /// Of an answer that comes as one.
@@ -76,6 +77,11 @@ impl<'a> Turn<'a> {
         };
         match told {
             Ok(Ok(told)) => (Stop::outcome(told.stop.as_deref()), told.usage),
+            // The request has the same limit, and may reach it first.
+            Ok(Err(failure)) if failure.reason == Reason::Timeout => {
+                self.cancel().await;
+                (Outcome::Failed(failure), None)
+            }
             Ok(Err(failure)) => (Outcome::Failed(failure), None),
             Err(_) => {
                 self.cancel().await;

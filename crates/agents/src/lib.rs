@@ -22,6 +22,7 @@ mod reach;
 mod said;
 mod script;
 mod secrets;
+mod telling;
 mod webhook;
 mod work;
 

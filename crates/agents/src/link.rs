@@ -7,7 +7,6 @@ use reqwest::Method;
 
 use crate::failure::{refused, unanswered};
 use crate::http::{Answer, Http, Request, Way, is_this_machine};
-use crate::output::Recorder;
 use crate::reach::Reach;
 use crate::secrets::Secrets;
 use crate::work::{Failure, Reason};
@@ -80,32 +79,5 @@ pub(crate) fn reach_of_server(url: &Url, allow_private: bool) -> Reach {
         (true, _) => Reach::Private,
         (false, true) => Reach::Local,
         (false, false) => Reach::Public,
-    }
-}
-
-/// What an agent says, on its way into the record: line by line, so that a secret that comes in pieces is
-/// hidden all the same.
-pub(crate) struct Telling<'a> {
-    recorder: &'a mut Recorder,
-    secrets: &'a dyn Secrets,
-    line: String,
-}
-
-impl<'a> Telling<'a> {
-    pub(crate) fn new(recorder: &'a mut Recorder, secrets: &'a dyn Secrets) -> Telling<'a> {
-        Telling { recorder, secrets, line: String::new() }
-    }
-
-    pub(crate) async fn say(&mut self, text: &str) {
-        self.line.push_str(text);
-        if let Some(end) = self.line.rfind('\n') {
-            let rest = self.line.split_off(end + 1);
-            let lines = std::mem::replace(&mut self.line, rest);
-            self.recorder.take(self.secrets.hide(&lines).as_bytes()).await;
-        }
-    }
-
-    pub(crate) async fn end(self) {
-        self.recorder.take(self.secrets.hide(&self.line).as_bytes()).await;
     }
 }

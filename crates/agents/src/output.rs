@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tokio::fs::{DirBuilder, File, OpenOptions};
-use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{self, AsyncWriteExt};
 
 use crate::said::Said;
 use crate::work::Output;
@@ -12,11 +12,10 @@ use crate::work::Output;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
-const READ_BYTES_MAX: usize = 64 << 10;
-
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    path: PathBuf,
+    /// None: nothing is left in a file.
+    path: Option<PathBuf>,
     said: Said,
     /// Never more than [`TEXT_BYTES_MAX`].
     head: Vec<u8>,
@@ -38,7 +37,7 @@ enum Whole {
 }
 
 impl Recorder {
-    pub(crate) fn new(path: PathBuf, said: Said) -> Recorder {
+    pub(crate) fn new(path: Option<PathBuf>, said: Said) -> Recorder {
         Recorder { path, said, head: Vec::new(), bytes: 0, whole: Whole::InHead }
     }
 
@@ -53,15 +52,6 @@ impl Recorder {
         self.append(chunk).await;
     }
 
-    /// Takes all that is said until the other end is closed.
-    pub(crate) async fn take_all(&mut self, mut from: impl AsyncRead + Unpin) {
-        let mut chunk = Vec::with_capacity(READ_BYTES_MAX);
-        while let Ok(1..) = from.read_buf(&mut chunk).await {
-            self.take(&chunk).await;
-            chunk.clear();
-        }
-    }
-
     pub(crate) async fn finish(mut self) -> Output {
         if matches!(self.whole, Whole::InHead) && str::from_utf8(&self.head).is_err() {
             self.begin_file().await;
@@ -69,18 +59,22 @@ impl Recorder {
         let is_whole = self.head.len() as u64 == self.bytes;
         let file = match self.whole {
             Whole::InHead | Whole::Lost => None,
-            Whole::Cut => Some(self.path),
+            Whole::Cut => self.path,
             Whole::InFile { mut file, .. } => {
                 // A failure shows in the length of the file.
                 let _ = file.flush().await;
-                Some(self.path)
+                self.path
             }
         };
         Output { text: text(&self.head, is_whole), bytes: self.bytes, file }
     }
 
     async fn begin_file(&mut self) {
-        self.whole = match create(&self.path).await {
+        let Some(path) = &self.path else {
+            self.whole = Whole::Lost;
+            return;
+        };
+        self.whole = match create(path).await {
             Ok(file) => Whole::InFile { file, bytes: 0 },
             Err(_) => Whole::Lost,
         };
@@ -129,7 +123,8 @@ mod tests {
     /// Says the chunks, and compares the text, the count and the length of the file.
     async fn check(chunks: &[Vec<u8>], text: &str, file_bytes: Option<usize>) {
         let directory = tempfile::tempdir().unwrap();
-        let mut recorder = Recorder::new(directory.path().join("below/out.txt"), Said::default());
+        let mut recorder =
+            Recorder::new(Some(directory.path().join("below/out.txt")), Said::default());
         for chunk in chunks {
             recorder.take(chunk).await;
         }
@@ -180,10 +175,12 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_disk_the_beginning_is_kept() {
-        let mut recorder = Recorder::new("/dev/null/out.txt".into(), Said::default());
-        recorder.take(&[b'x'; TEXT_BYTES_MAX + 1]).await;
-        let text = "x".repeat(TEXT_BYTES_MAX);
-        let bytes = TEXT_BYTES_MAX as u64 + 1;
-        assert_eq!(recorder.finish().await, Output { text, bytes, file: None });
+        for path in [None, Some("/dev/null/out.txt".into())] {
+            let mut recorder = Recorder::new(path, Said::default());
+            recorder.take(&[b'x'; TEXT_BYTES_MAX + 1]).await;
+            let text = "x".repeat(TEXT_BYTES_MAX);
+            let bytes = TEXT_BYTES_MAX as u64 + 1;
+            assert_eq!(recorder.finish().await, Output { text, bytes, file: None });
+        }
     }
 }

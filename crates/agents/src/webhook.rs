@@ -14,10 +14,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::{Http, IDEMPOTENCY_KEY};
-use crate::link::{Link, Telling};
+use crate::link::Link;
 use crate::output::Recorder;
 use crate::reach::Reach;
 use crate::secrets::Secrets;
+use crate::telling::Telling;
 use crate::work::{Failure, Outcome, Reason, Work};
 
 const TIMESTAMP: &str = "midwatch-timestamp";

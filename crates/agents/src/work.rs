@@ -26,6 +26,8 @@ pub struct Work {
     pub at: Timestamp,
     pub agent: Agent,
     pub prompt: String,
+    /// The prompt is for nobody else, nor is what is said about it: neither is left in a file or shown.
+    pub is_sensitive: bool,
     pub time_max: Duration,
     /// Where whatever it says can be heard at once.
     pub said: Said,
@@ -87,6 +89,8 @@ pub enum Reason {
     /// There is no such agent, or nobody at this url.
     NotFound,
     TooManyRequests,
+    /// Nobody has paid.
+    PaymentRequired,
     RequestRefused,
     ServerError,
     /// A Letta agent stopped for another reason than that it was done.
@@ -125,6 +129,7 @@ impl Reason {
             Reason::CredentialsRefused => "credentials_refused",
             Reason::NotFound => "not_found",
             Reason::TooManyRequests => "too_many_requests",
+            Reason::PaymentRequired => "payment_required",
             Reason::RequestRefused => "request_refused",
             Reason::ServerError => "server_error",
             Reason::Stopped(stop) => stop.as_str(),
@@ -150,6 +155,10 @@ impl Failure {
 
     pub(crate) fn permanent(reason: Reason, message: impl Into<String>) -> Failure {
         Failure::new(Kind::Permanent, reason, message)
+    }
+
+    pub(crate) fn unpaid(reason: Reason, message: impl Into<String>) -> Failure {
+        Failure::new(Kind::Unpaid, reason, message)
     }
 
     pub(crate) fn delivered(reason: Reason, message: impl Into<String>) -> Failure {

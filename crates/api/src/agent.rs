@@ -103,6 +103,9 @@ pub struct AgentAdd {
     pub price_output: Option<String>,
     #[serde(default)]
     pub price_run: Option<String>,
+    /// Look at its server afterwards, if it has one, and tell what was seen.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub look: bool,
 }
 
 /// Changes what is given and leaves the rest.
@@ -183,6 +186,9 @@ pub struct AgentAdded {
     pub agent: Agent,
     /// False when it was there already.
     pub created: bool,
+    /// What was seen of its server, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

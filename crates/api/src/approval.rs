@@ -46,6 +46,9 @@ pub struct Approval {
     pub stands_on: Vec<StandsOn>,
     /// Everything that can change the effect.
     pub plan: Value,
+    /// What is sealed in the plan, for whoever may approve it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsealed: Option<String>,
 }
 
 /// A part of what a plan stands on: `program`, `directory`, or a variable by its name.

@@ -86,5 +86,5 @@ codes! {
     VersionMismatch "version_mismatch" 4 "The daemon is of another version than this command.";
     Unreachable "unreachable" 1 "The daemon did not answer.";
     UnsafeSetup "unsafe_setup" 4 "A check of the installation refuses this; the message names the check, and the hint mends it.";
-    KeyMissing "key_missing" 4 "The signing key of this log is missing, unreadable or another one.";
+    KeyMissing "key_missing" 4 "The signing key of this log, or the key of its sensitive schedules, is missing, unreadable or another one.";
 }

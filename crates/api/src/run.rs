@@ -1,5 +1,7 @@
 //! Requests about runs.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ pub struct RunOutput {
     /// Where the whole is, when it is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The schedule is sensitive, so the text is not shown here.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub sealed: bool,
 }
 
 /// The newest first.

@@ -141,6 +141,9 @@ pub struct ScheduleAdd {
     #[serde(default, skip_serializing_if = "Happening::is_none")]
     pub happening: Happening,
     pub action: Action,
+    /// Keep what the agent or the tool is told out of lists, logs and exports.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub sensitive: bool,
     /// Raises the tier above the agent's.
     #[serde(default)]
     pub tier: Option<u8>,
@@ -176,11 +179,13 @@ pub struct ScheduleEdit {
     pub happening: Happening,
     #[serde(default)]
     pub action: Action,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub sensitive: bool,
     #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
-    /// Names of terms that shall be the default again; `tier` is one of them here.
+    /// Names of terms that shall be the default again; `tier` and `sensitive` are among them here.
     #[serde(default)]
     pub unset: Vec<String>,
 }
@@ -288,7 +293,10 @@ pub struct Schedule {
     pub tz: String,
     /// When it is due, in words.
     pub describe: String,
+    /// Without its prompt or payload where that is sensitive; only to be shown by itself, and not to all.
     pub action: Action,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub sensitive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
     /// All of them, with the defaults.

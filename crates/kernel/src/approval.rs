@@ -19,6 +19,7 @@ use crate::id::{RunId, ScheduleId};
 use crate::ruling::{Request, Ruling};
 use crate::run::Cause;
 use crate::time::Timestamp;
+use crate::wording::Wording;
 pub use decide::{Command, Question, Refusal, Signed, decide, expire};
 pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature, Streak};
 pub use file::{TokenFile, Unfit};
@@ -46,7 +47,7 @@ pub struct Plan {
     pub backend: Backend,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SecretRef>,
-    pub prompt: String,
+    pub prompt: Wording,
     pub tier: Tier,
     /// Which rules were in force.
     pub policy: String,

@@ -278,6 +278,15 @@ impl fmt::Display for BackendKind {
 }
 
 impl Backend {
+    /// Whether a prompt stands where everybody on the machine can read it while the agent is at work.
+    pub fn shows_prompts(&self) -> bool {
+        match self {
+            Backend::Command(program) => program.prompt_as == PromptAs::Argument,
+            Backend::Builtin { .. } | Backend::Letta(_) | Backend::Openai { .. } => false,
+            Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => false,
+        }
+    }
+
     /// The backend that these settings describe: all that the kind needs, and nothing else.
     pub fn parse(kind: BackendKind, settings: Settings) -> Result<Backend, Invalid> {
         let mut given = Given { kind, settings };

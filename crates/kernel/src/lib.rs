@@ -31,6 +31,7 @@ pub mod time;
 pub mod token;
 pub mod variables;
 pub mod watch;
+pub mod wording;
 pub mod words;
 
 pub use actor::{Actor, Role};

@@ -24,6 +24,7 @@ use crate::money::{Money, Price};
 use crate::ruling::Ruling;
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
+use crate::wording::Wording;
 pub use decide::{
     Command, Failure, Ground, Kind, Orders, Refusal, Report, WAIT_US_MAX, decide, finish,
     give_back, hush, interrupt, recover, start, starve,
@@ -185,7 +186,7 @@ pub struct Cause {
 #[serde(deny_unknown_fields)]
 pub struct Output {
     /// The beginning.
-    pub text: String,
+    pub text: Wording,
     /// Of the whole.
     pub bytes: u64,
     /// Where the whole is, if that is more.

@@ -17,6 +17,7 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::progress::Pause;
 use crate::time::Timestamp;
+use crate::wording::Wording;
 pub use decide::{
     AtWork, Backfill, CHAIN_MAX, Command, Ground, Maker, Refusal, backfill_range, decide,
 };
@@ -56,12 +57,12 @@ pub struct Definition {
 pub enum Action {
     Prompt {
         agent: AgentName,
-        prompt: String,
+        prompt: Wording,
     },
     /// The payload is JSON text.
     Tool {
         tool: String,
-        payload: String,
+        payload: Wording,
     },
 }
 
@@ -172,6 +173,37 @@ impl Action {
             Action::Prompt { agent, .. } => Some(agent),
             Action::Tool { .. } => None,
         }
+    }
+
+    /// What the agent or the tool is told.
+    pub fn words(&self) -> &Wording {
+        match self {
+            Action::Prompt { prompt, .. } => prompt,
+            Action::Tool { payload, .. } => payload,
+        }
+    }
+
+    pub fn words_mut(&mut self) -> &mut Wording {
+        match self {
+            Action::Prompt { prompt, .. } => prompt,
+            Action::Tool { payload, .. } => payload,
+        }
+    }
+
+    /// Refuses words that are too long or none. Those that are sealed were looked at before.
+    pub fn check_words(&self) -> Result<(), Refusal> {
+        let is_empty = |words: &Wording| words.plain().is_some_and(|text| text.trim().is_empty());
+        let what = match self {
+            Action::Prompt { prompt, .. } if !prompt.fits(PROMPT_BYTES_MAX) => {
+                "a prompt has at most 64 KiB"
+            }
+            Action::Prompt { prompt, .. } if is_empty(prompt) => "a prompt is not empty",
+            Action::Tool { payload, .. } if !payload.fits(PAYLOAD_BYTES_MAX) => {
+                "a payload has at most 64 KiB"
+            }
+            Action::Prompt { .. } | Action::Tool { .. } => return Ok(()),
+        };
+        Err(Refusal::Invalid(what.to_owned()))
     }
 }
 

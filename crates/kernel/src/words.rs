@@ -42,7 +42,7 @@ impl Body {
                 authority::Event::Warned(_) => Vec::new(),
             },
             Body::Approval(_, event) => match event {
-                approval::Event::Asked(asked) => vec![("prompt", &mut asked.plan.prompt)],
+                approval::Event::Asked(asked) => vec![("prompt", asked.plan.prompt.stored_mut())],
                 approval::Event::Assented(assented) => note(&mut assented.decision.note),
                 approval::Event::Decided(decided) => note(&mut decided.decision.note),
                 approval::Event::Consumed(_) | approval::Event::Lapsed(_) => Vec::new(),
@@ -71,8 +71,8 @@ impl Body {
 
 fn action(action: &mut Action) -> Vec<(&'static str, &mut String)> {
     match action {
-        Action::Prompt { prompt, .. } => vec![("prompt", prompt)],
-        Action::Tool { payload, .. } => vec![("payload", payload)],
+        Action::Prompt { prompt, .. } => vec![("prompt", prompt.stored_mut())],
+        Action::Tool { payload, .. } => vec![("payload", payload.stored_mut())],
     }
 }
 
@@ -85,5 +85,5 @@ fn said<'a>(
     output: Option<&'a mut Output>,
 ) -> Vec<(&'static str, &'a mut String)> {
     let message = cause.map(|cause| ("message", &mut cause.message));
-    message.into_iter().chain(output.map(|output| ("output", &mut output.text))).collect()
+    message.into_iter().chain(output.map(|output| ("output", output.text.stored_mut()))).collect()
 }

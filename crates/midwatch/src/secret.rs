@@ -10,7 +10,10 @@ use api::{Code, Error};
 use kernel::backend::SecretRef;
 
 use crate::context::Context;
-use crate::redact::Redactor;
+use crate::redact::{Redactor, redact};
+
+/// What tokens of ours begin with.
+const OWN_TOKENS: [&str; 2] = ["mwa_", "mwt_"];
 
 /// A secret is not longer than this.
 const SECRET_BYTES_MAX: usize = 64 << 10;
@@ -27,13 +30,15 @@ pub fn read(secret: &SecretRef, key: &str, context: &Context) -> Result<String, 
 
 /// The secrets of agents. Each that is read is hidden from then on, wherever it would be said.
 pub struct Keyring {
-    environment: BTreeMap<String, String>,
+    environment: Arc<BTreeMap<String, String>>,
     redactor: Arc<Redactor>,
+    /// Hidden here and nowhere else.
+    also: Redactor,
 }
 
 impl Keyring {
     pub fn new(environment: BTreeMap<String, String>, redactor: Arc<Redactor>) -> Keyring {
-        Keyring { environment, redactor }
+        Keyring { environment: Arc::new(environment), redactor, also: Redactor::new() }
     }
 }
 
@@ -45,7 +50,21 @@ impl Secrets for Keyring {
     }
 
     fn hide(&self, text: &str) -> String {
-        self.redactor.hide_known(text).into_owned()
+        let hidden = self.redactor.hide_known(text);
+        let hidden = self.also.hide_known(&hidden);
+        match OWN_TOKENS.iter().any(|form| hidden.contains(form)) {
+            true => redact(&hidden).into_owned(),
+            false => hidden.into_owned(),
+        }
+    }
+
+    fn and(&self, values: &[&str]) -> Arc<dyn Secrets> {
+        let also = Redactor::new();
+        for value in values {
+            also.add(value);
+        }
+        let (environment, redactor) = (Arc::clone(&self.environment), Arc::clone(&self.redactor));
+        Arc::new(Keyring { environment, redactor, also })
     }
 }
 

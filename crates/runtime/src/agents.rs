@@ -50,11 +50,27 @@ impl Watch {
                 run: money(asked.price_run)?.unwrap_or_default(),
             },
         };
-        self.change_agent(actor, key, &name, Command::Register(register), |before, after| {
-            let agent = wire(known(after)?);
-            Ok(Answer::AgentAdd(AgentAdded { agent, created: before != after }))
-        })
-        .await
+        let register = Command::Register(register);
+        let answer = self.change_agent(actor, key, &name, register, |before, after| {
+            let (agent, server) = (wire(known(after)?), Vec::new());
+            Ok(Answer::AgentAdd(AgentAdded { agent, created: before != after, server }))
+        });
+        match answer.await? {
+            // It is registered, whoever answers there.
+            Answer::AgentAdd(added) if asked.look => {
+                let server = self.look_at_server(&name).await?;
+                Ok(Answer::AgentAdd(AgentAdded { server, ..added }))
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    async fn look_at_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
+        let rows = self.load(&[(Noun::Agent, name.to_string())]).await?;
+        match (self.doer(), rows.agent(name)) {
+            (Some(doer), Some(agent)) => Ok(doer.look(agent.clone()).await),
+            _ => Ok(Vec::new()),
+        }
     }
 
     pub(crate) async fn agent_edit(

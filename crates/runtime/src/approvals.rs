@@ -17,6 +17,7 @@ use crate::agents::page_size;
 use crate::errors::{self, internal};
 use crate::orders;
 use crate::rows::{RowKey, Rows};
+use crate::sealing::Purpose;
 use crate::signatures::statement;
 use crate::stored;
 use crate::times::rfc3339;
@@ -51,10 +52,20 @@ impl Watch {
         Ok(Approvals { approvals, cursor: last.filter(|_| has_more) })
     }
 
-    pub(crate) async fn approval_show(&self, asked: ApprovalShow) -> Result<ApprovalShown, Error> {
+    /// Whoever may approve sees what is sealed, too: nobody says yes to what they cannot read.
+    pub(crate) async fn approval_show(
+        &self,
+        actor: &Actor,
+        asked: ApprovalShow,
+    ) -> Result<ApprovalShown, Error> {
         let id = approval_id(&asked.id)?;
         let rows = self.load(&[row_of(&id)]).await?;
-        Ok(ApprovalShown { approval: wire_in(&rows, &id)? })
+        let mut approval = wire_in(&rows, &id)?;
+        let Plan { prompt, agent, .. } = &found(&rows, &id)?.plan;
+        if prompt.is_sealed() && self.may_read_sealed(actor, Some(agent)).await? {
+            approval.unsealed = Some(self.sealing().open(prompt, Purpose::Words)?);
+        }
+        Ok(ApprovalShown { approval })
     }
 
     pub(crate) async fn approval_decide(
@@ -259,6 +270,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         plan_hash: approval.plan_hash.clone(),
         stands_on: stands_on(approval),
         plan: serde_json::to_value(plan).map_err(internal)?,
+        unsealed: None,
     })
 }
 

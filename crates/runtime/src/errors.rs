@@ -72,6 +72,9 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::NeverFires(_) => says(Code::InvalidInput)
             .hint("`midwatch schedule next` with the same flags shows when it would"),
         Schedule::TierTooLow { .. } => says(Code::TierTooLow).hint("leave --tier away, or raise it"),
+        Schedule::Shown(agent) => says(Code::InvalidInput).hint(format!(
+            "`midwatch agent edit {agent} --prompt-as stdin`, or leave --sensitive away"
+        )),
         Schedule::Invalid(_) => says(Code::InvalidInput),
         Schedule::Fired(run) => says(Code::KeyTaken)
             .hint(format!("`midwatch run show {run}` shows it; a new key starts another")),

@@ -85,7 +85,7 @@ impl Local {
                 watch.schedule_list(asked).await.map(Answer::ScheduleList)
             }
             Request::ScheduleShow(asked) => {
-                watch.schedule_show(asked).await.map(Answer::ScheduleShow)
+                watch.schedule_show(actor, asked).await.map(Answer::ScheduleShow)
             }
             Request::SchedulePause(asked) => watch.schedule_pause(actor, key, asked).await,
             Request::ScheduleResume(asked) => watch.schedule_resume(actor, key, asked).await,
@@ -93,7 +93,7 @@ impl Local {
             Request::ScheduleFire(asked) => watch.schedule_fire(actor, key, asked).await,
             Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
             Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
-            Request::RunShow(asked) => watch.run_show(asked).await.map(Answer::RunShow),
+            Request::RunShow(asked) => watch.run_show(actor, asked).await.map(Answer::RunShow),
             Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
             Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
             Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
@@ -102,7 +102,7 @@ impl Local {
                 watch.approval_list(asked).await.map(Answer::ApprovalList)
             }
             Request::ApprovalShow(asked) => {
-                watch.approval_show(asked).await.map(Answer::ApprovalShow)
+                watch.approval_show(actor, asked).await.map(Answer::ApprovalShow)
             }
             Request::ApprovalDecide(asked) => watch.approval_decide(actor, key, asked).await,
             Request::Freeze(asked) => watch.freeze(actor, key, asked).await,

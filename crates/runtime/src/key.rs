@@ -1,4 +1,4 @@
-//! The signing key's file: made once, readable by its owner only, never replaced in silence.
+//! The files of keys: made once, readable by their owner only, never replaced in silence.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,6 +13,7 @@ use crate::errors::internal;
 
 /// Beside the database, in the data directory.
 const FILE_NAME: &str = "signing.key";
+const SIGNING: &str = "signing key";
 const INSTANCE_PREFIX: &str = "midwatch/";
 
 pub(crate) fn path(data: &Path) -> PathBuf {
@@ -22,19 +23,26 @@ pub(crate) fn path(data: &Path) -> PathBuf {
 /// The key in the data directory, if there is one.
 pub(crate) fn read(data: &Path) -> Result<Option<SigningKey>, Error> {
     let path = path(data);
-    let text = match fs::read_to_string(&path) {
+    let Some(text) = read_text(&path, SIGNING)? else { return Ok(None) };
+    let key = SigningKey::from_text(text.trim_end());
+    key.map(Some).map_err(|error| unreadable(&path, SIGNING, error))
+}
+
+/// What is in the file of a key, if there is one. One that others can read is refused.
+pub(crate) fn read_text(path: &Path, name: &str) -> Result<Option<String>, Error> {
+    let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(&path, error)),
+        Err(error) => return Err(unreadable(path, name, error)),
     };
-    let mode = fs::metadata(&path).map_err(|error| unreadable(&path, error))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        let what = format!("others can read the signing key `{}`", path.display());
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, name, error))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        let what = format!("others can read the {name} `{}`", path.display());
         return Err(
             Error::new(Code::KeyMissing, what).hint(format!("chmod 600 {}", path.display()))
         );
     }
-    SigningKey::from_text(text.trim_end()).map(Some).map_err(|error| unreadable(&path, error))
+    Ok(Some(text))
 }
 
 /// A new key for a new log. It is on the disk before this returns, so that no log ever names a key
@@ -44,7 +52,7 @@ pub(crate) fn create(data: &Path, instance: &str) -> Result<SigningKey, Error> {
     getrandom::fill(&mut seed).map_err(internal)?;
     let key = SigningKey::from_seed(&format!("{INSTANCE_PREFIX}{instance}"), seed);
     let key = key.map_err(internal)?;
-    write(data, &key).map_err(|error| unwritable(&path(data), error))?;
+    write_text(data, FILE_NAME, &key.to_text())?;
     Ok(key)
 }
 
@@ -62,14 +70,17 @@ pub(crate) fn new_instance() -> String {
 }
 
 /// Written aside and renamed, so that there is never half a key.
-fn write(data: &Path, key: &SigningKey) -> io::Result<()> {
-    let aside = data.join(".signing.key.new");
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    writeln!(file, "{}", key.to_text())?;
-    file.sync_all()?;
-    fs::rename(&aside, path(data))?;
-    File::open(data)?.sync_all()
+pub(crate) fn write_text(data: &Path, file_name: &str, text: &str) -> Result<(), Error> {
+    let write = || {
+        let aside = data.join(format!(".{file_name}.new"));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&aside, data.join(file_name))?;
+        File::open(data)?.sync_all()
+    };
+    write().map_err(|error| unwritable(&data.join(file_name), error))
 }
 
 fn unwritable(path: &Path, error: io::Error) -> Error {
@@ -80,12 +91,12 @@ fn unwritable(path: &Path, error: io::Error) -> Error {
         }
         _ => (Code::Failed, "check the disk and try again"),
     };
-    let what = format!("the signing key `{}` cannot be written: {error}", path.display());
+    let what = format!("the key `{}` cannot be written: {error}", path.display());
     Error::new(code, what).hint(hint)
 }
 
-fn unreadable(path: &Path, error: impl std::fmt::Display) -> Error {
-    let what = format!("the signing key `{}` cannot be read: {error}", path.display());
+fn unreadable(path: &Path, name: &str, error: impl std::fmt::Display) -> Error {
+    let what = format!("the {name} `{}` cannot be read: {error}", path.display());
     Error::new(Code::KeyMissing, what)
         .hint("put back the key file of this data directory, from a copy that you kept")
 }

@@ -40,6 +40,7 @@ mod restore;
 mod rows;
 mod runs;
 mod schedules;
+mod sealing;
 mod seen;
 mod signatures;
 mod standing;

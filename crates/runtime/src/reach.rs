@@ -74,6 +74,20 @@ impl Watch {
         ruling.verdict == Verdict::Allow && ruling.rules.iter().any(is_own_rule)
     }
 
+    /// Whether somebody may read what is sealed about an agent: a human who could change it, and the agent
+    /// itself.
+    pub(crate) async fn may_read_sealed(
+        &self,
+        actor: &Actor,
+        of: Option<&AgentName>,
+    ) -> Result<bool, Error> {
+        if Role::Operator <= actor.role {
+            return Ok(true);
+        }
+        let asking = self.asking(actor, "schedule.read", None).await?;
+        Ok(asking.is_some_and(|asking| Some(&asking.agent) == of))
+    }
+
     /// The request as far as whoever asks reaches, or why not. What is not their own is not there.
     pub(crate) async fn within_reach(
         &self,

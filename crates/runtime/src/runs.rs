@@ -11,6 +11,7 @@ use store::Item;
 use crate::agents::page_size;
 use crate::errors::{self, internal};
 use crate::rows::Rows;
+use crate::sealing::Purpose;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
@@ -65,10 +66,19 @@ impl Watch {
         }
     }
 
-    pub(crate) async fn run_show(&self, asked: RunShow) -> Result<RunShown, Error> {
+    pub(crate) async fn run_show(&self, actor: &Actor, asked: RunShow) -> Result<RunShown, Error> {
         let id = run_id(&asked.id)?;
         let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
-        Ok(RunShown { run: wire_in(&rows, &id)? })
+        let mut shown = wire_in(&rows, &id)?;
+        let said = rows.run(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
+        if let (Some((text, agent)), Some(output)) = (said, &mut shown.output)
+            && output.sealed
+            && self.may_read_sealed(actor, agent.as_ref()).await?
+        {
+            output.text = self.sealing().open(text, Purpose::Output)?;
+            output.sealed = false;
+        }
+        Ok(RunShown { run: shown })
     }
 
     pub(crate) async fn run_cancel(
@@ -182,8 +192,9 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
             State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => None,
         },
         output: run.output.clone().map(|output| RunOutput {
-            text: output.text,
+            text: output.text.plain().unwrap_or_default().to_owned(),
             bytes: output.bytes,
+            sealed: output.text.is_sealed(),
             file: output.file,
         }),
         usage: run

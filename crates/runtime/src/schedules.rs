@@ -10,7 +10,7 @@ use api::{
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
     ScheduleShown, Schedules,
 };
-use kernel::schedule::{self, Command, Ground};
+use kernel::schedule::{self, Action, Command, Ground};
 use kernel::{Actor, Body, Noun, ScheduleId, Timestamp, slot};
 
 use crate::agents::page_size;
@@ -18,6 +18,7 @@ use crate::errors::{self, internal};
 use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
+use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 use wire::{skipped, upcoming, wire};
@@ -51,11 +52,25 @@ impl Watch {
         Ok(Schedules { schedules, cursor })
     }
 
-    pub(crate) async fn schedule_show(&self, asked: ScheduleShow) -> Result<ScheduleShown, Error> {
+    pub(crate) async fn schedule_show(
+        &self,
+        actor: &Actor,
+        asked: ScheduleShow,
+    ) -> Result<ScheduleShown, Error> {
         let id = self.schedule_id(&asked.id).await?;
         let mut rows = self.load(&rows_of(&id)).await?;
-        let schedule = wire(&id, &rows)?;
-        let agent = rows.schedule(&id).and_then(|it| it.definition.action.agent());
+        let mut schedule = wire(&id, &rows)?;
+        let action = rows.schedule(&id).map(|it| &it.definition.action);
+        let agent = action.and_then(Action::agent);
+        if let Some(action) = action.filter(|action| action.words().is_sealed())
+            && self.may_read_sealed(actor, agent).await?
+        {
+            let words = Some(self.sealing().open(action.words(), Purpose::Words)?);
+            match action {
+                Action::Prompt { .. } => schedule.action.prompt = words,
+                Action::Tool { .. } => schedule.action.payload = words,
+            }
+        }
         let agent = agent.map(|name| (Noun::Agent, name.to_string()));
         let reads: Vec<RowKey> = agent.into_iter().chain([self.authority_row()]).collect();
         rows.extend(self.load(&reads).await?);

@@ -61,6 +61,7 @@ impl Watch {
             at: began,
             agent: agent.clone(),
             prompt,
+            is_sensitive: false,
             time_max: agent.time_limit().min(TIME_MAX),
             said: Said::default(),
         };

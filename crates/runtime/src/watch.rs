@@ -32,6 +32,7 @@ use crate::principals::Refusals;
 use crate::rebuild::rebuild;
 use crate::reload::Reader;
 use crate::remembered::Remembered;
+use crate::sealing::Sealing;
 use crate::standing::{InForce, Snapshot, Standing};
 use crate::timer::{Bell, Known};
 use crate::transact::Done;
@@ -102,6 +103,7 @@ struct Inner {
     kept_secrets: OnceLock<Kept>,
     /// Counts the ids of runs, over and over.
     runs_made: AtomicU16,
+    sealing: Sealing,
     /// What the background check has found so far.
     check: Mutex<String>,
     /// Why an earlier process found the log to be damaged.
@@ -121,6 +123,7 @@ impl Watch {
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
+        let sealing = Sealing::new(&settings.data);
         let is_new = is_empty && store.stopped_writing().is_none() && verdict.is_none();
         let (identity, key) = match is_new {
             true => begin(&*store, &*clock, &settings).await?,
@@ -152,6 +155,7 @@ impl Watch {
             found: OnceLock::new(),
             kept_secrets: OnceLock::new(),
             runs_made: AtomicU16::new(0),
+            sealing,
             check: Mutex::new("not run".to_owned()),
             verdict: Mutex::new(verdict),
         }));
@@ -189,6 +193,11 @@ impl Watch {
 
     pub(crate) fn key(&self) -> &SigningKey {
         &self.0.key
+    }
+
+    /// The words of sensitive schedules, and what keeps them.
+    pub(crate) fn sealing(&self) -> &Sealing {
+        &self.0.sealing
     }
 
     pub(crate) fn signing(&self) -> &tokio::sync::Mutex<()> {

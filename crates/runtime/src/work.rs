@@ -14,6 +14,7 @@ use futures::future::FutureExt;
 use kernel::agent::{AGENTS_MAX, AgentName};
 use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Orders, Output, Report, Run, State};
 use kernel::schedule::Action;
+use kernel::wording::Wording;
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use tokio::select;
 use tokio::task::JoinSet;
@@ -29,6 +30,7 @@ use crate::holder::Holder;
 use crate::keep::micros;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
+use crate::sealing::Purpose;
 use crate::seen::Seen;
 use crate::stored;
 use crate::times::rfc3339;
@@ -59,7 +61,14 @@ enum Begin {
 /// A try that was begun.
 struct Begun {
     epoch: u32,
-    work: Work,
+    /// Or why nobody can be told anything.
+    work: Result<Work, Error>,
+}
+
+/// A try that is over.
+struct Over {
+    report: Report,
+    was_stopped: bool,
 }
 
 impl Watch {
@@ -179,15 +188,15 @@ impl Watch {
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken, &*doer, &stop).await {
             Ok(Begin::Now(begun)) => {
-                let work = AssertUnwindSafe(doer.work(begun.work, taken.stop.clone()));
-                // Nobody knows how far it got that went to pieces.
-                let broken = || Ended {
-                    outcome: Outcome::Cancelled,
-                    output: Default::default(),
-                    usage: None,
+                let Begun { epoch, work } = *begun;
+                let over = match work {
+                    Ok(work) if work.is_sensitive => {
+                        self.sealed(done(&*doer, work, taken.stop.clone()).await)
+                    }
+                    Ok(work) => done(&*doer, work, taken.stop.clone()).await,
+                    Err(unreadable) => unsaid(&unreadable),
                 };
-                let ended = work.catch_unwind().await.unwrap_or_else(|_| broken());
-                self.end(&taken, begun.epoch, ended).await;
+                self.end(&taken, epoch, over).await;
             }
             Ok(Begin::Decided) => {}
             Ok(Begin::Lacks(lacks)) => self.starve(&taken, lacks).await,
@@ -295,7 +304,7 @@ impl Watch {
             return Ok(Begin::NotNow);
         };
         self.desk().know(agent);
-        let work = Work {
+        let work = self.sealing().open(prompt, Purpose::Words).map(|text| Work {
             run: id.to_string(),
             schedule: Some(taken.schedule.to_string()),
             slot: run.slot.map(rfc3339),
@@ -303,10 +312,11 @@ impl Watch {
             epoch: started.epoch,
             at: started.at,
             agent: agent.clone(),
-            prompt: prompt.clone(),
+            prompt: text,
+            is_sensitive: prompt.is_sealed(),
             time_max: agent.time_limit(),
             said: taken.said.clone(),
-        };
+        });
         Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
     }
 
@@ -334,9 +344,8 @@ impl Watch {
     }
 
     /// Records how a try ended. Until that is done the run is not over, so it does not give up.
-    async fn end(&self, taken: &Taken, epoch: u32, ended: Ended) {
-        let was_stopped = ended.outcome == Outcome::Cancelled;
-        let report = report(ended);
+    async fn end(&self, taken: &Taken, epoch: u32, over: Over) {
+        let Over { report, was_stopped } = over;
         let Taken { id, schedule, .. } = taken;
         loop {
             let recorded = self
@@ -361,6 +370,23 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Without what was said of sensitive words, which may repeat them. What cannot be sealed is gone.
+    fn sealed(&self, over: Over) -> Over {
+        let Over { mut report, was_stopped } = over;
+        report.output = report.output.map(|output| Output {
+            text: self.sealing().seal(output.text, Purpose::Output).unwrap_or_else(|failed| {
+                error!(%failed, "what a run said could not be sealed, and is not kept");
+                Wording::Sealed { sealed: String::new() }
+            }),
+            ..output
+        });
+        report.result = report.result.map_err(|failure| Failure {
+            cause: Cause::new(&failure.cause.code, "its schedule is sensitive: no more is told"),
+            ..failure
+        });
+        Over { report, was_stopped }
     }
 
     /// A run that was taken and not begun waits again, if it is still to be done.
@@ -413,10 +439,25 @@ pub(crate) fn ground<'a>(
     Some(Ground { id, run: rows.run(id)?, definition, progress, now })
 }
 
+async fn done(doer: &dyn Doer, work: Work, stop: CancellationToken) -> Over {
+    // Nobody knows how far it got that went to pieces.
+    let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default(), usage: None };
+    let work = AssertUnwindSafe(doer.work(work, stop)).catch_unwind();
+    let ended = work.await.unwrap_or_else(|_| broken());
+    Over { was_stopped: ended.outcome == Outcome::Cancelled, report: report(ended) }
+}
+
+/// Of a run whose words cannot be read: nobody was told anything, and the next try would not be either.
+fn unsaid(unreadable: &Error) -> Over {
+    let cause = Cause::new("words_unreadable", &unreadable.message);
+    let result = Err(Failure { cause, kind: Kind::Permanent });
+    Over { report: Report { result, output: None, usage: None }, was_stopped: false }
+}
+
 fn report(ended: Ended) -> Report {
     let Ended { outcome, output, usage } = ended;
     let output = Output {
-        text: output.text,
+        text: output.text.into(),
         bytes: output.bytes,
         file: output.file.map(|file| file.display().to_string()),
     };

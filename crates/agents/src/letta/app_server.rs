@@ -5,14 +5,18 @@ use kernel::remote::Sending;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use super::{Told, Turn, cut_off, document, unreadable};
+use super::{Stop, Told, Turn, cut_off, document, unreadable};
 use crate::events::Events;
 use crate::failure::{plain, unanswered};
 use crate::http::IDEMPOTENCY_KEY;
-use crate::link::Telling;
+use crate::telling::Telling;
 use crate::work::{Failure, Reason};
 
 const CHAT_KEY: &str = "x-letta-chat-key";
+/// All that the server says where an agent wanted a tool that a human has to allow first. Such a turn ends
+/// like any other; if the agent has said something before, nothing tells it from one.
+const WANTED_APPROVAL: &str = "The agent attempted a tool call that requires interactive approval, \
+                               which this API does not support.";
 
 #[derive(Serialize)]
 struct Completion<'a> {
@@ -75,18 +79,19 @@ impl Turn<'_> {
         request.body = serde_json::to_vec(&Completion { model, messages, stream }).ok();
         let answer = self.link.ask(request).await?;
         let mut told = Told::default();
+        let mut heard = Heard::default();
         if !stream {
             let answered: Answered = document(answer).await?;
-            self.take(answered, &mut told, telling).await?;
-            return Ok(told);
+            self.take(answered, &mut told, telling, &mut heard).await?;
+            return Ok(heard.judged(told));
         }
         let mut events = Events::new(answer);
         while let Some(data) = events.next().await.map_err(|it| unanswered(&it))? {
             if data == "[DONE]" {
-                return Ok(told);
+                return Ok(heard.judged(told));
             }
             let piece: Answered = serde_json::from_str(&data).map_err(|_| unreadable())?;
-            self.take(piece, &mut told, telling).await?;
+            self.take(piece, &mut told, telling, &mut heard).await?;
         }
         Err(cut_off())
     }
@@ -96,6 +101,7 @@ impl Turn<'_> {
         answered: Answered,
         told: &mut Told,
         telling: &mut Telling<'_>,
+        heard: &mut Heard,
     ) -> Result<(), Failure> {
         if let Some(error) = answered.error {
             let said = plain(&self.link.secrets.hide(&error.message));
@@ -106,10 +112,30 @@ impl Turn<'_> {
         for choice in answered.choices.into_iter().take(1) {
             if let Some(text) = choice.message.and_then(|said| said.content) {
                 telling.say(&text).await;
+                heard.take(&text);
             }
             told.stop = choice.finish_reason.or(told.stop.take());
         }
         Ok(())
+    }
+}
+
+/// The beginning of what was said, as far as it matters how the turn ended.
+#[derive(Default)]
+struct Heard(String);
+
+impl Heard {
+    fn take(&mut self, text: &str) {
+        if self.0.len() <= WANTED_APPROVAL.len() {
+            self.0.push_str(text);
+        }
+    }
+
+    fn judged(self, told: Told) -> Told {
+        match self.0 == WANTED_APPROVAL {
+            true => Told { stop: Some(Stop::RequiresApproval.as_str().to_owned()), ..told },
+            false => told,
+        }
     }
 }
 

@@ -13,13 +13,24 @@ use crate::failure::plain;
 use crate::http::Http;
 use crate::link::{Link, reach_of_server};
 use crate::secrets::Secrets;
-use crate::work::Failure;
+use crate::work::{Failure, Reason};
 
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 struct Health {
     version: String,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    letta_code_version: String,
+}
+
+/// Which server it is, and of which version.
+enum Met {
+    V1(String),
+    AppServer(String),
 }
 
 #[derive(Deserialize)]
@@ -46,20 +57,69 @@ pub(crate) async fn look(
         Ok(link) => link,
         Err(failure) => return vec![failure.message],
     };
-    let (health, agents) = match server.api {
-        LettaApi::Rest => {
-            let health: Result<Health, Failure> = get(&link, &["v1", "health", ""]).await;
-            let health = health.map(|it| format!("it is Letta {}", plain(&it.version)));
-            (Some(health), get(&link, &["v1", "agents", ""]).await)
-        }
+    let agents = match server.api {
+        LettaApi::Rest => get(&link, &["v1", "agents", ""]).await,
         LettaApi::Openai => {
             let models: Result<Models, Failure> = get(&link, &["v1", "models"]).await;
-            (None, models.map(|models| models.data))
+            models.map(|models| models.data)
         }
     };
     let agents = agents.map(|agents: Vec<Known>| there(&agents, &server.remote_id));
     let said = |it: Result<String, Failure>| it.unwrap_or_else(|failure| failure.message);
-    health.into_iter().chain([agents]).map(said).collect()
+    let met = meet(&link, server.api).await.map(|met| met.sentence(server.api));
+    let mut seen = vec![said(met), said(agents)];
+    seen.dedup();
+    if server.api == LettaApi::Openai {
+        let warning =
+            "an agent there uses its tools without asking anybody: decide there what it may do";
+        seen.push(warning.to_owned());
+    }
+    seen
+}
+
+/// Asks first what the server is said to be. Neither route is the other's, and neither needs a secret.
+async fn meet(link: &Link<'_>, api: LettaApi) -> Result<Met, Failure> {
+    let (first, second) = match api {
+        LettaApi::Rest => (health(link).await, LettaApi::Openai),
+        LettaApi::Openai => (info(link).await, LettaApi::Rest),
+    };
+    let Err(failure) = first else { return first };
+    // Who was not reached at all is not asked again.
+    if failure.reason != Reason::NotFound {
+        return Err(failure);
+    }
+    let other = match second {
+        LettaApi::Rest => health(link).await,
+        LettaApi::Openai => info(link).await,
+    };
+    other.map_err(|_| failure)
+}
+
+async fn health(link: &Link<'_>) -> Result<Met, Failure> {
+    let health: Health = get(link, &["v1", "health", ""]).await?;
+    Ok(Met::V1(plain(&health.version)))
+}
+
+async fn info(link: &Link<'_>) -> Result<Met, Failure> {
+    let info: Info = get(link, &["app-server-info"]).await?;
+    Ok(Met::AppServer(plain(&info.letta_code_version)))
+}
+
+impl Met {
+    fn sentence(&self, api: LettaApi) -> String {
+        match (self, api) {
+            (Met::V1(version), LettaApi::Rest) => format!("it is the V1 server, Letta {version}"),
+            (Met::AppServer(version), LettaApi::Openai) => {
+                format!("it is the App Server of Letta Code {version}")
+            }
+            (Met::V1(version), LettaApi::Openai) => {
+                format!("it is the V1 server, Letta {version}: `--api rest` speaks to it")
+            }
+            (Met::AppServer(version), LettaApi::Rest) => {
+                format!("it is the App Server of Letta Code {version}: `--api openai` speaks to it")
+            }
+        }
+    }
 }
 
 async fn get<T: DeserializeOwned>(link: &Link<'_>, path: &[&str]) -> Result<T, Failure> {

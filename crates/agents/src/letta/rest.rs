@@ -12,7 +12,7 @@ use super::{Told, Turn, cut_off, document, unreadable};
 use crate::events::Events;
 use crate::failure::unanswered;
 use crate::http::IDEMPOTENCY_KEY;
-use crate::link::Telling;
+use crate::telling::Telling;
 use crate::work::{Failure, Reason};
 
 const POLL_FIRST: Duration = Duration::from_millis(200);

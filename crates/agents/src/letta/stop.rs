@@ -88,7 +88,7 @@ impl Stop {
                 Failure::permanent(reason, said("the agent needs to be changed"))
             }
             Stop::InsufficientCredits => {
-                Failure::permanent(reason, said("nobody pays for it any more"))
+                Failure::unpaid(reason, said("nobody pays for it any more"))
             }
             Stop::Unknown => {
                 Failure::doubtful(reason, "the agent stopped for a reason that is not known here")
@@ -118,7 +118,7 @@ mod tests {
             ("invalid_tool_call", Some(Kind::Delivered)),
             ("max_tokens_exceeded", Some(Kind::Permanent)),
             ("context_window_overflow_in_system_prompt", Some(Kind::Permanent)),
-            ("insufficient_credits", Some(Kind::Permanent)),
+            ("insufficient_credits", Some(Kind::Unpaid)),
             ("a_new_one", Some(Kind::Doubtful)),
             ("", Some(Kind::Doubtful)),
         ] {

@@ -34,7 +34,10 @@ fn prompt_for(server: &StandIn, (api, sending): (&str, &str), text: &str) -> Wor
 }
 
 async fn told(act: Act, way: (&str, &str)) -> (Ended, StandIn) {
-    let server = StandIn::new([act]);
+    let server = match way.0 {
+        "openai" => StandIn::app_server([act]),
+        _ => StandIn::new([act]),
+    };
     let ended = World::new().run(prompt_for(&server, way, "hi")).await;
     (ended, server)
 }
@@ -94,7 +97,7 @@ async fn an_answer_with_a_bad_reason_to_stop_is_a_failure_with_that_reason() {
     for (reason, expected) in [
         ("llm_api_error", "llm_api_error delivered"),
         ("error", "error delivered"),
-        ("insufficient_credits", "insufficient_credits permanent"),
+        ("insufficient_credits", "insufficient_credits unpaid"),
         ("max_steps", "max_steps permanent"),
         ("requires_approval", "requires_approval permanent"),
         ("who_knows", "stop_reason_unknown doubtful"),
@@ -283,4 +286,28 @@ async fn a_long_answer_is_kept_whole() {
     let (ended, _) = told(Act::Say(long.clone()), WAYS[0]).await;
     assert_eq!(ended.output.text, long[..TEXT_BYTES_MAX]);
     assert_eq!(ended.output.bytes, long.len() as u64 + 1);
+}
+
+/// The App Server ends such a turn like any other, and says so in words of its own; an agent that talks about
+/// approvals has only talked.
+#[tokio::test]
+async fn l4_a_turn_that_ended_for_an_approval_is_no_good_run() {
+    let wanted = "The agent attempted a tool call that requires interactive approval, \
+                  which this API does not support.";
+    for (text, expected) in [
+        (wanted.to_owned(), "requires_approval permanent: "),
+        (format!("{wanted} Shall I go on?"), "done"),
+        (format!("I am told: {wanted}"), "done"),
+        (String::new(), "done"),
+    ] {
+        for send in ["wait", "stream"] {
+            let (ended, _) = told(Act::Say(text.clone()), ("openai", send)).await;
+            let said = said(&ended.outcome);
+            assert!(said.starts_with(expected), "{send} {text}: {said}");
+            assert_eq!(ended.output.text, text, "{send}");
+        }
+        // Nobody but the App Server speaks so.
+        let (ended, _) = told(Act::Say(text), ("rest", "wait")).await;
+        assert_eq!(said(&ended.outcome), "done");
+    }
 }

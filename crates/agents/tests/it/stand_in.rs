@@ -55,6 +55,8 @@ struct Inner {
 pub(crate) struct StandIn {
     address: SocketAddr,
     inner: Arc<Mutex<Inner>>,
+    /// It says so where it is asked what it is.
+    is_app_server: bool,
 }
 
 impl Asked {
@@ -69,11 +71,19 @@ impl Asked {
 
 impl StandIn {
     pub(crate) fn new(acts: impl IntoIterator<Item = Act>) -> StandIn {
+        StandIn::serving(acts, false)
+    }
+
+    pub(crate) fn app_server(acts: impl IntoIterator<Item = Act>) -> StandIn {
+        StandIn::serving(acts, true)
+    }
+
+    fn serving(acts: impl IntoIterator<Item = Act>, is_app_server: bool) -> StandIn {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let acts = acts.into_iter().collect();
         let inner = Arc::new(Mutex::new(Inner { acts, ..Inner::default() }));
-        let server = StandIn { address, inner };
+        let server = StandIn { address, inner, is_app_server };
         let serving = server.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -119,7 +129,13 @@ impl StandIn {
                 self.inner().at_work -= 1;
                 answer
             }
-            ("GET", "/v1/health/") => Some(ok(&json!({"version": "0.16.8", "status": "ok"}))),
+            ("GET", "/app-server-info") if self.is_app_server => Some(ok(&json!({
+                "type": "app_server_info_response", "success": true, "backend": "local",
+                "letta_code_version": "0.34.12", "protocol_version": 1, "capabilities": {},
+            }))),
+            ("GET", "/v1/health/") if !self.is_app_server => {
+                Some(ok(&json!({"version": "0.16.8", "status": "ok"})))
+            }
             ("GET", "/v1/agents/") => Some(ok(&json!([
                 {"id": "agent-123", "name": "scout", "created_at": "2026-08-01T00:00:00Z"},
                 {"id": "agent-456", "name": "writer", "created_at": "2026-08-02T00:00:00Z"},

@@ -20,9 +20,11 @@ pub(crate) const HANGING: Duration = Duration::from_secs(120);
 
 pub(crate) const SECRET: &str = "canary-4f1d0c";
 
-/// The one that is in the environment.
-#[derive(Debug)]
-struct OneSecret;
+/// The one that is in the environment, and what is said to be one.
+#[derive(Debug, Default)]
+struct OneSecret {
+    also: Vec<String>,
+}
 
 impl Secrets for OneSecret {
     fn read(&self, secret: &SecretRef) -> Option<String> {
@@ -30,7 +32,12 @@ impl Secrets for OneSecret {
     }
 
     fn hide(&self, text: &str) -> String {
-        text.replace(SECRET, "[hidden]")
+        let also = self.also.iter();
+        also.fold(text.replace(SECRET, "[hidden]"), |text, it| text.replace(it, "[hidden]"))
+    }
+
+    fn and(&self, values: &[&str]) -> Arc<dyn Secrets> {
+        Arc::new(OneSecret { also: values.iter().map(ToString::to_string).collect() })
     }
 }
 
@@ -54,7 +61,8 @@ impl World {
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let outputs = root.path().canonicalize().unwrap().join("outputs");
-        let backends = Backends::new(outputs, environment, Arc::new(OneSecret), Http::new());
+        let backends =
+            Backends::new(outputs, environment, Arc::new(OneSecret::default()), Http::new());
         World { root, backends }
     }
 
@@ -134,6 +142,7 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         at,
         agent,
         prompt: prompt.into(),
+        is_sensitive: false,
         time_max: HANGING,
         said: Said::default(),
     }
@@ -157,6 +166,7 @@ pub(crate) fn said(outcome: &Outcome) -> String {
         Outcome::Failed(failure) => {
             let lasts = match failure.kind {
                 Kind::Permanent => "permanent".to_owned(),
+                Kind::Unpaid => "unpaid".to_owned(),
                 Kind::Passing { wait_us: 0 } => "passing".to_owned(),
                 Kind::Passing { wait_us } => format!("passing after {}s", wait_us / 1_000_000),
                 Kind::Delivered => "delivered".to_owned(),

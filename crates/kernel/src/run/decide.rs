@@ -55,6 +55,8 @@ pub enum Kind {
     Passing { wait_us: i64 },
     /// Another cannot help.
     Permanent,
+    /// Nobody pays for it any more: neither another try nor the next run can help.
+    Unpaid,
     /// It took effect and failed nevertheless: another would take effect again.
     Delivered,
     /// Whether it took effect is not known.
@@ -205,7 +207,7 @@ pub fn start(
         agent: agent.name.clone(),
         backend: agent.backend.clone(),
         credential: agent.credential.clone(),
-        prompt: prompt.to_owned(),
+        prompt: prompt.clone(),
         tier,
         policy: ruling.policy.clone(),
         footing: footing.clone(),
@@ -355,7 +357,9 @@ pub fn finish(
     let Report { result, output, usage } = report.within_limits();
     let is_known = match &result {
         Ok(()) => true,
-        Err(Failure { kind: Kind::Passing { .. } | Kind::Permanent, .. }) => run.cancel.is_none(),
+        Err(Failure { kind: Kind::Passing { .. } | Kind::Permanent | Kind::Unpaid, .. }) => {
+            run.cancel.is_none()
+        }
         Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
     };
     let left = match is_known || usage.is_some() {
@@ -377,6 +381,7 @@ pub fn finish(
         Kind::Delivered | Kind::Doubtful if may_repeat => Some(0),
         Kind::Doubtful => return Ok(ground.ended(Outcome::Unknown, Some(cause), left)),
         Kind::Delivered | Kind::Permanent => None,
+        Kind::Unpaid => return Ok(ground.unpaid(cause, left)),
     };
     let retry = ground.definition.map(|definition| definition.terms.retry);
     match retry.filter(|retry| run.attempt < retry.attempts).zip(wait_us) {
@@ -501,7 +506,7 @@ impl Report {
         let result =
             self.result.map_err(|failure| Failure { cause: shorten(failure.cause), ..failure });
         let output = self.output.map(|mut output| {
-            output.text.truncate(output.text.floor_char_boundary(OUTPUT_BYTES_MAX));
+            output.text.cut(OUTPUT_BYTES_MAX);
             output
         });
         Report { result, output, usage: self.usage }
@@ -691,19 +696,36 @@ impl Ground<'_> {
         ended.into_iter().chain(self.pause_after_failures()).collect()
     }
 
+    /// It has failed, and so will all that follow until somebody pays.
+    fn unpaid(&self, cause: Cause, left: Left) -> Vec<Body> {
+        let ended = self.ended(Outcome::Failed, Some(cause), left);
+        let note = "nobody pays for its agent any more: resume it when somebody does";
+        let paused = self.may_pause().map(|_| self.paused(note.to_owned()));
+        ended.into_iter().chain(paused).collect()
+    }
+
     /// Stops a schedule that only burns money.
     fn pause_after_failures(&self) -> Option<Body> {
-        let limit = self.definition?.terms.pause_after;
-        let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
+        let (limit, progress) = self.may_pause()?;
         let failures = progress.failures + 1;
-        (0 < limit && limit <= failures).then(|| {
-            let note = match failures {
+        (limit <= failures).then(|| {
+            self.paused(match failures {
                 1 => "the last run failed".to_owned(),
                 _ => format!("the last {failures} runs failed"),
-            };
-            let paused = schedule::Paused { by: WATCH.to_owned(), note: Some(note), at: self.now };
-            Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
+            })
         })
+    }
+
+    /// After how many failures its schedule is paused, if it is one that ever is and goes on now.
+    fn may_pause(&self) -> Option<(u32, &Progress)> {
+        let limit = self.definition?.terms.pause_after;
+        let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
+        (0 < limit).then_some((limit, progress))
+    }
+
+    fn paused(&self, note: String) -> Body {
+        let paused = schedule::Paused { by: WATCH.to_owned(), note: Some(note), at: self.now };
+        Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
     }
 }
 

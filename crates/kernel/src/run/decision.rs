@@ -14,6 +14,7 @@ use crate::id::{RunId, ScheduleId};
 use crate::ruling::{Details, Request, Ruling, Verdict};
 use crate::schedule::{Action, Definition};
 use crate::time::{Now, Timestamp};
+use crate::wording::Wording;
 
 /// What the lease is called among the rules that had something to say.
 pub const LEASE: &str = "@lease";
@@ -106,7 +107,7 @@ impl Orders<'_> {
 pub(super) fn target<'a>(
     definition: &'a Definition,
     agent: Option<&'a Agent>,
-) -> Result<(&'a Agent, &'a str), Cause> {
+) -> Result<(&'a Agent, &'a Wording), Cause> {
     match (&definition.action, agent) {
         (Action::Prompt { prompt, .. }, Some(agent)) => Ok((agent, prompt)),
         (Action::Prompt { agent, .. }, None) => {

@@ -5,8 +5,7 @@ use calendar::{Calendar, Span};
 use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
 use super::event::{MadeBy, Passed, Paused, Removed, Resumed};
 use super::terms::{ATTEMPTS_MAX, KEYS_MAX, PRIORITY_MAX, Resume, Terms};
-use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX};
-use super::{PAYLOAD_BYTES_MAX, PROMPT_BYTES_MAX, Schedule};
+use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, Schedule};
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
@@ -89,6 +88,8 @@ pub enum Refusal {
     NeverFires(i64),
     #[error("agent `{agent}` has tier {min}, and a schedule may only raise it")]
     TierTooLow { agent: AgentName, min: Tier },
+    #[error("agent `{0}` gets its prompts as an argument, which everybody on the machine can read")]
+    Shown(AgentName),
     #[error("{0}")]
     Invalid(String),
     #[error("run `{0}` was started with this key before")]
@@ -537,21 +538,16 @@ impl Definition {
         {
             return invalid("a schedule ends after it starts");
         }
+        self.action.check_words()?;
         match &self.action {
-            Action::Prompt { prompt, .. } if PROMPT_BYTES_MAX < prompt.len() => {
-                return invalid("a prompt has at most 64 KiB");
-            }
-            Action::Prompt { prompt, .. } if prompt.trim().is_empty() => {
-                return invalid("a prompt is not empty");
-            }
-            Action::Prompt { agent: name, .. } => {
+            Action::Prompt { agent: name, prompt } => {
                 let agent = agent.ok_or_else(|| Refusal::UnknownAgent(name.clone()))?;
+                if prompt.is_sealed() && agent.backend.shows_prompts() {
+                    return Err(Refusal::Shown(name.clone()));
+                }
                 if self.tier.is_some_and(|tier| tier < agent.tier) {
                     return Err(Refusal::TierTooLow { agent: name.clone(), min: agent.tier });
                 }
-            }
-            Action::Tool { payload, .. } if PAYLOAD_BYTES_MAX < payload.len() => {
-                return invalid("a payload has at most 64 KiB");
             }
             Action::Tool { tool, .. } => {
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

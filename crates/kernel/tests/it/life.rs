@@ -423,8 +423,13 @@ impl World {
         let approval = self.approval_of(&run);
         let actor = Actor::local_user(1);
         let has_agent = !self.random.one_in(10);
-        let kinds =
-            [Kind::Passing { wait_us: 5 }, Kind::Permanent, Kind::Delivered, Kind::Doubtful];
+        let kinds = [
+            Kind::Passing { wait_us: 5 },
+            Kind::Permanent,
+            Kind::Unpaid,
+            Kind::Delivered,
+            Kind::Doubtful,
+        ];
         let kind = self.random.pick(&kinds);
         let failure = Failure { cause: Cause::new("oops", "it broke"), kind };
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };

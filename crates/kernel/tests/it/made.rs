@@ -112,8 +112,7 @@ fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command)
     let mut world = World::new(every(60), Terms::default());
     world.ask(0, &Ask::Add);
     let ada = world.agent.clone().unwrap();
-    world.definition.action =
-        Action::Prompt { agent: of.parse().unwrap(), prompt: "look".to_owned() };
+    world.definition.action = Action::Prompt { agent: of.parse().unwrap(), prompt: "look".into() };
     let schedule = Schedule { definition: world.definition.clone(), ..world.schedule().unwrap() };
     let target = Agent { name: of.parse().unwrap(), ..ada.clone() };
     let command = command(&world);

@@ -171,7 +171,10 @@ impl World {
             name: AGENTS[agent].0.into(),
             trigger: every(86_400).into(),
             zone: "UTC".parse().unwrap(),
-            action: Action::Prompt { agent: AGENTS[agent].0.parse().unwrap(), prompt },
+            action: Action::Prompt {
+                agent: AGENTS[agent].0.parse().unwrap(),
+                prompt: prompt.into(),
+            },
             tier: None,
             terms: Terms {
                 overlap: Overlap::Allow(5),

@@ -120,6 +120,19 @@ fn a_try_that_may_have_taken_effect_is_repeated_only_if_that_does_no_harm() {
     }
 }
 
+/// The runs that follow would fail as well; but a schedule that shall never be paused goes on.
+#[test]
+fn a_schedule_that_nobody_pays_for_is_paused_at_once() {
+    let unpaid = || Err(Failure { cause: Cause::new("oops", "it broke"), kind: Kind::Unpaid });
+    let paused = "failed (it broke), paused (nobody pays for its agent any more: resume it when \
+                  somebody does)";
+    for (pause_after, expected) in [(5, paused), (1, paused), (0, "failed (it broke)")] {
+        let mut world = world(Terms { pause_after, ..Terms::default() });
+        let finish = Finish(1, 1, unpaid());
+        check(&mut world, &[(61, Start(1), STARTED), (62, finish, expected)]);
+    }
+}
+
 #[test]
 fn what_people_may_ask_depends_on_the_state() {
     let wrong = |state: &str| {
@@ -338,14 +351,14 @@ fn a_report_is_kept_within_limits() {
         let ground = Ground { id: &id, run: &run, definition: None, progress: None, now: at(62) };
         let cause = Cause { code: "c".into(), message: "m".repeat(MESSAGE_BYTES_MAX + over) };
         let text = "t".repeat(OUTPUT_BYTES_MAX + over);
-        let output = Some(Output { bytes: text.len() as u64, text, file: None });
+        let output = Some(Output { bytes: text.len() as u64, text: text.into(), file: None });
         let result = Err(Failure { cause, kind: Kind::Permanent });
         let report = Report { result, output, usage: None };
         let bodies = finish(ground, 1, report, 0).unwrap();
         let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
             unreachable!("it ended")
         };
-        assert_eq!(ended.output.as_ref().unwrap().text.len(), OUTPUT_BYTES_MAX);
+        assert_eq!(ended.output.as_ref().unwrap().text.plain().unwrap().len(), OUTPUT_BYTES_MAX);
         assert_eq!(ended.output.as_ref().unwrap().bytes, (OUTPUT_BYTES_MAX + over) as u64);
         assert_eq!(ended.cause.as_ref().unwrap().message.len(), MESSAGE_BYTES_MAX);
     }

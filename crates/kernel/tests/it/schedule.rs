@@ -7,6 +7,7 @@ use kernel::schedule::{
     Action, Command, Definition, Ground, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX,
     PAYLOAD_BYTES_MAX, PROMPT_BYTES_MAX, decide,
 };
+use kernel::wording::Wording;
 use kernel::{Actor, Role, RunId};
 
 use crate::support::{Ask, World, at, every};
@@ -220,15 +221,31 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
     });
 
     let prompt = |prompt: String| {
-        |it: &mut Definition| it.action = Action::Prompt { agent: "ada".parse().unwrap(), prompt }
+        |it: &mut Definition| {
+            it.action = Action::Prompt { agent: "ada".parse().unwrap(), prompt: prompt.into() };
+        }
     };
     check_limit("fine", prompt("p".repeat(PROMPT_BYTES_MAX)));
     check_limit("a prompt has at most 64 KiB", prompt("p".repeat(PROMPT_BYTES_MAX + 1)));
     check_limit("a prompt is not empty", prompt(" \n".into()));
 
     let tool = |tool: String, bytes| {
-        move |it: &mut Definition| it.action = Action::Tool { tool, payload: " ".repeat(bytes) }
+        move |it: &mut Definition| {
+            it.action = Action::Tool { tool, payload: " ".repeat(bytes).into() };
+        }
     };
+    // What is sealed is longer, and not looked into.
+    let sealed = |bytes: usize| {
+        let prompt = Wording::Sealed { sealed: "s".repeat(bytes) };
+        move |it: &mut Definition| {
+            it.action = Action::Prompt { agent: "ada".parse().unwrap(), prompt };
+        }
+    };
+    let most = PROMPT_BYTES_MAX.div_ceil(3) * 4 + 128;
+    check_limit("fine", sealed(0));
+    check_limit("fine", sealed(most));
+    check_limit("a prompt has at most 64 KiB", sealed(most + 1));
+
     let named = "the name of a tool has 1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `-`";
     check_limit("fine", tool("t".repeat(128), PAYLOAD_BYTES_MAX));
     check_limit("a payload has at most 64 KiB", tool("t".into(), PAYLOAD_BYTES_MAX + 1));

@@ -119,6 +119,8 @@ struct ScheduleCreate {
     overlap: Option<String>,
     /// What happens to slots that were missed: `latest` (the default), `all`, `skip`.
     missed: Option<String>,
+    /// Keep the prompt and what its runs say out of lists, logs and exports. Default: false.
+    sensitive: Option<bool>,
     /// With the same key, the same call happens once: 1 to 128 letters, digits, `-` and `_`.
     idempotency_key: Option<String>,
 }
@@ -127,12 +129,13 @@ impl ScheduleCreate {
     fn into_request(self, dry_run: bool) -> (Option<String>, ScheduleAdd) {
         let ScheduleCreate { name, agent, prompt, tier, idempotency_key, .. } = self;
         let ScheduleCreate { cron, every, daily, at, tz, after, event, .. } = self;
-        let ScheduleCreate { per_day, max_fires, overlap, missed, .. } = self;
+        let ScheduleCreate { per_day, max_fires, overlap, missed, sensitive, .. } = self;
+        let sensitive = sensitive.unwrap_or(false);
         let when = When { cron, every, daily, at, tz, ..When::default() };
         let happening = Happening { after, event, ..Happening::default() };
         let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
         let action = Action { agent: Some(agent), prompt: Some(prompt), ..Action::default() };
-        (idempotency_key, ScheduleAdd { name, when, happening, action, tier, terms, dry_run })
+        (idempotency_key, ScheduleAdd { name, when, happening, action, sensitive, tier, terms, dry_run })
     }
 }
 

@@ -162,7 +162,10 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, add.request()).await?;
             output.show(&answer, |answer| {
                 let verb = if answer.created { "registered" } else { "was registered already" };
-                format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent))
+                let said =
+                    format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent));
+                let server = answer.server.iter().map(|seen| format!("server: {seen}"));
+                [said].into_iter().chain(server).collect::<Vec<_>>().join("\n")
             });
         }
         Command::Edit(edit) => {
@@ -217,6 +220,7 @@ impl Add {
             price_input: settings.price_input,
             price_output: settings.price_output,
             price_run: settings.price_run,
+            look: true,
         }
     }
 }

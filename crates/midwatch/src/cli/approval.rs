@@ -240,7 +240,12 @@ fn page(approval: &Approval) -> String {
     let mut plan = approval.plan.clone();
     let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
         Some(Value::String(prompt)) => fenced(&prompt),
-        _ => String::new(),
+        // The hash is of the sealed text, so a signature elsewhere takes the watch's word for it.
+        Some(_) => match &approval.unsealed {
+            Some(prompt) => format!("sealed in the plan; opened by the watch\n{}", fenced(prompt)),
+            None => "the prompt is sensitive, and is shown to operators".to_owned(),
+        },
+        None => String::new(),
     };
     let plan = serde_json::to_string_pretty(&plan).unwrap_or_default();
     let facts = pairs(rows.into_iter().flatten());

@@ -175,9 +175,10 @@ fn page(run: &Run) -> String {
     paragraphs([pairs(rows.into_iter().flatten()), text.to_owned()])
 }
 
-fn size(RunOutput { text, bytes, file }: &RunOutput) -> String {
+fn size(RunOutput { text, bytes, file, sealed }: &RunOutput) -> String {
     let whole = counted(*bytes, "byte", "bytes");
     match file {
+        _ if *sealed => format!("{whole}, sensitive: for operators and its agent"),
         Some(file) => format!("{whole}, the first {} below; the whole is in {file}", text.len()),
         None => whole,
     }
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn a_long_output_is_found_in_its_file() {
         let (text, file) = ("so".to_owned(), Some("/data/outputs/run_1".to_owned()));
-        let said = size(&RunOutput { text, bytes: 70_000, file });
+        let said = size(&RunOutput { text, bytes: 70_000, file, sealed: false });
         assert_eq!(said, "70000 bytes, the first 2 below; the whole is in /data/outputs/run_1");
     }
 

@@ -52,7 +52,8 @@ fn a_prompt_is_delivered_and_what_it_used_is_counted() {
     assert_eq!((&shown["usage"]["input"], &shown["usage"]["output"]), (&12.into(), &3.into()));
     assert_eq!(world.json(&["status"])["budget"]["tokens"], 15);
     assert!(world.ok(&["run", "show", &run]).contains("12 in, 3 out"));
-    let asked = server.asked();
+    let mut asked = server.asked();
+    asked.retain(|asked| asked.method == "POST");
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].header("idempotency-key"), Some(run.as_str()));
     assert_eq!(asked[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
@@ -83,6 +84,9 @@ fn a_daemon_that_is_killed_in_the_middle_of_a_send_does_not_send_again() {
 #[test]
 fn what_a_server_does_is_recorded_and_explained() {
     let wait = with_status(429, "retry-after: 1\r\n", "slow down");
+    let dates =
+        "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
+    let until = with_status(503, dates, "slow down");
     for (acts, state, reason, sent) in [
         (vec![Act::Raw(Vec::new())], "unknown", Some("connection_lost"), 1),
         (vec![Act::Stop("llm_api_error")], "failed", Some("llm_api_error"), 1),
@@ -94,6 +98,7 @@ fn what_a_server_does_is_recorded_and_explained() {
         ),
         (vec![Act::Raw(with_status(200, "", "<html>"))], "unknown", Some("answer_unreadable"), 1),
         (vec![Act::Raw(wait), Act::Stop("end_turn")], "done", None, 2),
+        (vec![Act::Raw(until), Act::Stop("end_turn")], "done", None, 2),
         (vec![Act::Flood(100)], "unknown", Some("answer_too_long"), 1),
         (vec![Act::Drip], "unknown", Some("timeout"), 1),
         (vec![Act::Hang], "unknown", Some("timeout"), 1),
@@ -105,6 +110,30 @@ fn what_a_server_does_is_recorded_and_explained() {
         let shown = once(&world, &start(&world, &schedule), state);
         assert_eq!(shown["reason"].as_str(), reason, "{acts:?}: {shown}");
         assert_eq!(server.count("/messages"), sent, "{acts:?}");
+        assert_eq!(daemon.stop().0, Some(0));
+    }
+}
+
+/// The next run would only say so again; a schedule that is never to be paused goes on.
+#[test]
+fn a_schedule_that_nobody_pays_for_is_paused_at_once_and_says_so() {
+    let credits = "insufficient_credits";
+    let unpaid = Act::Raw(with_status(402, "", "your credits are used up"));
+    for (act, reason) in [(Act::Stop(credits), credits), (unpaid, "payment_required")] {
+        let server = StandIn::new([act]);
+        let (world, schedule) = world(&server);
+        let daemon = world.up();
+        let shown = once(&world, &start(&world, &schedule), "failed");
+        assert_eq!((&shown["reason"], &shown["attempt"]), (&reason.into(), &1.into()), "{shown}");
+        let paused = world.json(&["schedule", "show", &schedule])["schedule"].clone();
+        assert_eq!((&paused["status"], &paused["failures"]), (&"paused".into(), &1.into()));
+        let note = paused["paused"]["note"].as_str().unwrap();
+        assert!(note.starts_with("nobody pays for its agent any more"), "{note}");
+        world.ok(&["schedule", "edit", &schedule, "--pause-after", "0"]);
+        world.ok(&["schedule", "resume", &schedule]);
+        once(&world, &start(&world, &schedule), "failed");
+        let active = world.json(&["schedule", "show", &schedule])["schedule"]["status"].clone();
+        assert_eq!(active, "active");
         assert_eq!(daemon.stop().0, Some(0));
     }
 }
@@ -139,7 +168,7 @@ fn a_test_of_an_agent_says_what_was_seen() {
     assert_eq!((&tested["passed"], &tested["said"]), (&true.into(), &"ready".into()), "{tested}");
     let seen = tested["server"].to_string();
     assert!(seen.contains("Letta 0.16.8") && seen.contains("`agent-123` is `scout`"), "{seen}");
-    assert_eq!(server.count("/v1/agents/"), 1, "as the clients of Letta ask for it");
+    assert_eq!(server.count("/v1/agents/"), 2, "as the clients of Letta ask for it");
 
     let daemon = world.up();
     let outcome = world.run(&["agent", "test", "ada", "--prompt", "still there?"]);
@@ -154,6 +183,34 @@ fn a_test_of_an_agent_says_what_was_seen() {
     let tested = world.kinds().into_iter().filter(|kind| kind == "agent.tested").count();
     assert_eq!(tested, 3, "what was refused was not sent, and so is not in the log");
     world.verified();
+}
+
+/// Whoever takes one server of Letta's for the other is told so, when the agent is added and when it is tested.
+#[test]
+fn l7_an_agent_that_is_added_says_what_server_it_has() {
+    let v1 = "it is the V1 server, Letta 0.16.8";
+    let app = "it is the App Server of Letta Code 0.34.12";
+    let asks_nobody = "without asking anybody";
+    for (server, api, expected, is_warned) in [
+        (StandIn::new([]), "rest", v1.to_owned(), false),
+        (StandIn::app_server([]), "openai", app.to_owned(), true),
+        (StandIn::new([]), "openai", format!("{v1}: `--api rest` speaks to it"), true),
+        (StandIn::app_server([]), "rest", format!("{app}: `--api openai` speaks to it"), false),
+    ] {
+        let world = World::new();
+        let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
+        let added = world.ok(&[&letta[..], &["--url", &server.url(), "--api", api]].concat());
+        assert!(added.lines().any(|line| line == format!("server: {expected}")), "{added}");
+        assert_eq!(added.contains(asks_nobody), is_warned, "{added}");
+        assert_eq!(server.asked().iter().filter(|it| it.method == "POST").count(), 0, "no prompt");
+        let tested = world.json(&["agent", "test", "ada"])["test"]["server"].clone();
+        assert_eq!(tested[0], expected, "{tested}");
+    }
+    // It is added also where nobody answers.
+    let world = World::new();
+    let nobody = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-123"];
+    let added = world.ok(&[&nobody[..], &["--url", "http://127.0.0.1:9"]].concat());
+    assert!(added.contains("agent `ada` registered") && added.contains("nobody was reached"));
 }
 
 /// The key comes back in answers, errors and redirects, and is nowhere but in the requests.

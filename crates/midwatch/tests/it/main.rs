@@ -35,6 +35,8 @@ mod reload_story;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod sensitive;
+#[cfg(test)]
 #[path = "../../../agents/tests/it/stand_in.rs"]
 mod stand_in;
 #[cfg(test)]

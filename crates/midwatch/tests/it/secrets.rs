@@ -4,9 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use base64::Engine;
 use flate2::read::GzDecoder;
 
-use crate::world::{Daemon, World};
+use crate::world::{Daemon, World, wait_for};
 
 const CANARY: &str = "canary-4f1d0c";
 
@@ -130,6 +131,71 @@ fn a_secret_that_leaked_would_be_found() {
     let found = files_with(world.root(), CANARY, &[]);
     for ending in ["midwatch.db", ".ndjson.gz"] {
         assert!(found.iter().any(|path| path.ends_with(ending)), "{found:?}");
+    }
+}
+
+/// Says a key in many ways, in pieces and past what fits into a text, and how it was started itself.
+const LEAKY: &str = r#"
+    tr '\0' ' ' < /proc/$$/cmdline
+    echo "key $DEPLOY_KEY" >&2
+    echo "$DEPLOY_KEY" | head -c 5; echo "$DEPLOY_KEY" | tail -c +6
+    printf '%s' "$DEPLOY_KEY" | od -An -tx1 | tr -d ' \n'; echo
+    printf '%s' "$DEPLOY_KEY" | base64
+    head -c 20000 /dev/zero | tr '\0' x
+    echo "$DEPLOY_KEY $MIDWATCH_TOKEN"
+    exit 7
+"#;
+
+/// Also not by a program that was given it, nor in what is kept of that for long.
+#[test]
+fn g4_a_program_that_repeats_its_key_is_not_written_down() {
+    let mut world = world();
+    world.set("DEPLOY_KEY", CANARY);
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let create = ["token", "create", "--name", "eve", "--role", "observer"];
+    let token = world.json(&create)["token"]["secret"].as_str().unwrap().to_owned();
+    // As a token that the program found elsewhere: nobody gave it one.
+    let program = LEAKY.replace("$MIDWATCH_TOKEN", &token);
+    let script = world.root().join("leaky.sh");
+    fs::write(&script, program).unwrap();
+    let agent = ["agent", "add", "ada", "--backend", "command", "--env", "DEPLOY_KEY", "--"];
+    world.ok(&[&agent[..], &["/bin/sh", script.to_str().unwrap()]].concat());
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "deploy"];
+    let terms = ["schedule", "add", "--name", "night", "--attempts", "1"];
+    let added = world.json(&[&terms[..], &what].concat());
+    let schedule = added["schedule"]["id"].as_str().unwrap();
+    let daemon = world.up();
+    let run = world.json(&["run", "start", schedule])["run"]["id"].as_str().unwrap().to_owned();
+    let shown = wait_for(|| {
+        let shown = world.json(&["run", "show", &run])["run"].clone();
+        (shown["state"] == "failed").then_some(shown)
+    });
+    let output = &shown["output"];
+    assert!(output["text"].as_str().unwrap().contains("key [redacted]\n[redacted]\n"), "{output}");
+    let whole = fs::read_to_string(output["file"].as_str().unwrap()).unwrap();
+    assert!(whole.ends_with("x[redacted] mwt_[redacted]\n"), "the end is kept, and what it hides");
+    let mut listener = Listener { world: &world, heard: String::new() };
+    for arguments in [
+        &["run", "show", &run][..],
+        &["run", "watch", &run],
+        &["run", "list"],
+        &["why", schedule],
+        &["ledger", "tail"],
+        &["ledger", "export"],
+        &["doctor"],
+    ] {
+        listener.run(arguments);
+    }
+    let heard =
+        listener.heard + &fs::read_to_string(format!("/proc/{}/cmdline", daemon.pid())).unwrap();
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(CANARY);
+    let rightly = ["secret.txt", "leaky.sh"];
+    for secret in [CANARY, &hex, base64.trim_end_matches('='), &token] {
+        assert!(!heard.contains(secret) && !said.contains(secret), "{secret}: {heard}\n{said}");
+        assert_eq!(files_with(world.root(), secret, &rightly), Vec::<String>::new(), "{secret}");
     }
 }
 

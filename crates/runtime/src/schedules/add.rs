@@ -19,6 +19,7 @@ use super::{ground, parsed_id, rows_of};
 use crate::errors::{self, internal};
 use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
+use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 
@@ -51,7 +52,8 @@ impl Watch {
         asked: ScheduleAdd,
     ) -> Result<Answer, Error> {
         let dry_run = asked.dry_run;
-        let addition = Addition { actor, key, defined: vec![define::new(asked)?], dry_run };
+        let addition =
+            Addition { actor, key, defined: vec![self.seal_words(define::new(asked)?)?], dry_run };
         self.add(addition, |drafts, before, after| {
             let [Draft { id, warnings, .. }] = drafts else {
                 return Err(internal("one schedule became several"));
@@ -86,7 +88,7 @@ impl Watch {
             // Nobody shall believe that one of them was only tried.
             let meant = match asked.dry_run {
                 true => Err(Error::new(Code::InvalidInput, "`dry_run` is for the whole list")),
-                false => define::new(asked),
+                false => define::new(asked).and_then(|defined| self.seal_words(defined)),
             };
             meant.map_err(|error| of_list(place, &name, error))
         });
@@ -121,7 +123,7 @@ impl Watch {
         let rows = self.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
-        let (defined, revision) = (define::edited(definition, asked)?, *revision);
+        let (defined, revision) = (self.seal_words(define::edited(definition, asked)?)?, *revision);
         let draft = self.draft(id.clone(), defined).await?;
         let change = Change { rows: rows_of(&id), reads: draft.reads(), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
@@ -242,8 +244,21 @@ impl Watch {
         }
     }
 
+    /// The words of a sensitive schedule are sealed before anything is decided about it.
+    fn seal_words(&self, mut defined: Defined) -> Result<Defined, Error> {
+        let action = &mut defined.definition.action;
+        if defined.is_sensitive {
+            action.check_words().map_err(errors::schedule)?;
+            let sealed = self.sealing().seal(action.words().clone(), Purpose::Words)?;
+            *action.words_mut() = sealed;
+        } else if action.words().is_sealed() {
+            *action.words_mut() = self.sealing().open(action.words(), Purpose::Words)?.into();
+        }
+        Ok(defined)
+    }
+
     async fn draft(&self, id: ScheduleId, defined: Defined) -> Result<Draft, Error> {
-        let Defined { definition, warnings } = defined;
+        let Defined { definition, warnings, .. } = defined;
         let upstream = self.upstream(&definition).await?;
         Ok(Draft { id, definition, warnings, upstream })
     }

@@ -6,6 +6,7 @@ use kernel::Timestamp;
 use kernel::schedule::terms::{Retry, Terms};
 use kernel::schedule::trigger::Trigger;
 use kernel::schedule::{self, Action, Definition};
+use kernel::wording::Wording;
 
 use crate::agents::money;
 use crate::{errors, happening, when};
@@ -14,6 +15,8 @@ use crate::{errors, happening, when};
 #[derive(Clone)]
 pub(super) struct Defined {
     pub definition: Definition,
+    /// What it tells is to be sealed.
+    pub is_sensitive: bool,
     pub warnings: Vec<String>,
 }
 
@@ -21,13 +24,13 @@ pub(super) fn new(asked: ScheduleAdd) -> Result<Defined, Error> {
     let Fires { trigger, zone, warnings } = fires(&asked.when, &asked.happening)?;
     let definition = Definition {
         name: asked.name,
-        action: action(asked.action)?,
+        action: action(asked.action.into())?,
         tier: tier(asked.tier)?,
         terms: terms(asked.terms, Terms::default(), &zone)?,
         trigger,
         zone,
     };
-    Ok(Defined { definition, warnings })
+    Ok(Defined { definition, is_sensitive: asked.sensitive, warnings })
 }
 
 /// A definition with what is given in the place of what was.
@@ -45,6 +48,7 @@ pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined
         false => fires(&when, &asked.happening)?,
     };
     let base = unset.terms(before.terms.clone());
+    let was_sensitive = before.action.words().is_sealed() && !unset.has("sensitive");
     let definition = Definition {
         name: asked.name.unwrap_or_else(|| before.name.clone()),
         action: edited_action(&before.action, asked.action)?,
@@ -53,7 +57,7 @@ pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined
         trigger,
         zone,
     };
-    Ok(Defined { definition, warnings })
+    Ok(Defined { definition, is_sensitive: asked.sensitive || was_sensitive, warnings })
 }
 
 /// When a schedule fires, one way or the other.
@@ -113,7 +117,7 @@ fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
 struct Unset<'a>(&'a [String]);
 
 impl<'a> Unset<'a> {
-    const NAMES: [&'static str; 16] = [
+    const NAMES: [&'static str; 17] = [
         "overlap",
         "missed",
         "window",
@@ -130,6 +134,7 @@ impl<'a> Unset<'a> {
         "start_at",
         "end_at",
         "tier",
+        "sensitive",
     ];
 
     fn of(names: &'a [String]) -> Result<Unset<'a>, Error> {
@@ -177,36 +182,62 @@ impl<'a> Unset<'a> {
 fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
     match (before, asked) {
         (_, asked) if asked == api::Action::default() => Ok(before.clone()),
-        (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => action(api::Action {
-            agent: asked.agent.or_else(|| Some(agent.to_string())),
-            prompt: asked.prompt.or_else(|| Some(prompt.clone())),
-            ..asked
-        }),
-        (Action::Tool { tool, payload }, asked) if asked.agent.is_none() => action(api::Action {
-            tool: asked.tool.or_else(|| Some(tool.clone())),
-            payload: asked.payload.or_else(|| Some(payload.clone())),
-            ..asked
-        }),
-        (_, asked) => action(asked),
+        (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => {
+            let asked = Asked::from(asked);
+            action(Asked {
+                agent: asked.agent.or_else(|| Some(agent.to_string())),
+                prompt: asked.prompt.or_else(|| Some(prompt.clone())),
+                ..asked
+            })
+        }
+        (Action::Tool { tool, payload }, asked) if asked.agent.is_none() => {
+            let asked = Asked::from(asked);
+            action(Asked {
+                tool: asked.tool.or_else(|| Some(tool.clone())),
+                payload: asked.payload.or_else(|| Some(payload.clone())),
+                ..asked
+            })
+        }
+        (_, asked) => action(asked.into()),
     }
 }
 
-fn action(asked: api::Action) -> Result<Action, Error> {
+/// The parts of an action, of which some may be sealed already.
+struct Asked {
+    agent: Option<String>,
+    prompt: Option<Wording>,
+    tool: Option<String>,
+    payload: Option<Wording>,
+}
+
+impl From<api::Action> for Asked {
+    fn from(asked: api::Action) -> Asked {
+        let api::Action { agent, prompt, tool, payload } = asked;
+        Asked {
+            agent,
+            prompt: prompt.map(Wording::from),
+            tool,
+            payload: payload.map(Wording::from),
+        }
+    }
+}
+
+fn action(asked: Asked) -> Result<Action, Error> {
     match asked {
-        api::Action { agent: Some(agent), prompt: Some(prompt), tool: None, payload: None } => {
+        Asked { agent: Some(agent), prompt: Some(prompt), tool: None, payload: None } => {
             let agent = agent.parse().map_err(|invalid| {
                 Error::new(Code::InvalidInput, invalid)
                     .hint("`midwatch agent list` shows the agents")
             })?;
             Ok(Action::Prompt { agent, prompt })
         }
-        api::Action { agent: None, prompt: None, tool: Some(tool), payload } => {
-            let payload = payload.unwrap_or_else(|| "{}".to_owned());
-            let json: serde_json::Value = api::json::read(payload.as_bytes()).map_err(|error| {
-                Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
-                    .hint("give an object, such as `{\"path\": \"notes.md\"}`")
-            })?;
-            Ok(Action::Tool { tool, payload: json.to_string() })
+        Asked { agent: None, prompt: None, tool: Some(tool), payload } => {
+            let payload = payload.unwrap_or_else(|| "{}".into());
+            let payload = match payload.plain() {
+                Some(text) => json(text)?.into(),
+                None => payload,
+            };
+            Ok(Action::Tool { tool, payload })
         }
         _ => Err(Error::new(
             Code::InvalidInput,
@@ -214,6 +245,15 @@ fn action(asked: api::Action) -> Result<Action, Error> {
         )
         .hint("give an agent and a prompt, or a tool and its payload")),
     }
+}
+
+/// The text of a JSON document, as it is stored.
+fn json(text: &str) -> Result<String, Error> {
+    let json: serde_json::Value = api::json::read(text.as_bytes()).map_err(|error| {
+        Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
+            .hint("give an object, such as `{\"path\": \"notes.md\"}`")
+    })?;
+    Ok(json.to_string())
 }
 
 fn parse<T>(text: &str) -> Result<T, Error>

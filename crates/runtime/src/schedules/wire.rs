@@ -55,6 +55,7 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
         tz: definition.zone.to_string(),
         describe: definition.describe().map_err(errors::schedule)?,
         action: wire_action(&definition.action),
+        sensitive: definition.action.words().is_sealed(),
         tier: definition.tier.map(|tier| tier.number()),
         terms: wire_terms(&definition.terms),
         status: status(definition, progress).to_owned(),
@@ -98,14 +99,13 @@ fn wire_backfill(backfill: &progress::Backfill) -> api::Backfill {
 }
 
 fn wire_action(action: &Action) -> api::Action {
-    match action.clone() {
-        Action::Prompt { agent, prompt } => api::Action {
-            agent: Some(agent.to_string()),
-            prompt: Some(prompt),
-            ..api::Action::default()
-        },
-        Action::Tool { tool, payload } => {
-            api::Action { tool: Some(tool), payload: Some(payload), ..api::Action::default() }
+    let words = action.words().plain().map(str::to_owned);
+    match action {
+        Action::Prompt { agent, .. } => {
+            api::Action { agent: Some(agent.to_string()), prompt: words, ..api::Action::default() }
+        }
+        Action::Tool { tool, .. } => {
+            api::Action { tool: Some(tool.clone()), payload: words, ..api::Action::default() }
         }
     }
 }

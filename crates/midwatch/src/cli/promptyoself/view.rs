@@ -54,6 +54,9 @@ pub(super) fn number(schedule: &Schedule) -> u64 {
     number_in(&schedule.name).or_else(of_id).unwrap_or_default()
 }
 
+/// What is shown in the place of a prompt that is not.
+const SENSITIVE: &str = "(sensitive)";
+
 /// The first number that none of these has.
 pub(super) fn free_number(schedules: &[Schedule]) -> u64 {
     let numbers = schedules.iter().filter_map(|schedule| number_in(&schedule.name));
@@ -67,7 +70,7 @@ pub(super) fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
     Some(Item {
         id: number(schedule),
         agent_id: agents.id_of(agent),
-        prompt_text: schedule.action.prompt.clone().unwrap_or_default(),
+        prompt_text: schedule.action.prompt.clone().unwrap_or_else(|| SENSITIVE.to_owned()),
         schedule_type,
         schedule_value,
         next_run: schedule.next_run_at.clone(),

@@ -52,6 +52,7 @@ impl Add {
             name: self.name.unwrap_or_default(),
             when,
             happening,
+            sensitive: self.action.sensitive,
             tier: self.action.tier,
             action: self.action.read()?,
             terms: self.terms.into(),

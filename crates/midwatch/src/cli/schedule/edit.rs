@@ -38,6 +38,7 @@ impl Edit {
             name: self.name,
             when: Some(when).filter(|when| *when != When::default()),
             happening,
+            sensitive: self.action.sensitive,
             tier: self.action.tier,
             action: self.action.read()?,
             terms: self.terms.into(),

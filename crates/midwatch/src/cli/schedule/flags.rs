@@ -28,6 +28,10 @@ pub(super) struct Action {
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
 
+    /// Keep the prompt or the payload out of lists, logs and exports; also what its runs say
+    #[arg(long)]
+    pub(super) sensitive: bool,
+
     /// How far it reaches, if that is further than the agent: 0 read-only, 1 local write, 2 external
     #[arg(long, value_name = "TIER", value_parser = tier, allow_negative_numbers = true)]
     pub(super) tier: Option<u8>,
@@ -108,7 +112,7 @@ pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, &'static str> {
 impl Action {
     /// Reads the prompt, if it is elsewhere.
     pub(super) fn read(self) -> Result<api::Action, Error> {
-        let Action { agent, prompt, tool, payload, tier: _ } = self;
+        let Action { agent, prompt, tool, payload, sensitive: _, tier: _ } = self;
         let read = |typed| given::read("prompt", typed, io::stdin().lock());
         let prompt = prompt.map(read).transpose()?;
         Ok(api::Action { agent, prompt, tool, payload })

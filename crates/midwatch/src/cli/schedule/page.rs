@@ -153,6 +153,7 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         Some(("when", when(&schedule.describe, &schedule.tz))),
         Some(("target", target(&schedule.action))),
         some("payload", &schedule.action.payload),
+        schedule.sensitive.then(|| ("sensitive", sensitive(&schedule.action).to_owned())),
         schedule.tier.map(|tier| ("tier", tier.to_string())),
         Some(("status", schedule.status.clone())),
         some("paused", &paused),
@@ -168,6 +169,13 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         Some(("changed at", schedule.changed_at.clone())),
     ];
     rows.into_iter().flatten().collect()
+}
+
+fn sensitive(action: &Action) -> &'static str {
+    match (&action.prompt, &action.payload) {
+        (None, None) => "yes; what it says is for operators and its agent",
+        _ => "yes; what it says is shown here and in no list, log or export",
+    }
 }
 
 fn backfill(Backfill { next, last, .. }: &Backfill) -> String {

@@ -8,7 +8,10 @@ fn agents_are_registered_changed_shown_and_removed() {
     let world = World::new();
     drop(world.up());
     let mut transcript = Transcript::new(&world);
-    let letta = ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1"];
+    // Nobody listens there, on any machine.
+    let url = "http://127.0.0.1:9";
+    let letta =
+        ["agent", "add", "ada", "--backend", "letta", "--remote-id", "agent-1", "--url", url];
     let hook = "https://example.org/hook";
     let ollama = "http://localhost:11434/v1";
     transcript

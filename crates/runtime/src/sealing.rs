@@ -1,0 +1,234 @@
+//! Sealing the words of sensitive schedules: whatever is stored, exported or shown of them is of no use
+//! without the key, which is a file in the data directory and nowhere else.
+//!
+//! The same words are sealed to the same text, so that a schedule that is added again is known for the
+//! same one and a plan has one hash: the nonce is a keyed hash of the words. That two texts are equal, and
+//! how long they are, can be seen; no more. A sealed text names its key, and is good for one purpose.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use api::{Code, Error};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use kernel::wording::Wording;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac::{self, HMAC_SHA256};
+
+use crate::errors::internal;
+use crate::key;
+
+/// Beside the signing key.
+const FILE_NAME: &str = "sealing.key";
+const SEED_BYTES: usize = 32;
+/// By which a text tells its key.
+const ID_BYTES: usize = 4;
+const VERSION: &str = "1";
+
+/// What a text is sealed for. It cannot be opened as anything else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    Words,
+    Output,
+}
+
+/// The key of a data directory, made when it is needed first.
+#[derive(Debug)]
+pub(crate) struct Sealing {
+    data: PathBuf,
+    key: OnceLock<Key>,
+    /// Held while it is made, so that there is one.
+    making: Mutex<()>,
+}
+
+struct Key {
+    id: String,
+    nonces: hmac::Key,
+    aead: LessSafeKey,
+}
+
+impl Sealing {
+    pub(crate) fn new(data: &Path) -> Sealing {
+        Sealing { data: data.to_owned(), key: OnceLock::new(), making: Mutex::new(()) }
+    }
+
+    /// A sealed text stays as it is.
+    pub(crate) fn seal(&self, words: Wording, purpose: Purpose) -> Result<Wording, Error> {
+        let text = match words {
+            Wording::Plain(text) => text,
+            Wording::Sealed { .. } => return Ok(words),
+        };
+        Ok(Wording::Sealed { sealed: self.key_or_new()?.seal(text, purpose)? })
+    }
+
+    pub(crate) fn open(&self, words: &Wording, purpose: Purpose) -> Result<String, Error> {
+        let sealed = match words {
+            Wording::Plain(text) => return Ok(text.clone()),
+            Wording::Sealed { sealed } => sealed,
+        };
+        let key = self.key()?.ok_or_else(|| self.unfit("is not there"))?;
+        let of_another = || self.unfit("is not the key that these words were sealed with");
+        key.open(sealed, purpose).ok_or_else(of_another)
+    }
+
+    fn key_or_new(&self) -> Result<&Key, Error> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = self.key()? {
+            return Ok(key);
+        }
+        let made = Key::of(&create(&self.data)?)?;
+        Ok(self.key.get_or_init(|| made))
+    }
+
+    fn key(&self) -> Result<Option<&Key>, Error> {
+        if let Some(key) = self.key.get() {
+            return Ok(Some(key));
+        }
+        let Some(text) = key::read_text(&self.path(), "sealing key")? else { return Ok(None) };
+        let seed = STANDARD_NO_PAD.decode(text.trim_end()).unwrap_or_default();
+        let key = Key::of(&seed).map_err(|_| self.unfit("is no key"))?;
+        Ok(Some(self.key.get_or_init(|| key)))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.data.join(FILE_NAME)
+    }
+
+    fn unfit(&self, what: &str) -> Error {
+        Error::new(Code::KeyMissing, format!("the sealing key `{}` {what}", self.path().display()))
+            .hint("put back the key file of this data directory, from a copy that you kept")
+    }
+}
+
+fn create(data: &Path) -> Result<Vec<u8>, Error> {
+    let mut seed = vec![0; SEED_BYTES];
+    getrandom::fill(&mut seed).map_err(internal)?;
+    key::write_text(data, FILE_NAME, &STANDARD_NO_PAD.encode(&seed))?;
+    Ok(seed)
+}
+
+impl Key {
+    fn of(seed: &[u8]) -> Result<Key, Error> {
+        if seed.len() != SEED_BYTES {
+            return Err(internal("a sealing key has another length"));
+        }
+        let seed = hmac::Key::new(HMAC_SHA256, seed);
+        let derived = |what: &str| hmac::sign(&seed, format!("midwatch/seal/{what}").as_bytes());
+        let aead = UnboundKey::new(&CHACHA20_POLY1305, derived("words").as_ref());
+        let id = derived("id");
+        let id = id.as_ref().iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let nonces = hmac::Key::new(HMAC_SHA256, derived("nonces").as_ref());
+        Ok(Key { id, nonces, aead: LessSafeKey::new(aead.map_err(internal)?) })
+    }
+
+    fn seal(&self, text: String, purpose: Purpose) -> Result<String, Error> {
+        let mut hash = hmac::Context::with_key(&self.nonces);
+        hash.update(purpose.name());
+        hash.update(text.as_bytes());
+        let mut nonce = [0; NONCE_LEN];
+        nonce.iter_mut().zip(hash.sign().as_ref()).for_each(|(to, from)| *to = *from);
+        let mut bytes = text.into_bytes();
+        let sealing = Nonce::assume_unique_for_key(nonce);
+        let sealed = self.aead.seal_in_place_append_tag(sealing, purpose.aad(), &mut bytes);
+        sealed.map_err(internal)?;
+        bytes.splice(..0, nonce);
+        Ok(format!("{VERSION}.{}.{}", self.id, STANDARD_NO_PAD.encode(bytes)))
+    }
+
+    fn open(&self, sealed: &str, purpose: Purpose) -> Option<String> {
+        let (version, rest) = sealed.split_once('.')?;
+        let (id, bytes) = rest.split_once('.')?;
+        if version != VERSION || id != self.id {
+            return None;
+        }
+        let bytes = STANDARD_NO_PAD.decode(bytes).ok()?;
+        let (nonce, bytes) = bytes.split_first_chunk::<NONCE_LEN>()?;
+        let (nonce, mut bytes) = (Nonce::assume_unique_for_key(*nonce), bytes.to_vec());
+        let text = self.aead.open_in_place(nonce, purpose.aad(), &mut bytes).ok()?;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+impl Purpose {
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Purpose::Words => b"words:",
+            Purpose::Output => b"output:",
+        }
+    }
+
+    fn aad(self) -> Aad<&'static [u8]> {
+        Aad::from(self.name())
+    }
+}
+
+/// Nothing but which it is.
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(wording: Wording) -> String {
+        match wording {
+            Wording::Sealed { sealed } => sealed,
+            Wording::Plain(text) => panic!("{text} is not sealed"),
+        }
+    }
+
+    #[test]
+    fn the_same_words_are_sealed_to_the_same_text_and_only_opened_for_their_purpose() {
+        let data = tempfile::tempdir().unwrap();
+        let first = Sealing::new(data.path());
+        let text = "look at the inbox of ada";
+        let one = first.seal(text.into(), Purpose::Words).unwrap();
+        // Another process reads the key that the first has made.
+        let second = Sealing::new(data.path());
+        assert_eq!(second.seal(text.into(), Purpose::Words).unwrap(), one);
+        assert_ne!(second.seal(format!("{text}.").into(), Purpose::Words).unwrap(), one);
+        assert_ne!(second.seal(text.into(), Purpose::Output).unwrap(), one);
+        assert_eq!(second.seal(one.clone(), Purpose::Words).unwrap(), one, "not sealed twice");
+        assert_eq!(second.open(&one, Purpose::Words).unwrap(), text);
+        assert!(second.open(&one, Purpose::Output).is_err());
+        assert!(!format!("{one:?} {second:?}").contains("inbox"));
+    }
+
+    #[test]
+    fn what_was_changed_or_sealed_by_another_key_is_not_opened() {
+        let data = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [ours, theirs] = data.each_ref().map(|data| Sealing::new(data.path()));
+        let one = ours.seal("hello".into(), Purpose::Words).unwrap();
+        let code = |sealing: &Sealing, words: &Wording| {
+            sealing.open(words, Purpose::Words).map_err(|error| error.code)
+        };
+        assert_eq!(code(&theirs, &one), Err(Code::KeyMissing), "there is none");
+        theirs.seal("hello".into(), Purpose::Words).unwrap();
+        assert_eq!(code(&theirs, &one), Err(Code::KeyMissing));
+        let text = sealed(one);
+        for place in 0..text.len() {
+            let other = if &text[place..=place] == "A" { "B" } else { "A" };
+            let sealed = format!("{}{other}{}", &text[..place], &text[place + 1..]);
+            assert!(code(&ours, &Wording::Sealed { sealed }).is_err(), "{place}");
+        }
+        for sealed in ["", ".", "1..", "1.00000000.AAAA", &text[..text.len() - 1]] {
+            assert!(code(&ours, &Wording::Sealed { sealed: sealed.to_owned() }).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let data = tempfile::tempdir().unwrap();
+        let sealed = Sealing::new(data.path()).seal("hello".into(), Purpose::Words).unwrap();
+        let path = data.path().join(FILE_NAME);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        let refused = Sealing::new(data.path()).open(&sealed, Purpose::Words).unwrap_err();
+        assert!(refused.message.starts_with("others can read the sealing key"), "{refused}");
+    }
+}
