@@ -127,6 +127,7 @@ pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> Sched
         when,
         happening,
         action,
+        sensitive: false,
         tier: None,
         terms: terms(dice, now_us),
         dry_run: false,
