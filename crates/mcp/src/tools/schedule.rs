@@ -135,7 +135,10 @@ impl ScheduleCreate {
         let happening = Happening { after, event, ..Happening::default() };
         let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
         let action = Action { agent: Some(agent), prompt: Some(prompt), ..Action::default() };
-        (idempotency_key, ScheduleAdd { name, when, happening, action, sensitive, tier, terms, dry_run })
+        (
+            idempotency_key,
+            ScheduleAdd { name, when, happening, action, sensitive, tier, terms, dry_run },
+        )
     }
 }
 
