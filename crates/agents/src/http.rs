@@ -38,6 +38,8 @@ pub struct Http(Arc<Clients>);
 /// One for each reach, made when it is needed.
 struct Clients {
     lookup: Lookup,
+    /// A port of this machine to which no request goes, however far it may go.
+    own_port: Option<u16>,
     tls: OnceLock<Result<ClientConfig, Unanswered>>,
     public: OnceLock<Result<Client, Unanswered>>,
     local: OnceLock<Result<Client, Unanswered>>,
@@ -158,8 +160,18 @@ impl Http {
 
     /// A client that looks names up in another way.
     pub fn with_names(lookup: Lookup) -> Http {
+        Http::of(lookup, None)
+    }
+
+    /// The same, but with no request to this machine at the port that the watch itself listens on.
+    #[must_use]
+    pub fn keeping_off(self, own_port: Option<u16>) -> Http {
+        Http::of(self.0.lookup, own_port)
+    }
+
+    fn of(lookup: Lookup, own_port: Option<u16>) -> Http {
         let (tls, public, local, private) = Default::default();
-        Http(Arc::new(Clients { lookup, tls, public, local, private }))
+        Http(Arc::new(Clients { lookup, own_port, tls, public, local, private }))
     }
 
     pub async fn get(&self, get: Get<'_>) -> Result<Answer, Unanswered> {
@@ -214,6 +226,10 @@ impl Http {
 
     pub(crate) async fn send(&self, request: Request<'_>) -> Result<Answer, Unanswered> {
         let Request { method, url, reach, token, headers, body, time_max } = request;
+        // A name may lead to this machine as well, so what may come here by any way only goes elsewhere.
+        let own_port = self.0.own_port;
+        let is_own = own_port.is_some() && url.port_or_known_default() == own_port;
+        let reach = if is_own { Reach::Public } else { reach };
         if let Some(address) = literal(&url) {
             reach.check(address).map_err(|it| Unanswered::new(Why::Forbidden, it))?;
         }

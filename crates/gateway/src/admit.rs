@@ -24,7 +24,7 @@ pub(crate) struct Turned {
     pub(crate) error: Error,
 }
 
-/// A name that leads here only by a trick is not ours, and no page has any business here.
+/// A name that leads here only by a trick is not ours, and a page from elsewhere has no business here.
 pub(crate) fn check_place(headers: &HeaderMap) -> Result<(), Turned> {
     let host = only(headers, &HOST)?.and_then(host_of);
     if !host.is_some_and(|host| HOSTS.contains(&host)) {
@@ -32,8 +32,12 @@ pub(crate) fn check_place(headers: &HeaderMap) -> Result<(), Turned> {
         let error = error.hint("use http://127.0.0.1 or http://localhost");
         return Err(Turned { status: StatusCode::FORBIDDEN, error });
     }
-    if headers.contains_key(ORIGIN) {
-        let error = Error::new(Code::Denied, "pages of a browser are not let in here");
+    let from_here = |origin: &str| {
+        let place = origin.strip_prefix("http://").and_then(host_of);
+        place.is_some_and(|host| HOSTS.contains(&host))
+    };
+    if headers.contains_key(ORIGIN) && !only(headers, &ORIGIN)?.is_some_and(from_here) {
+        let error = Error::new(Code::Denied, "pages from elsewhere are not let in here");
         return Err(Turned { status: StatusCode::FORBIDDEN, error });
     }
     Ok(())
@@ -114,9 +118,19 @@ mod tests {
         assert_eq!(place(&[]), Err(StatusCode::FORBIDDEN));
         let twice = [("host", "localhost"), ("host", "evil.example")];
         assert_eq!(place(&twice), Err(StatusCode::BAD_REQUEST));
-        for origin in ["https://evil.example", "null", "http://localhost:7400"] {
+        for origin in [
+            "https://evil.example",
+            "null",
+            "",
+            "file://",
+            "http://localhost.evil.example",
+            "http://127.0.0.1.evil.example:80",
+            "http://evil.example/?http://localhost",
+        ] {
             let from = [("host", "localhost"), ("origin", origin)];
             assert_eq!(place(&from), Err(StatusCode::FORBIDDEN), "{origin}");
         }
+        let from_here = [("host", "localhost"), ("origin", "http://localhost:7400")];
+        assert_eq!(place(&from_here), Ok(()));
     }
 }

@@ -27,7 +27,7 @@ impl Endpoint {
     pub fn new(version: &'static str) -> Endpoint {
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
-            .enforce_origin_validation()
+            .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
             .with_json_response(true)
             .with_cancellation_token(stop.clone());
         let server = move || Ok(Server::of_requests(Selection::default(), version));

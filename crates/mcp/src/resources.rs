@@ -3,7 +3,7 @@
 //! News only say that there is something to read; whoever misses them loses nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::{Code, Error, Handle, LedgerTail, RunShow, RunWatch, ScheduleShow, StatusAsk, ask};
 use futures::future::join_all;
@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RoleServer};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::tool::shown;
 
@@ -125,15 +125,12 @@ async fn tell_of<F: Future<Output = bool>>(
 
 /// What a client of the earlier era has asked for news of. They end with it.
 #[derive(Clone, Default)]
-pub(crate) struct Subscriptions(Arc<Mutex<HashMap<String, Following>>>);
+pub(crate) struct Subscriptions(Arc<Mutex<Followed>>);
 
-/// A task that ends when nobody has this any more.
-struct Following(AbortHandle);
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+#[derive(Default)]
+struct Followed {
+    by_uri: HashMap<String, AbortHandle>,
+    tasks: JoinSet<()>,
 }
 
 impl Subscriptions {
@@ -143,31 +140,42 @@ impl Subscriptions {
         uri: String,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_known(&uri) {
             return Err(unknown(&uri));
         }
-        if followed.len() == SUBSCRIPTIONS_MAX && !followed.contains_key(&uri) {
+        let mut followed = self.followed();
+        let Followed { by_uri, tasks } = &mut *followed;
+        if by_uri.contains_key(&uri) {
+            return Ok(());
+        }
+        if by_uri.len() == SUBSCRIPTIONS_MAX {
             let what = format!("at most {SUBSCRIPTIONS_MAX} resources are followed at once");
             return Err(ErrorData::invalid_params(what, None));
         }
-        followed.entry(uri).or_insert_with_key(|uri| {
-            let uris = vec![uri.clone()];
-            let task = tokio::spawn(async move {
-                tell(&*handle, uris, |uri| {
-                    let news = ResourceUpdatedNotificationParam::new(uri);
-                    let peer = peer.clone();
-                    async move { peer.notify_resource_updated(news).await.is_ok() }
-                })
-                .await;
-            });
-            Following(task.abort_handle())
+        let uris = vec![uri.clone()];
+        let task = tasks.spawn(async move {
+            tell(&*handle, uris, |uri| {
+                let news = ResourceUpdatedNotificationParam::new(uri);
+                let peer = peer.clone();
+                async move { peer.notify_resource_updated(news).await.is_ok() }
+            })
+            .await;
         });
+        by_uri.insert(uri, task);
         Ok(())
     }
 
     pub(crate) fn remove(&self, uri: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        let mut followed = self.followed();
+        if let Some(task) = followed.by_uri.remove(uri) {
+            task.abort();
+        }
+        // Those that have ended are not kept.
+        while followed.tasks.try_join_next().is_some() {}
+    }
+
+    fn followed(&self) -> MutexGuard<'_, Followed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -221,6 +229,6 @@ fn failed(uri: &str, error: &Error) -> ErrorData {
     let data = serde_json::to_value(error).ok();
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(format!("{uri}: {error}"), data),
-        _ => ErrorData::internal_error(format!("{uri}: {error}"), data),
+        _ => ErrorData::invalid_request(format!("{uri}: {error}"), data),
     }
 }

@@ -33,14 +33,15 @@ pub(crate) enum Kind {
     Object,
     Objects,
     Texts,
-    /// Text, or null where there is none.
-    Place,
+    /// Text that is there only when there is more.
+    Cursor,
 }
 
-/// What a tool gives: the fields that are always there. Others may come with them.
+/// What a tool gives. Fields that are not named may come with these.
 pub(crate) fn output(fields: &[(&str, Kind)]) -> JsonObject {
     let named = fields.iter().map(|(name, kind)| ((*name).to_owned(), kind.schema()));
-    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let always = fields.iter().filter(|(_, kind)| *kind != Kind::Cursor);
+    let required: Vec<&str> = always.map(|(name, _)| *name).collect();
     let mut root = JsonObject::new();
     root.insert("type".to_owned(), json!("object"));
     root.insert("properties".to_owned(), Value::Object(named.collect()));
@@ -51,13 +52,12 @@ pub(crate) fn output(fields: &[(&str, Kind)]) -> JsonObject {
 impl Kind {
     fn schema(self) -> Value {
         match self {
-            Kind::Text => json!({"type": "string"}),
+            Kind::Text | Kind::Cursor => json!({"type": "string"}),
             Kind::Number => json!({"type": "integer"}),
             Kind::Flag => json!({"type": "boolean"}),
             Kind::Object => json!({"type": "object"}),
             Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Kind::Place => json!({}),
         }
     }
 }

@@ -9,9 +9,9 @@ use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
     CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Described,
-    UnsubscribeRequestParams,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    Tool as Described, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
@@ -33,23 +33,18 @@ Give a changing call an idempotency_key, and the same key when you try it again.
 tell your user, do other work, and look with approval_get.
 `unknown` means that nobody knows whether it happened. Never repeat it; a human settles it.
 Follow `next_action` where an answer has one. After an error, follow its `hint`.
-Lists are paged: give `cursor` back unchanged. Ask for one thing by its id instead of a long list.";
+Lists are paged: where there is a `cursor`, give it back unchanged. Ask for one thing by its id instead of a long list.";
 
 /// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
 const LIST_TTL_MS: u64 = 300_000;
 
-/// Methods that have parameters of their own.
-const METHODS: [&str; 9] = [
-    "completion/complete",
-    "initialize",
-    "prompts/get",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
-    "tools/call",
-    "tools/list",
-];
+/// Methods that have parameters of their own, in both eras.
+const METHODS: [&str; 5] =
+    ["completion/complete", "prompts/get", "resources/read", "tools/call", "tools/list"];
+/// In the earlier one.
+const LEGACY_METHODS: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
+/// In the later one.
+const MODERN_METHODS: [&str; 1] = ["subscriptions/listen"];
 
 /// Serves one client, or each of many, on behalf of a principal.
 #[derive(Clone)]
@@ -153,10 +148,14 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         asked: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = asked.method;
-        Err(match METHODS.contains(&method.as_str()) {
+        let version = context.protocol_version();
+        let is_modern =
+            version.is_some_and(|it| ProtocolVersion::V_2026_07_28.as_str() <= it.as_str());
+        let of_era = if is_modern { &MODERN_METHODS[..] } else { &LEGACY_METHODS[..] };
+        Err(match METHODS.iter().chain(of_era).any(|known| *known == method) {
             true => {
                 ErrorData::invalid_params(format!("the parameters are none of `{method}`"), None)
             }

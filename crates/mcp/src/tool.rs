@@ -170,6 +170,15 @@ pub(crate) fn with(mut answer: Value, name: &str, value: impl Into<Value>) -> Va
     answer
 }
 
+/// A page of a list; the cursor is there when there is another.
+pub(crate) fn page_of(name: &str, items: Value, cursor: Option<String>) -> Value {
+    let page = fields([(name, items)]);
+    match cursor {
+        Some(cursor) => with(page, "cursor", cursor),
+        None => page,
+    }
+}
+
 /// An answer of these fields.
 pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value))))

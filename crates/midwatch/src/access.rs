@@ -86,7 +86,8 @@ impl Access {
             }
             if let Some(lock) = directory.try_lock()? {
                 let watch = open_watch(context, &context.load_config()?).await?;
-                watch.set_doer(doer(context, context.environment.clone(), Arc::default()));
+                let doer = doer(context, context.environment.clone(), Arc::default(), None);
+                watch.set_doer(doer);
                 let visitor = Visitor {
                     uid: rustix::process::getuid().as_raw(),
                     descent: Descent::Stranger,
@@ -224,15 +225,18 @@ fn do_not_wait(request: &mut Request) {
     }
 }
 
-/// Who does the work of agents in this directory.
+/// Who does the work of agents in this directory. None of their requests goes to the port that is the watch's
+/// own.
 pub fn doer(
     context: &Context,
     environment: BTreeMap<String, String>,
     redactor: Arc<Redactor>,
+    own_port: Option<u16>,
 ) -> Arc<dyn Doer> {
     let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
     let outputs = context.directory.path().join(OUTPUTS);
-    Arc::new(Backends::new(outputs, environment, keyring, Http::new()))
+    let http = Http::new().keeping_off(own_port);
+    Arc::new(Backends::new(outputs, environment, keyring, http))
 }
 
 /// Opens the directory whose lock the caller holds.

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::page;
-use crate::schema::Kind::{Object, Objects, Place};
-use crate::tool::{Input, Through, Tool, brief, fields, shown};
+use crate::schema::Kind::{Cursor, Object, Objects};
+use crate::tool::{Input, Through, Tool, brief, page_of, shown};
 use crate::toolset::Toolset;
 
 /// What a list shows of each.
@@ -19,7 +19,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Agent,
         "agent list",
         "List the agents that schedules can prompt. Agents are registered by humans.",
-        &[("agents", Objects), ("cursor", Place)],
+        &[("agents", Objects), ("cursor", Cursor)],
     ),
     Tool::reads::<AgentGet>(
         "agent_get",
@@ -43,7 +43,7 @@ impl Input for AgentListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let AgentListed { limit, cursor } = self;
         let listed = through.read(AgentList { name: None, limit: page(limit), cursor }).await?;
-        Ok(fields([("agents", brief(&listed.agents, BRIEF)?), ("cursor", listed.cursor.into())]))
+        Ok(page_of("agents", brief(&listed.agents, BRIEF)?, listed.cursor))
     }
 }
 

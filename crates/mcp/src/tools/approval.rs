@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::page;
-use crate::schema::Kind::{Flag, Object, Objects, Place, Text};
-use crate::tool::{Input, Through, Tool, brief, fields, shown, with};
+use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
+use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
 
 /// What a list shows of each.
@@ -21,7 +21,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Approval,
         "approval list",
         "List what waits for a human's decision. You cannot decide it.",
-        &[("approvals", Objects), ("cursor", Place)],
+        &[("approvals", Objects), ("cursor", Cursor)],
     ),
     Tool::reads::<ApprovalGet>(
         "approval_get",
@@ -59,7 +59,7 @@ impl Input for ApprovalListed {
         let all = all.unwrap_or(false);
         let listed = through.read(ApprovalList { agent, all, limit: page(limit), cursor }).await?;
         let approvals = brief(&listed.approvals, BRIEF)?;
-        Ok(fields([("approvals", approvals), ("cursor", listed.cursor.into())]))
+        Ok(page_of("approvals", approvals, listed.cursor))
     }
 }
 

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::page;
-use crate::schema::Kind::{Flag, Object, Objects, Place, Text};
-use crate::tool::{Input, Through, Tool, brief, fields, shown, with};
+use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
+use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
 
 /// The longest that a call waits, in seconds. Clients give up after a minute or less.
@@ -61,7 +61,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Run,
         "run list",
         "List runs, the newest first, a few fields of each. For its output, use run_get.",
-        &[("runs", Objects), ("cursor", Place)],
+        &[("runs", Objects), ("cursor", Cursor)],
     ),
     Tool::writes::<RunCancelled>(
         "run_cancel",
@@ -165,7 +165,7 @@ impl Input for RunListed {
         let RunListed { schedule_id, agent, state, limit, cursor } = self;
         let request = RunList { agent, schedule: schedule_id, state, limit: page(limit), cursor };
         let listed = through.read(request).await?;
-        Ok(fields([("runs", brief(&listed.runs, BRIEF)?), ("cursor", listed.cursor.into())]))
+        Ok(page_of("runs", brief(&listed.runs, BRIEF)?, listed.cursor))
     }
 }
 

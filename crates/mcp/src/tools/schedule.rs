@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::page;
-use crate::schema::Kind::{Flag, Object, Objects, Place, Text, Texts};
-use crate::tool::{Input, Through, Tool, brief, fields, shown};
+use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text, Texts};
+use crate::tool::{Input, Through, Tool, brief, page_of, shown};
 use crate::toolset::Toolset;
 
 /// What a list shows of each.
@@ -38,7 +38,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Schedule,
         "schedule list",
         "List schedules, a few fields of each. For everything about one, use schedule_get.",
-        &[("schedules", Objects), ("cursor", Place)],
+        &[("schedules", Objects), ("cursor", Cursor)],
     ),
     Tool::reads::<ScheduleGet>(
         "schedule_get",
@@ -177,7 +177,7 @@ impl Input for ScheduleListed {
         let ScheduleListed { agent, limit, cursor } = self;
         let listed = through.read(ScheduleList { agent, limit: page(limit), cursor }).await?;
         let schedules = brief(&listed.schedules, BRIEF)?;
-        Ok(fields([("schedules", schedules), ("cursor", listed.cursor.into())]))
+        Ok(page_of("schedules", schedules, listed.cursor))
     }
 }
 

@@ -81,11 +81,13 @@ pub async fn keep(
     watch.started_with(found);
     watch.reread_from(Arc::new(reread::Files::new(context, &loaded)));
     descent::adopt_orphans();
-    let doer = doer(context, context.environment.clone(), Arc::clone(logs.redactor()));
     let socket = context.directory.socket()?;
     let listener = serve::listen(&socket)?;
     let web = http::listen(&loaded).await?;
     let address = web.as_ref().and_then(|web| web.local_addr().ok());
+    let own_port = address.map(|address| address.port());
+    let redactor = Arc::clone(logs.redactor());
+    let doer = doer(context, context.environment.clone(), redactor, own_port);
 
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let ready = Ready {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::world::{Daemon, World};
+use crate::world::{Daemon, World, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const MODERN: &str = "2026-07-28";
@@ -302,4 +302,35 @@ fn hostile_requests_get_an_error_and_the_next_one_an_answer() {
     assert_eq!(place.send(&many, "{}").status, 431);
     assert_eq!(place.modern("no/such", json!({})).status, 404);
     assert_eq!(place.modern("tools/list", json!({})).status, 200);
+}
+
+/// The watch does not let itself be talked to by its own agents, however far those may reach; and what a webhook
+/// is signed with opens no door.
+#[test]
+fn b11_and_g1_an_agents_key_opens_nothing_here_and_its_requests_do_not_come_here() {
+    let mut world = World::new();
+    world.set("HOOK_KEY", "a-key-for-signing-and-nothing-else");
+    let place = place(&mut world);
+    let url = format!("http://{}/mcp", place.address);
+    let by_name = url.replace("127.0.0.1", "localhost");
+    for (name, url) in [("hook", &url), ("named", &by_name)] {
+        let add = ["agent", "add", name, "--backend", "webhook", "--url", url, "--tier", "1"];
+        world.ok(&[&add[..], &["--allow-private", "--credential", "env:HOOK_KEY"]].concat());
+        let add = ["schedule", "add", "--name", name, "--agent", name, "--prompt", "x"];
+        let added = world.json(&[&add[..], &["--every", "1000h", "--attempts", "1"]].concat());
+        let id = added["schedule"]["id"].as_str().unwrap();
+        let run = world.json(&["run", "start", id])["run"]["id"].as_str().unwrap().to_owned();
+        let ended = wait_for(|| {
+            let run = world.json(&["run", "show", &run])["run"].clone();
+            (run["state"] == "failed").then_some(run)
+        });
+        let message = ended["message"].as_str().unwrap();
+        assert!(message.contains("is an address of this machine"), "{ended}");
+    }
+    let headers = [
+        ("Host", place.address.as_str()),
+        ("Authorization", "Bearer a-key-for-signing-and-nothing-else"),
+    ];
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    assert_eq!(place.send(&headers, &body).status, 401);
 }

@@ -39,6 +39,8 @@ fn a_program_is_told_once_over_kills_and_restarts() {
     // What was told is not told again, and what cannot be told now is not lost.
     fs::remove_file(&listens).unwrap();
     let daemon = world.up();
+    // The same question is not asked twice.
+    world.ok(&["schedule", "edit", &schedule, "--prompt", "tell them again"]);
     let second = ask(&world, &schedule);
     let failure = wait_for(|| channel(&world)["last_failure"]["what"].as_str().map(str::to_owned));
     assert_eq!(failure, "the program ended with code 1");
