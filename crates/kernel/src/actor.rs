@@ -8,6 +8,8 @@ use crate::id::RunId;
 const OF_RUN: &str = "run:";
 /// What the name of a user of the machine begins with.
 const OF_USER: &str = "uid:";
+/// What an agent is called that has written something.
+const OF_AGENT: &str = "agent:";
 /// What the name of somebody's assistant begins with.
 const OF_ASSISTANT: &str = "mcp:";
 
@@ -99,11 +101,16 @@ impl Actor {
 
     /// Whether nothing is known of the person but the user of the machine.
     pub fn is_local_user(&self) -> bool {
-        Actor::is_name_of_user(&self.name)
+        self.name.starts_with(OF_USER)
     }
 
-    /// Whether a name is that of a user of the machine, and tells of no person.
-    pub fn is_name_of_user(name: &str) -> bool {
-        name.starts_with(OF_USER)
+    /// Whether a name is that of a user of the machine, of a run or of an agent, and tells of no person.
+    pub fn tells_no_person(name: &str) -> bool {
+        [OF_USER, OF_RUN, OF_AGENT].iter().any(|prefix| name.starts_with(prefix))
+    }
+
+    /// What the author of a schedule is called that an agent has written with its own token.
+    pub fn of_agent(agent: &str) -> String {
+        format!("{OF_AGENT}{agent}")
     }
 }

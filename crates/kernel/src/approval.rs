@@ -186,7 +186,7 @@ impl Approval {
         let is_signed = posture.trust().signed_approvals;
         let is_personal = is_signed || 1 < approvers.persons;
         // Where nobody knows who the author is, it could be any one of those who say yes.
-        let is_unknown = |author: &String| Actor::is_name_of_user(author);
+        let is_unknown = |author: &String| Actor::tells_no_person(author);
         let could_be_any = self.authors.is_empty() || self.authors.iter().any(is_unknown);
         let persons = approvers.persons.saturating_add(u8::from(is_personal && could_be_any));
         Needs { persons, role: approvers.role, is_personal, is_signed }

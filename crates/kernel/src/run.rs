@@ -89,6 +89,9 @@ pub struct Run {
     /// How it ended the first time; that is what its slot says for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_outcome: Option<Outcome>,
+    /// It was an agent that asked for it last, by hand as it were.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub by_runner: bool,
     /// Who said how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
@@ -244,7 +247,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             run.state = State::Queued { from: requeued.at };
             run.queued_again_at = Some(requeued.at);
             (run.attempt, run.cancel, run.finished_at) = (0, None, None);
-            run.settled_by = None;
+            (run.settled_by, run.by_runner) = (None, requeued.by_runner);
         }
         Event::Settled(settled) => {
             run.state = State::Ended(settled.outcome);
@@ -287,9 +290,9 @@ impl Run {
         self.queued_again_at.unwrap_or(self.queued_at)
     }
 
-    /// Somebody wants it to be done: they have started it, or want it again.
+    /// A human wants it to be done: they have started it, or want it again.
     fn is_by_hand(&self) -> bool {
-        self.origin == Origin::Manual || self.first_outcome.is_some()
+        !self.by_runner && (self.origin == Origin::Manual || self.first_outcome.is_some())
     }
 
     fn new(queued: &Queued) -> Run {
@@ -319,6 +322,7 @@ impl Run {
             output: None,
             cancel: None,
             first_outcome: None,
+            by_runner: queued.by_runner,
             settled_by: None,
             approval: None,
             asking: None,

@@ -118,10 +118,13 @@ fn joined(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
 }
 
 impl Schedule {
-    /// Everybody who has had a hand in what it says.
+    /// Everybody who has had a hand in what it says. Who is behind an agent that wrote it, nobody knows.
     pub fn authors(&self) -> Vec<String> {
         let person = |name: &String| Actor::person(name).to_owned();
-        let mut authors = vec![person(&self.created_by)];
+        let mut authors = vec![match &self.made_by {
+            Some(MadeBy { run: None, agent }) => Actor::of_agent(agent.as_str()),
+            Some(MadeBy { run: Some(_), .. }) | None => person(&self.created_by),
+        }];
         for author in self.changed_by.iter().map(person) {
             if !authors.contains(&author) {
                 authors.push(author);

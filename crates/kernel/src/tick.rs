@@ -581,6 +581,7 @@ impl Deciding<'_, '_> {
             priority: terms.priority,
             keys: terms.keys.clone(),
             depth: self.what.map_or(0, |what| what.depth),
+            by_runner: false,
             at: self.tick.now,
         };
         let id = (self.new_run)();

@@ -75,6 +75,8 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::Shown(agent) => says(Code::InvalidInput).hint(format!(
             "`midwatch agent edit {agent} --prompt-as stdin`, or leave --sensitive away"
         )),
+        Schedule::Looser => says(Code::HumanNeeded)
+            .hint("leave those as they are, or ask a human to change them with `midwatch schedule edit`"),
         Schedule::Invalid(_) => says(Code::InvalidInput),
         Schedule::Fired(run) => says(Code::KeyTaken)
             .hint(format!("`midwatch run show {run}` shows it; a new key starts another")),

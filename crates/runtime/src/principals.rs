@@ -126,7 +126,12 @@ impl Watch {
     pub(crate) async fn refused(&self, by: &Actor, call: Option<&'static str>, refusal: &Error) {
         let is_about_who = matches!(
             refusal.code,
-            Code::RoleTooLow | Code::TokenInvalid | Code::SignatureInvalid | Code::SignatureNeeded
+            Code::RoleTooLow
+                | Code::HumanNeeded
+                | Code::Denied
+                | Code::TokenInvalid
+                | Code::SignatureInvalid
+                | Code::SignatureNeeded
         );
         if !is_about_who {
             return;

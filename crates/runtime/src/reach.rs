@@ -97,14 +97,22 @@ impl Watch {
         if actor.role != Role::Runner {
             return Ok(request);
         }
-        if actor.is_assistant() || matches!(request, Request::ScheduleFire(_)) {
-            return self.ordered(actor, &request).map(|()| request);
-        }
         let reading = match &request {
             Request::LedgerTail(_) | Request::PolicyReplay(_) => "ledger.read",
             _ => "schedule.read",
         };
+        if actor.is_assistant() {
+            self.ordered(actor, &request, None).await?;
+            return match self.judged(actor, reading, None, Details::default()).verdict {
+                Verdict::Allow => Ok(request),
+                Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
+            };
+        }
         let asking = self.asking(actor, reading, None).await?;
+        let agent = asking.as_ref().map(|asking| &asking.agent);
+        if agent.is_some() {
+            self.ordered(actor, &request, agent).await?;
+        }
         if asking.as_ref().is_some_and(|asking| asking.reaches_others) {
             return Ok(request);
         }
@@ -142,10 +150,29 @@ impl Watch {
     }
 
     /// Whether the standing orders let a runner do this by itself.
-    fn ordered(&self, actor: &Actor, request: &Request) -> Result<(), Error> {
-        for Ordered { capability, resource, agent } in orders_about(request) {
-            let details = Details { resource: resource.map(str::to_owned), ..Details::default() };
-            let agent = agent.and_then(|name| name.parse().ok());
+    async fn ordered(
+        &self,
+        actor: &Actor,
+        request: &Request,
+        of: Option<&AgentName>,
+    ) -> Result<(), Error> {
+        let Some(Ordered { capability, about }) = orders_about(request) else { return Ok(()) };
+        let resource = match about {
+            About::Schedule(id) | About::Run(id) => Some(id.to_owned()),
+            About::New(_) => None,
+        };
+        let mut agents: Vec<Option<AgentName>> = match (of, about) {
+            // What is not its own, an agent does not learn of in this way either.
+            (Some(agent), _) => vec![Some(agent.clone())],
+            (None, About::New(agents)) => agents.into_iter().map(|it| it?.parse().ok()).collect(),
+            (None, About::Schedule(id)) => vec![self.agent_of_schedule(id).await?],
+            (None, About::Run(id)) => vec![self.agent_of_run(id).await?],
+        };
+        if let (Request::ScheduleEdit(edit), None) = (request, of) {
+            agents.extend(edit.action.agent.as_ref().map(|agent| agent.parse().ok()));
+        }
+        for agent in agents {
+            let details = Details { resource: resource.clone(), ..Details::default() };
             let ruling = self.judged(actor, capability, agent, details);
             let code = match ruling.verdict {
                 Verdict::Allow => continue,
@@ -156,6 +183,18 @@ impl Watch {
             return Err(Error::new(code, what).hint("ask a human to do it, with `midwatch`"));
         }
         Ok(())
+    }
+
+    async fn agent_of_schedule(&self, id: &str) -> Result<Option<AgentName>, Error> {
+        let id = parsed_id(id)?;
+        let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
+        Ok(rows.schedule(&id).and_then(|it| it.definition.action.agent()).cloned())
+    }
+
+    async fn agent_of_run(&self, id: &str) -> Result<Option<AgentName>, Error> {
+        let id = run_id(id)?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        Ok(rows.run(&id).and_then(|run| run.agent.clone()))
     }
 
     async fn is_of(&self, agent: &AgentName, wanted: &Wanted) -> Result<bool, Error> {
@@ -180,32 +219,39 @@ impl Watch {
 /// What the standing orders are asked.
 struct Ordered<'a> {
     capability: &'static str,
-    resource: Option<&'a str>,
-    agent: Option<&'a str>,
+    about: About<'a>,
 }
 
-fn creating(asked: &ScheduleAdd) -> Ordered<'_> {
-    let agent = asked.action.agent.as_deref();
-    Ordered { capability: "schedule.create", resource: None, agent }
+/// What a runner's request is about.
+enum About<'a> {
+    Schedule(&'a str),
+    Run(&'a str),
+    /// Schedules that are not there yet, for these agents.
+    New(Vec<Option<&'a str>>),
 }
 
-/// What the standing orders have to allow for a runner's request. What is not in here changes nothing, or
-/// is for people by a rule of its noun.
-fn orders_about(request: &Request) -> Vec<Ordered<'_>> {
-    let about = |capability, resource| vec![Ordered { capability, resource, agent: None }];
-    match request {
-        Request::ScheduleAdd(asked) => vec![creating(asked)],
-        Request::ScheduleAddAll(asked) => asked.schedules.iter().map(creating).collect(),
-        Request::ScheduleEdit(asked) => about("schedule.change", Some(&asked.id)),
-        Request::SchedulePause(asked) => about("schedule.change", Some(&asked.id)),
-        Request::ScheduleResume(asked) => about("schedule.change", Some(&asked.id)),
-        Request::ScheduleRemove(asked) => about("schedule.change", Some(&asked.id)),
-        Request::ScheduleFire(asked) => about("run.start", Some(&asked.id)),
-        Request::RunRetry(asked) => about("run.start", Some(&asked.id)),
-        Request::RunCancel(asked) => about("run.cancel", Some(&asked.id)),
-        Request::LedgerTail(_) | Request::PolicyReplay(_) => about("ledger.read", None),
-        _ => about("schedule.read", None),
-    }
+/// What the standing orders have to allow before a runner changes something. What is not in here changes nothing,
+/// or is for people by a rule of its noun.
+fn orders_about(request: &Request) -> Option<Ordered<'_>> {
+    let (capability, about) = match request {
+        Request::ScheduleAdd(asked) => ("schedule.create", About::New(vec![agent_of(asked)])),
+        Request::ScheduleAddAll(asked) => {
+            ("schedule.create", About::New(asked.schedules.iter().map(agent_of).collect()))
+        }
+        Request::ScheduleEdit(asked) => ("schedule.change", About::Schedule(&asked.id)),
+        Request::SchedulePause(asked) => ("schedule.change", About::Schedule(&asked.id)),
+        Request::ScheduleResume(asked) => ("schedule.change", About::Schedule(&asked.id)),
+        Request::ScheduleRemove(asked) => ("schedule.change", About::Schedule(&asked.id)),
+        Request::ScheduleFire(asked) => ("run.start", About::Schedule(&asked.id)),
+        Request::RunRetry(asked) => ("run.start", About::Run(&asked.id)),
+        Request::RunCancel(asked) => ("run.cancel", About::Run(&asked.id)),
+        _ => return None,
+    };
+    Some(Ordered { capability, about })
+}
+
+fn agent_of(asked: &ScheduleAdd) -> Option<&str> {
+    asked.action.agent.as_deref()
 }
 
 impl Asking {

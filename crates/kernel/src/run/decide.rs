@@ -142,7 +142,8 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
             if let Some(progress) = ground.progress {
                 check_room(&definition.terms, progress)?;
             }
-            let requeued = Requeued { schedule: run.schedule.clone(), by, at: now };
+            let (schedule, by_runner) = (run.schedule.clone(), actor.role < Role::Operator);
+            let requeued = Requeued { schedule, by, by_runner, at: now };
             Ok(vec![ground.body(Event::Requeued(requeued))])
         }
         (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),

@@ -40,6 +40,9 @@ pub struct Queued {
     pub keys: Vec<Key>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// An agent has started it, and no human.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub by_runner: bool,
     pub at: Timestamp,
 }
 
@@ -165,6 +168,9 @@ pub struct Ended {
 pub struct Requeued {
     pub schedule: ScheduleId,
     pub by: String,
+    /// An agent wants it again, and no human.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub by_runner: bool,
     pub at: Timestamp,
 }
 

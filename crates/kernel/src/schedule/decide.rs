@@ -110,6 +110,8 @@ pub enum Refusal {
     MadeByMade(ScheduleId),
     #[error("agent `{0}` adds schedules for itself only")]
     OtherAgent(AgentName),
+    #[error("a limit, a tier or what is sensitive is a human's to loosen")]
+    Looser,
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
 }
@@ -184,7 +186,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         (Command::Resume, Some((schedule, progress))) => resume(ground, schedule, progress),
         (Command::Remove, Some((schedule, progress))) => remove(ground, schedule, progress),
         (Command::Fire { run, key }, Some((schedule, progress))) => {
-            fire(ground, schedule, progress, run, key)
+            fire(ground, actor, schedule, progress, (run, key))
         }
         (Command::Backfill(asked), Some((schedule, progress))) => {
             backfill(ground, actor, schedule, progress, asked)
@@ -329,10 +331,10 @@ pub fn backfill_range(
 
 fn fire(
     ground: Ground<'_>,
+    actor: &Actor,
     schedule: &Schedule,
     progress: &Progress,
-    run: RunId,
-    key: String,
+    (run, key): (RunId, String),
 ) -> Result<Vec<Body>, Refusal> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
         return Err(Refusal::Invalid("a key has 1 to 256 bytes of printable text".to_owned()));
@@ -355,6 +357,7 @@ fn fire(
         priority: terms.priority,
         keys: terms.keys.clone(),
         depth: 0,
+        by_runner: actor.role < Role::Operator,
         at: ground.now,
     };
     Ok(vec![Body::Run(run, run::Event::Queued(queued))])
@@ -438,13 +441,11 @@ impl Ground<'_> {
 }
 
 impl Ground<'_> {
-    /// An agent adds schedules for itself, and fires and stops what is for itself; a run only adds. An
-    /// assistant does for its person what the standing orders allow, except to run what is past.
+    /// An agent adds schedules for itself, and fires and stops what is for itself; a run only adds.
     fn check_maker(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
         let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
-        let is_of_the_past = matches!(command, Command::Backfill(_) | Command::EndBackfill);
-        if actor.is_assistant() && !is_of_the_past {
-            return Ok(());
+        if actor.is_assistant() {
+            return self.check_assistant(actor, command);
         }
         let maker = self.maker.ok_or_else(too_low)?;
         match command {
@@ -467,6 +468,37 @@ impl Ground<'_> {
                 }
             }
             _ => Err(too_low()),
+        }
+    }
+}
+
+impl Ground<'_> {
+    /// An assistant does for its person what the standing orders allow, but takes away nothing by which people
+    /// hold a schedule.
+    fn check_assistant(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
+        let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
+        let paused_by = self.progress.and_then(|progress| match &progress.status {
+            Status::Paused(pause) => Some(&pause.by),
+            Status::Active | Status::Removed => None,
+        });
+        match command {
+            Command::Backfill(_) | Command::EndBackfill => Err(too_low()),
+            Command::Resume | Command::Fire { .. }
+                if paused_by.is_some_and(|by| *by != actor.name) =>
+            {
+                Err(too_low())
+            }
+            Command::Edit { definition } => match self.schedule {
+                Some(schedule) if definition.is_looser_than(&schedule.definition) => {
+                    Err(Refusal::Looser)
+                }
+                _ => Ok(()),
+            },
+            Command::Add { .. }
+            | Command::Pause { .. }
+            | Command::Resume
+            | Command::Remove
+            | Command::Fire { .. } => Ok(()),
         }
     }
 }
@@ -506,6 +538,26 @@ fn chain(ids: &[ScheduleId]) -> String {
 }
 
 impl Definition {
+    /// Whether something that held the other is gone.
+    fn is_looser_than(&self, other: &Definition) -> bool {
+        fn is_raised<T: PartialOrd>(new: Option<T>, old: Option<T>) -> bool {
+            old.is_some_and(|old| new.is_none_or(|new| old < new))
+        }
+        let (new, old) = (&self.terms, &other.terms);
+        let pauses = |terms: &Terms| Some(terms.pause_after).filter(|after| *after != 0);
+        let words = (other.action.words(), self.action.words());
+        let is_opened = words.0.is_sealed()
+            && (!words.1.is_sealed() || self.action.agent() != other.action.agent());
+        self.tier < other.tier
+            || is_opened
+            || is_raised(new.per_day, old.per_day)
+            || is_raised(new.tokens_per_day, old.tokens_per_day)
+            || is_raised(new.money_per_day, old.money_per_day)
+            || is_raised(new.max_fires, old.max_fires)
+            || is_raised(new.end_at, old.end_at)
+            || is_raised(pauses(new), pauses(old))
+    }
+
     fn check(&self, agent: Option<&Agent>) -> Result<(), Refusal> {
         let invalid = |what: &str| Err(Refusal::Invalid(what.to_owned()));
         let terms = &self.terms;

@@ -414,12 +414,14 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
     let nobody = "no: approval `A` needs a person who is known by a token of their own";
     let unsigned = "no: approval `A` needs a signature made with the approver's own key";
     type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 3]);
-    let table: [Case<'_>; 6] = [
+    let table: [Case<'_>; 7] = [
         (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
         (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
         (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
         (&["eve"], Posture::StrictProd, one, false, [unsigned, unsigned, unsigned]),
         (&["eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
+        // An assistant's doing is its person's.
+        (&["mcp:eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
         // Who wrote it could be ada.
         (
             &["uid:7"],
@@ -578,6 +580,14 @@ fn an_agent_that_is_always_denied_is_not_asked_about_until_a_human_wants_it() {
     // What needs no human begins as ever.
     world.ask(later + 60, &Tick);
     assert!(world.ask(later + 60, &StartUnder(eleventh + 1, Allow)).starts_with("started"));
+    // What an agent starts is not what a human wants.
+    let (mut world, later) = denied();
+    let human = world.actor.clone();
+    world.actor = human.clone().assistant();
+    assert!(world.actor.is_assistant());
+    world.ask(later, &Fire("now"));
+    world.actor = human;
+    assert_eq!(world.ask(later, &StartUnder(eleventh, Asks)), silent);
     // Somebody starts one by hand and approves it.
     let (mut world, later) = denied();
     world.ask(later, &Fire("now"));

@@ -24,6 +24,7 @@ fn queued(agent: &str) -> Run {
         priority: 5,
         keys: Vec::new(),
         depth: 0,
+        by_runner: false,
         at: at(0),
     };
     run::apply(None, &Event::Queued(queued)).unwrap()

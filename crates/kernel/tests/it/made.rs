@@ -198,3 +198,67 @@ fn an_assistant_changes_schedules_and_runs_none_of_the_past() {
     assert!(said(Command::Remove));
     assert!(!said(Command::EndBackfill));
 }
+
+/// What people have bound is not an assistant's to unbind.
+#[test]
+fn an_assistant_loosens_nothing() {
+    let bound = Terms {
+        per_day: Some(4),
+        tokens_per_day: Some(1_000),
+        max_fires: Some(10),
+        end_at: Some(at(9_000)),
+        pause_after: 3,
+        ..Terms::default()
+    };
+    let human = Actor { name: "mia".to_owned(), role: Role::Operator };
+    type Edits<'a> = &'a dyn Fn(&mut Definition);
+    let table: [(Edits<'_>, bool); 12] = [
+        (&|it| it.name = "other".to_owned(), true),
+        (&|it| it.terms.per_day = Some(3), true),
+        (&|it| it.terms.per_day = Some(5), false),
+        (&|it| it.terms.per_day = None, false),
+        (&|it| it.terms.tokens_per_day = None, false),
+        (&|it| it.terms.max_fires = Some(11), false),
+        (&|it| it.terms.end_at = None, false),
+        (&|it| it.terms.pause_after = 0, false),
+        (&|it| it.tier = None, false),
+        (&|it| it.tier = Some(kernel::backend::Tier::LocalWrite), false),
+        (&|it| *it.action.words_mut() = kernel::wording::Wording::Plain("x".to_owned()), false),
+        (
+            &|it| {
+                let prompt = it.action.words().clone();
+                it.action = Action::Prompt { agent: "bob".parse().unwrap(), prompt };
+            },
+            false,
+        ),
+    ];
+    for (number, (edit, is_let)) in table.into_iter().enumerate() {
+        let mut world = World::new(every(60), bound.clone());
+        world.definition.tier = Some(kernel::backend::Tier::External);
+        *world.definition.action.words_mut() =
+            kernel::wording::Wording::Sealed { sealed: "c2VhbGVk".to_owned() };
+        world.actor = human.clone();
+        world.ask(0, &Ask::Add);
+        world.actor = human.clone().assistant();
+        edit(&mut world.definition);
+        let said = world.ask(1, &Ask::Edit);
+        assert_eq!(!said.starts_with("no:"), is_let, "{number}: {said}");
+        if !is_let {
+            assert!(said.contains("a human's to loosen"), "{number}: {said}");
+        }
+    }
+    // Nor does it let go on what a human has paused.
+    let mut world = World::new(every(60), Terms::default());
+    world.actor = human.clone();
+    world.ask(0, &Ask::Add);
+    world.ask(1, &Ask::Pause);
+    world.actor = human.clone().assistant();
+    for ask in [Ask::Resume, Ask::Fire("k")] {
+        assert!(world.ask(2, &ask).contains("this needs the role `operator`"), "{ask:?}");
+    }
+    world.actor = human;
+    world.ask(3, &Ask::Resume);
+    world.actor = world.actor.clone().assistant();
+    world.ask(4, &Ask::Pause);
+    assert!(!world.ask(5, &Ask::Resume).starts_with("no:"), "what it has paused itself");
+}

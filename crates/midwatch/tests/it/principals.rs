@@ -354,3 +354,50 @@ fn an_agents_token_reaches_its_own_schedules_only() {
     assert_eq!(with(&world, &ada, &["schedule", "show", &bobs]), "ok");
     assert_eq!(with(&world, &ada, &["schedule", "remove", &bobs]), "not_found");
 }
+
+/// The rules bind an agent in what it does for itself too, and say so in the log.
+#[test]
+fn the_standing_orders_hold_for_an_agents_own_schedules() {
+    let world = World::new();
+    for name in ["ada", "bank"] {
+        world.ok(&["agent", "add", name, "--backend", "builtin"]);
+    }
+    let rules = r#"
+        [[rule]]
+        id = "no-more-by-agents"
+        deny = ["schedule.create"]
+        role = ["runner"]
+        match = [{ capability = "schedule.create", role = "runner" }]
+        not_match = [{ capability = "schedule.change", role = "runner" }]
+
+        [[rule]]
+        id = "not-at-the-bank"
+        ask = ["schedule.change", "run.start"]
+        agent = ["bank"]
+        match = [{ capability = "run.start", agent = "bank" }]
+        not_match = [{ capability = "run.start", agent = "ada" }]
+    "#;
+    fs::write(world.data().join("policy.toml"), rules).unwrap();
+    let _daemon = world.up();
+    let add = |agent: &'static str, name: &'static str| {
+        let when = ["--daily", "03:00", "--tz", "UTC", "--agent", agent, "--prompt", "hello"];
+        [&["schedule", "add", "--name", name], &when[..]].concat()
+    };
+    for (agent, change) in [("ada", "ok"), ("bank", "human_needed")] {
+        let (_, token) = create(&world, agent, "runner");
+        let id = world.json(&add(agent, agent))["schedule"]["id"].as_str().unwrap().to_owned();
+        assert_eq!(with(&world, &token, &add(agent, "another")), "denied", "{agent}");
+        for arguments in [["run", "start", &id], ["schedule", "pause", &id]] {
+            assert_eq!(with(&world, &token, &arguments), change, "{agent} {arguments:?}");
+        }
+    }
+    let events = world.json(&["ledger", "tail", "--limit", "1000"]);
+    let refused: Vec<&Value> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["kind"] == "watch.refused")
+        .map(|event| &event["body"]["code"])
+        .collect();
+    assert!(refused.contains(&&"denied".into()) && refused.contains(&&"human_needed".into()));
+}
