@@ -234,6 +234,7 @@ mod tests {
             priority: 5,
             keys: Vec::new(),
             depth: 0,
+            by_runner: false,
             at: at(0),
         };
         let run = kernel::run::apply(None, &Event::Queued(queued)).unwrap();

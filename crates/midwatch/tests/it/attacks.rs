@@ -26,7 +26,10 @@ fn said(world: &World, frames: &[&str]) -> String {
 fn a05_a_key_that_stands_twice_is_refused_before_anything_looks_at_it() {
     let world = World::new();
     let daemon = world.up();
-    let before = world.kinds();
+    // It is ready a moment before it says in the log that it was started.
+    let before = wait_for(|| {
+        Some(world.kinds()).filter(|kinds| kinds.contains(&"watch.started".to_owned()))
+    });
     let hello = serde_json::to_string(&Hello::new("test")).unwrap();
     for frame in [
         r#"{"request":{"call":"freeze","with":{"note":"a","note":"b"}}}"#,

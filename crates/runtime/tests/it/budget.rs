@@ -321,7 +321,7 @@ async fn a_schedule_has_tokens_and_money_of_its_own() {
         assert_eq!((first.scope.as_str(), first.name.as_ref()), ("schedule", Some(&limited)));
         assert!(first.used_up && shown.budgets[1..].iter().all(|it| !it.used_up), "{shown:?}");
         let status = world.ask(StatusAsk {}).await.unwrap();
-        assert_eq!(status.budget.used_up, [first.clone()]);
+        assert_eq!(status.budget.used_up, std::slice::from_ref(first));
         check_log(&world).await;
     }
 }
