@@ -63,7 +63,7 @@ impl Local {
     async fn carry_out(&self, call: Call, key: Option<Key>) -> Result<Answer, Error> {
         let (watch, actor) = (&self.watch, &self.actor);
         match call.request {
-            Request::StatusAsk(_) => watch.status().await.map(Answer::StatusAsk),
+            Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,

@@ -1,7 +1,10 @@
 //! What an agent reaches that asks for itself: its own schedules, their runs and their questions, unless
 //! the standing orders let it reach others.
 
-use api::{AgentList, ApprovalList, Code, Error, Request, RunList, ScheduleAdd, ScheduleList};
+use api::{
+    AgentList, ApprovalList, Budget, BudgetLimit, Code, Error, LiveRuns, Request, RunList,
+    ScheduleAdd, ScheduleList, Status,
+};
 use kernel::agent::AgentName;
 use kernel::ruling::{Details, Verdict};
 use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
@@ -139,7 +142,9 @@ impl Watch {
             Request::AgentList(list) => {
                 return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
             }
-            Request::LedgerTail(_) | Request::PolicyReplay(_) => return Err(too_low()),
+            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::BudgetList(_) => {
+                return Err(too_low());
+            }
             // What changes something has rules of its own, and the rest is everybody's.
             _ => return Ok(request),
         };
@@ -195,6 +200,29 @@ impl Watch {
         let id = run_id(id)?;
         let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
         Ok(rows.run(&id).and_then(|run| run.agent.clone()))
+    }
+
+    /// How things stand, as far as whoever asks reaches: an agent learns of nothing that is not its own.
+    pub(crate) async fn status_for(&self, actor: &Actor) -> Result<Status, Error> {
+        let status = self.status().await?;
+        let asking = match actor.is_assistant() {
+            true => None,
+            false => self.asking(actor, "schedule.read", None).await?,
+        };
+        let Some(Asking { agent, reaches_others: false, .. }) = asking else { return Ok(status) };
+        let is_own = |limit: &BudgetLimit| limit.name.as_deref() == Some(agent.as_str());
+        let used_up = status.budget.used_up.into_iter().filter(is_own).collect();
+        Ok(Status {
+            budget: Budget { used_up, ..status.budget },
+            runs: LiveRuns { running: Vec::new(), ..status.runs },
+            next: None,
+            unknown: Vec::new(),
+            approvals: Vec::new(),
+            paused: Vec::new(),
+            silenced: Vec::new(),
+            notices: Vec::new(),
+            ..status
+        })
     }
 
     async fn is_of(&self, agent: &AgentName, wanted: &Wanted) -> Result<bool, Error> {

@@ -316,6 +316,11 @@ fn an_agents_token_reaches_its_own_schedules_only() {
     assert_eq!(listed(&["schedule", "list", "--agent", "bob"], "schedules"), 2);
     assert_eq!(listed(&["run", "list"], "runs"), 0);
     assert_eq!(listed(&["agent", "list"], "agents"), 1);
+    // Nor does it learn from how things stand what there is of others.
+    assert!(world.json(&["status"])["next"].is_object());
+    let status = world.command().args(["--json", "status"]).env("MIDWATCH_TOKEN", &ada).output();
+    let status: Value = serde_json::from_slice(&status.unwrap().stdout).unwrap();
+    assert!(status["next"].is_null() && status["watch"]["kept"] == true, "{status}");
     for (arguments, code) in [
         (vec!["schedule", "show", &hers], "ok"),
         (vec!["schedule", "show", &bobs], "not_found"),
