@@ -54,8 +54,10 @@ pub fn tools_manifest() -> String {
 
 fn manifest(tool: &mcp::Tool) -> Value {
     let mut described = serde_json::to_value(tool.described()).unwrap_or_default();
-    described["toolset"] = tool.toolset.name().into();
-    described["command"] = format!("midwatch {}", tool.twin).into();
+    if let Value::Object(fields) = &mut described {
+        fields.insert("toolset".to_owned(), tool.toolset.name().into());
+        fields.insert("command".to_owned(), format!("midwatch {}", tool.twin).into());
+    }
     described
 }
 
