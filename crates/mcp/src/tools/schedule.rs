@@ -157,7 +157,7 @@ struct SchedulePreview(ScheduleCreate);
 /// Nothing is done, so there is nothing to do once.
 fn without_key(schema: &mut Schema) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.remove("idempotency_key");
+        properties.retain(|name, _| name != "idempotency_key");
     }
 }
 
