@@ -5,11 +5,11 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Code, Error, Handle};
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
-use http::{HeaderMap, StatusCode};
+use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode, Uri};
 
 /// Names under which this machine knows itself.
-pub(crate) const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Whoever knows tokens.
 pub trait Door: Send + Sync {
@@ -25,20 +25,27 @@ pub(crate) struct Turned {
 }
 
 /// A name that leads here only by a trick is not ours, and a page from elsewhere has no business here.
-pub(crate) fn check_place(headers: &HeaderMap) -> Result<(), Turned> {
-    let host = only(headers, &HOST)?.and_then(host_of);
-    if !host.is_some_and(|host| HOSTS.contains(&host)) {
+/// `port` is where this listens.
+pub(crate) fn check_place(uri: &Uri, headers: &HeaderMap, port: u16) -> Result<(), Turned> {
+    // The target may name a place of its own.
+    let is_ours = only(headers, &HOST)?.is_some_and(is_ours)
+        && uri.authority().is_none_or(|authority| is_ours(authority.as_str()));
+    if !is_ours {
         let error = Error::new(Code::Denied, "this server is not known by that name");
         let error = error.hint("use http://127.0.0.1 or http://localhost");
         return Err(Turned { status: StatusCode::FORBIDDEN, error });
     }
-    let from_here = |origin: &str| {
-        let place = origin.strip_prefix("http://").and_then(host_of);
-        place.is_some_and(|host| HOSTS.contains(&host))
-    };
+    let from_here =
+        |origin: &str| HOSTS.iter().any(|host| origin == format!("http://{host}:{port}"));
     if headers.contains_key(ORIGIN) && !only(headers, &ORIGIN)?.is_some_and(from_here) {
         let error = Error::new(Code::Denied, "pages from elsewhere are not let in here");
         return Err(Turned { status: StatusCode::FORBIDDEN, error });
+    }
+    // Beside a length it would be one request for us and two for whoever is in between.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let error = Error::new(Code::InvalidInput, "a request says how long it is");
+        let error = error.hint("send `Content-Length` and no `Transfer-Encoding`");
+        return Err(Turned { status: StatusCode::LENGTH_REQUIRED, error });
     }
     Ok(())
 }
@@ -53,8 +60,8 @@ pub(crate) fn token(headers: &HeaderMap) -> Result<Secret, Turned> {
     token.filter(|token| !token.is_empty()).map(Secret).ok_or_else(|| {
         let error = Error::new(Code::TokenInvalid, "a token is needed");
         unauthorised(error.hint(
-            "`midwatch token create --role runner --name NAME` gives one out; send it as \
-             `Authorization: Bearer TOKEN`",
+            "`midwatch token create --role operator --name NAME` gives one out to a person, `--role runner` to \
+             the agent of that name; send it as `Authorization: Bearer TOKEN`",
         ))
     })
 }
@@ -74,12 +81,13 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     Ok(first.and_then(|value| value.to_str().ok()))
 }
 
-/// The name without its port.
-fn host_of(authority: &str) -> Option<&str> {
-    match authority.strip_prefix('[') {
-        Some(literal) => literal.split_once(']').map(|(host, _)| host),
-        None => authority.split(':').next(),
-    }
+/// Whether this is a name of this machine, alone or with a port, and nothing else.
+fn is_ours(authority: &str) -> bool {
+    HOSTS.iter().filter_map(|host| authority.strip_prefix(host)).any(|rest| {
+        let port = rest.strip_prefix(':');
+        rest.is_empty()
+            || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|_| !port.starts_with('+')))
+    })
 }
 
 #[cfg(test)]
@@ -87,11 +95,15 @@ mod tests {
     use super::*;
 
     fn place(headers: &[(&'static str, &'static str)]) -> Result<(), StatusCode> {
+        sent_to("/mcp", headers)
+    }
+
+    fn sent_to(target: &str, headers: &[(&'static str, &'static str)]) -> Result<(), StatusCode> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        check_place(&map).map_err(|turned| turned.status)
+        check_place(&target.parse().unwrap(), &map, 7400).map_err(|turned| turned.status)
     }
 
     #[test]
@@ -110,6 +122,12 @@ mod tests {
             "127.1",
             "2130706433",
             "[::]",
+            "[::1]evil.example",
+            "[::1]:7400evil.example",
+            "localhost:evil.example",
+            "localhost:+1",
+            "localhost:",
+            "::1",
             "",
         ];
         for host in strange {
@@ -126,11 +144,23 @@ mod tests {
             "http://localhost.evil.example",
             "http://127.0.0.1.evil.example:80",
             "http://evil.example/?http://localhost",
+            "http://localhost",
+            "http://localhost:7401",
+            "https://localhost:7400",
+            "http://localhost:7400/",
+            "http://[::1]evil.example:7400",
         ] {
             let from = [("host", "localhost"), ("origin", origin)];
             assert_eq!(place(&from), Err(StatusCode::FORBIDDEN), "{origin}");
         }
         let from_here = [("host", "localhost"), ("origin", "http://localhost:7400")];
         assert_eq!(place(&from_here), Ok(()));
+        let host = [("host", "localhost")];
+        for target in ["http://evil.example/mcp", "http://localhost@evil.example/mcp"] {
+            assert_eq!(sent_to(target, &host), Err(StatusCode::FORBIDDEN), "{target}");
+        }
+        assert_eq!(sent_to("http://127.0.0.1:7400/mcp", &host), Ok(()));
+        let chunked = [("host", "localhost"), ("transfer-encoding", "chunked")];
+        assert_eq!(place(&chunked), Err(StatusCode::LENGTH_REQUIRED));
     }
 }

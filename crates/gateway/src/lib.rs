@@ -5,6 +5,7 @@
 //! is looked at. So far there is one path, `/mcp`.
 
 mod admit;
+mod patient;
 mod serve;
 
 pub use admit::Door;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::Error;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -23,10 +23,13 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admit::{Door, Turned, check_place, token, unauthorised};
+use crate::patient::Patient;
 
-const CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to write the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may read nothing of what it is sent.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+const CONNECTIONS_MAX: usize = 256;
 /// How long it may take to write the rest.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -38,8 +41,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
+/// How many come in, and how long one of them may take up its place.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    connections: usize,
+    write: Duration,
+}
+
 /// What every connection leads to.
 struct Paths {
+    /// Where this listens.
+    port: u16,
     door: Arc<dyn Door>,
     mcp: Endpoint,
 }
@@ -51,16 +63,29 @@ pub async fn serve(
     version: &'static str,
     stopped: Receiver<bool>,
 ) {
-    let paths = Arc::new(Paths { door, mcp: Endpoint::new(version) });
+    let limits = Limits { connections: CONNECTIONS_MAX, write: WRITE_TIMEOUT };
+    serve_within(limits, listener, door, version, stopped).await;
+}
+
+async fn serve_within(
+    limits: Limits,
+    listener: TcpListener,
+    door: Arc<dyn Door>,
+    version: &'static str,
+    stopped: Receiver<bool>,
+) {
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    let paths = Arc::new(Paths { port, door, mcp: Endpoint::new(version, port) });
     let mut connections = JoinSet::new();
     let mut stop = stopped.clone();
     loop {
         select! {
             _ = stop.wait_for(|stopped| *stopped) => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+            accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, Arc::clone(&paths), stopped.clone()));
+                    let paths = Arc::clone(&paths);
+                    connections.spawn(converse(stream, limits, paths, stopped.clone()));
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -75,7 +100,12 @@ pub async fn serve(
     connections.shutdown().await;
 }
 
-async fn converse(stream: TcpStream, paths: Arc<Paths>, mut stopped: Receiver<bool>) {
+async fn converse(
+    stream: TcpStream,
+    limits: Limits,
+    paths: Arc<Paths>,
+    mut stopped: Receiver<bool>,
+) {
     // An answer in several pieces would wait for the client to acknowledge the first.
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "answers may be held back");
@@ -86,7 +116,8 @@ async fn converse(stream: TcpStream, paths: Arc<Paths>, mut stopped: Receiver<bo
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(HEADERS_MAX);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    let stream = TokioIo::new(Patient::new(stream, limits.write));
+    let mut connection = std::pin::pin!(builder.serve_connection(stream, answer));
     let told_to_stop = async { drop(stopped.wait_for(|stopped| *stopped).await) };
     let ended = select! {
         ended = connection.as_mut() => ended,
@@ -110,7 +141,7 @@ impl Paths {
 
     /// The whole request, with the handle that speaks for whoever makes it.
     async fn admitted(&self, request: Request<Incoming>) -> Result<Request<Full<Bytes>>, Turned> {
-        check_place(request.headers())?;
+        check_place(request.uri(), request.headers(), self.port)?;
         let admitted = self.door.admit(token(request.headers())?).await;
         let handle = admitted.map_err(unauthorised)?;
         if request.uri().path() != "/mcp" {
@@ -162,9 +193,96 @@ impl Turned {
         *answer.status_mut() = self.status;
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net;
+    use std::thread;
+
+    use api::wire::Secret;
+    use api::{Call, Code, Handle};
+    use futures::future::{BoxFuture, FutureExt, ready};
+
+    use super::*;
+
+    /// Lets everybody in, to where nothing is.
+    #[derive(Debug)]
+    struct Open;
+
+    impl Door for Open {
+        fn admit(&self, _: Secret) -> BoxFuture<'_, Result<Arc<dyn Handle>, Error>> {
+            let handle: Arc<dyn Handle> = Arc::new(Open);
+            ready(Ok(handle)).boxed()
+        }
+    }
+
+    impl Handle for Open {
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<api::Answer, Error>> {
+            ready(Err(Error::new(Code::NotFound, "there is nothing here"))).boxed()
+        }
+    }
+
+    /// A good request whose answer is long.
+    fn good(address: net::SocketAddr) -> Vec<u8> {
+        let body = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/list",
+            "params": {"_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }},
+        })
+        .to_string();
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer x\r\n\
+             Content-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Mcp-Method: tools/list\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
+    }
+
+    #[tokio::test]
+    async fn connections_that_never_read_do_not_lock_the_door() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits { connections: 2, write: Duration::from_millis(50) };
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let served = serve_within(limits, listener, Arc::new(Open), "1", stopped);
+        let first = tokio::task::spawn_blocking(move || {
+            let request = good(address);
+            let mute: Vec<_> = (0..limits.connections)
+                .map(|_| net::TcpStream::connect(address).unwrap())
+                .map(|mut stream| {
+                    let request = request.clone();
+                    // Writes until it is thrown out.
+                    thread::spawn(move || while stream.write_all(&request).is_ok() {})
+                })
+                .collect();
+            let mut stream = net::TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            stream.write_all(&request).unwrap();
+            let mut first = [0; 15];
+            stream.read_exact(&mut first).unwrap();
+            for thread in mute {
+                thread.join().unwrap();
+            }
+            String::from_utf8_lossy(&first).into_owned()
+        });
+        let first = async {
+            let first = first.await;
+            stop.send_replace(true);
+            first
+        };
+        let ((), first) = futures::join!(served, first);
+        assert_eq!(first.unwrap(), "HTTP/1.1 200 OK");
     }
 }

@@ -5,35 +5,42 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::Arc;
 
+use api::{Code, Error};
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::Full;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use http_body_util::{BodyExt, Full};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
+use crate::sessions::{SESSIONS_MAX, Sessions};
 use crate::toolset::Selection;
 
 /// What answers at `/mcp`.
 pub struct Endpoint {
-    service: StreamableHttpService<Server, LocalSessionManager>,
+    service: StreamableHttpService<Server, Sessions>,
+    sessions: Arc<Sessions>,
     stop: CancellationToken,
 }
 
 impl Endpoint {
-    pub fn new(version: &'static str) -> Endpoint {
+    /// `port` is where it is reached; pages from elsewhere are turned away.
+    pub fn new(version: &'static str, port: u16) -> Endpoint {
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
+            .with_allowed_origins(
+                ["localhost", "127.0.0.1", "[::1]"].map(|it| format!("http://{it}:{port}")),
+            )
             .with_json_response(true)
             .with_cancellation_token(stop.clone());
         let server = move || Ok(Server::of_requests(Selection::default(), version));
-        let service =
-            StreamableHttpService::new(server, LocalSessionManager::default().into(), config);
-        Endpoint { service, stop }
+        let sessions = Arc::new(Sessions::default());
+        let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
+        Endpoint { service, sessions, stop }
     }
 
     /// Answers a request that has a handle among its extensions.
@@ -41,13 +48,29 @@ impl Endpoint {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Response<BoxBody<Bytes, Infallible>> {
-        self.service.handle(request).await
+        let answer = self.service.handle(request).await;
+        match answer.status() {
+            StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => full(),
+            _ => answer,
+        }
     }
 
     /// Ends every stream.
     pub fn stop(&self) {
         self.stop.cancel();
     }
+}
+
+fn full() -> Response<BoxBody<Bytes, Infallible>> {
+    let what = format!("there are {SESSIONS_MAX} sessions, and there can be no more");
+    let error = Error::new(Code::LimitReached, what).hint(
+        "end one with DELETE, or try again in a few minutes, when those that nobody uses are over",
+    );
+    let document = serde_json::json!({ "error": error }).to_string();
+    let mut answer = Response::new(Full::new(Bytes::from(document)).boxed());
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
 }
 
 impl fmt::Debug for Endpoint {

@@ -14,6 +14,8 @@ mod prompts;
 mod resources;
 mod schema;
 mod server;
+mod sessions;
+mod size;
 mod tool;
 mod tools;
 mod toolset;

@@ -116,7 +116,12 @@ impl<R: AsyncBufRead + Unpin, W> Lines<R, W> {
         loop {
             let read = self.input.fill_buf().await?;
             if read.is_empty() {
-                return Ok(Came::End);
+                // The last line may do without an end.
+                return Ok(match std::mem::take(&mut self.skips) {
+                    true => self.too_long(),
+                    false if self.line.is_empty() => Came::End,
+                    false => Came::Line,
+                });
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let (line, used) = match end {
@@ -133,13 +138,15 @@ impl<R: AsyncBufRead + Unpin, W> Lines<R, W> {
                 continue;
             }
             return Ok(match std::mem::take(&mut self.skips) {
-                true => {
-                    self.line = Vec::new();
-                    Came::TooLong
-                }
+                true => self.too_long(),
                 false => Came::Line,
             });
         }
+    }
+
+    fn too_long(&mut self) -> Came {
+        self.line = Vec::new();
+        Came::TooLong
     }
 }
 

@@ -140,11 +140,11 @@ impl Subscriptions {
         uri: String,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if !is_known(&uri) {
-            return Err(unknown(&uri));
-        }
         let mut followed = self.followed();
         let Followed { by_uri, tasks } = &mut *followed;
+        // Those that have ended are not kept.
+        by_uri.retain(|_, task| !task.is_finished());
+        while tasks.try_join_next().is_some() {}
         if by_uri.contains_key(&uri) {
             return Ok(());
         }
@@ -170,8 +170,6 @@ impl Subscriptions {
         if let Some(task) = followed.by_uri.remove(uri) {
             task.abort();
         }
-        // Those that have ended are not kept.
-        while followed.tasks.try_join_next().is_some() {}
     }
 
     fn followed(&self) -> MutexGuard<'_, Followed> {

@@ -20,7 +20,7 @@ use tracing::debug;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
 use crate::toolset::Selection;
-use crate::{prompts, resources};
+use crate::{prompts, resources, size};
 
 /// What a model is told before it sees a tool.
 pub const INSTRUCTIONS: &str = "\
@@ -136,7 +136,7 @@ impl ServerHandler for Server {
         let through = Through { handle: &*handle };
         let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
         Ok(match answer {
-            Ok(answer) => CallToolResult::structured(answer).into(),
+            Ok(answer) => CallToolResult::structured(size::fitted(answer)).into(),
             Err(error) => {
                 debug!(tool = tool.name, code = error.code.name(), "a call was refused");
                 CallToolResult::structured_error(refused(&error)).into()
@@ -219,6 +219,9 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let handle = self.handle(context.request_context())?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        for uri in &uris {
+            resources::read(&*handle, uri).await?;
+        }
         let sink = context.sink().clone();
         let told = resources::tell(&*handle, uris, |uri| {
             let sink = sink.clone();
@@ -237,6 +240,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let handle = self.handle(&context)?;
+        resources::read(&*handle, &asked.uri).await?;
         self.subscriptions.add(handle, asked.uri, context.peer)
     }
 

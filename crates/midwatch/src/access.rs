@@ -36,6 +36,8 @@ pub const TOKEN: &str = "MIDWATCH_TOKEN";
 /// Connections that are kept for the next call.
 const IDLE_MAX: usize = 8;
 const OWNER_POLL: Duration = Duration::from_millis(20);
+/// How often to look for news while nobody keeps the watch.
+const NEWS_POLL: Duration = Duration::from_secs(1);
 
 /// The watch, near or far.
 #[derive(Debug)]
@@ -170,20 +172,35 @@ impl Staying {
     }
 
     async fn call_once(&self, mut call: Call) -> Result<Answer, Error> {
-        let idle = self.idle().pop();
-        let socket = match idle {
-            Some(socket) => socket,
-            None => match Access::open(&self.context, Absent::of(&call.request)).await? {
-                Access::Daemon(socket) => socket,
-                access @ Access::Directory { .. } => {
-                    // Nothing happens while nobody keeps the watch, and others want the directory too.
-                    do_not_wait(&mut call.request);
-                    let answer = access.handle().call(call).await;
-                    access.close().await;
-                    return answer;
+        let until = Instant::now() + wait_of(&mut call.request).map_or(Duration::ZERO, asked);
+        let socket = loop {
+            let idle = self.idle().pop();
+            if let Some(socket) = idle {
+                break socket;
+            }
+            let access = match Access::open(&self.context, Absent::of(&call.request)).await? {
+                Access::Daemon(socket) => break socket,
+                access @ Access::Directory { .. } => access,
+            };
+            // Others want the directory too, so it is not held while there is nothing new.
+            let mut look = call.clone();
+            if let Some(wait_ms) = wait_of(&mut look.request) {
+                *wait_ms = 0;
+            }
+            let answer = access.handle().call(look).await;
+            access.close().await;
+            let left = until.saturating_duration_since(Instant::now());
+            match &answer {
+                Ok(found) if !left.is_zero() && !is_news(&call.request, found) => {
+                    sleep(left.min(NEWS_POLL)).await;
                 }
-            },
+                _ => return answer,
+            }
         };
+        if let Some(wait_ms) = wait_of(&mut call.request) {
+            let left = until.saturating_duration_since(Instant::now());
+            *wait_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+        }
         let answer = socket.call(call).await;
         if answer.as_ref().err().is_none_or(|error| error.code != Code::Unreachable) {
             let mut idle = self.idle();
@@ -217,11 +234,29 @@ impl Handle for Staying {
     }
 }
 
-fn do_not_wait(request: &mut Request) {
+/// How long a request waits for news, in milliseconds, if it is of that kind.
+fn wait_of(request: &mut Request) -> Option<&mut u32> {
     match request {
-        Request::RunWatch(asked) => asked.wait_ms = 0,
-        Request::LedgerTail(asked) => asked.wait_ms = 0,
-        _ => {}
+        Request::RunWatch(asked) => Some(&mut asked.wait_ms),
+        Request::LedgerTail(asked) => Some(&mut asked.wait_ms),
+        _ => None,
+    }
+}
+
+fn asked(wait_ms: &mut u32) -> Duration {
+    Duration::from_millis((*wait_ms).into())
+}
+
+/// Whether this is what a daemon would have answered at once.
+fn is_news(request: &Request, answer: &Answer) -> bool {
+    match (request, answer) {
+        (Request::RunWatch(asked), Answer::RunWatch(found)) => {
+            found.ended || found.seen != asked.seen.clone().unwrap_or_default()
+        }
+        (Request::LedgerTail(asked), Answer::LedgerTail(found)) => {
+            asked.after.is_none() || !found.events.is_empty()
+        }
+        _ => true,
     }
 }
 

@@ -1,6 +1,6 @@
 //! How things stand, and what the standing orders say.
 
-use api::{Error, PolicyDecide, StatusAsk};
+use api::{Code, Error, PolicyDecide, StatusAsk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ struct PermissionDecide {
 impl Input for PermissionDecide {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let input = self.input.clone().unwrap_or_else(|| json!({}));
-        let asked = self.into_request();
+        let asked = self.into_request()?;
         let decided = through.read(asked).await?;
         let is_allowed = decided.ruling.verdict == "allow";
         let answer = fields([
@@ -156,7 +156,17 @@ impl Input for PermissionDecide {
 
 impl PermissionDecide {
     /// What the standing orders are asked. A tool that nobody knows is of no class, and so of the highest tier.
-    fn into_request(self) -> PolicyDecide {
+    ///
+    /// A tool that looks through a directory names no path: what is below may be forbidden, so every rule that
+    /// is narrowed by a path has a say.
+    fn into_request(self) -> Result<PolicyDecide, Error> {
+        let own = [&self.capability, &self.resource, &self.host, &self.path];
+        let is_own = own.into_iter().any(Option::is_some) || self.argv.is_some();
+        if is_own && (self.tool_name.is_some() || self.input.is_some()) {
+            let what = "a tool and a class of our own are two questions";
+            let hint = "give `tool_name` and `input`, or `capability` and what belongs to it";
+            return Err(Error::new(Code::InvalidInput, what).hint(hint));
+        }
         let given = |name: &str| {
             let input = self.input.as_ref()?;
             input.get(name)?.as_str().map(str::to_owned)
@@ -166,8 +176,9 @@ impl PermissionDecide {
                 let command = given("command").unwrap_or_default();
                 ("shell.run", Some(vec!["bash".to_owned(), "-c".to_owned(), command]), None, None)
             }
-            Some("Read" | "NotebookRead") => ("filesystem.read", None, given("file_path"), None),
-            Some("Glob" | "Grep" | "LS") => ("filesystem.read", None, given("path"), None),
+            Some("Read") => ("filesystem.read", None, given("file_path"), None),
+            Some("NotebookRead") => ("filesystem.read", None, given("notebook_path"), None),
+            Some("Glob" | "Grep" | "LS") => ("filesystem.read", None, None, None),
             Some("Write" | "Edit" | "MultiEdit" | "NotebookEdit") => (
                 "filesystem.write",
                 None,
@@ -182,13 +193,13 @@ impl PermissionDecide {
         };
         let tool = self.tool_name.map(|name| format!("tool:{name}"));
         let own = self.capability.unwrap_or_else(|| capability.to_owned());
-        PolicyDecide {
+        Ok(PolicyDecide {
             capability: if own.is_empty() { "tool.call".to_owned() } else { own },
             resource: self.resource.or(tool),
             host: self.host.or(host),
             path: self.path.or(path),
             argv: self.argv.or(argv).unwrap_or_default(),
-        }
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Schedules, and what became of their slots.
 
 use api::{
-    Action, Error, Happening, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
+    Action, Code, Error, Happening, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
     ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -151,12 +151,23 @@ impl Input for ScheduleCreate {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
-#[schemars(transparent)]
+#[schemars(transparent, transform = without_key)]
 struct SchedulePreview(ScheduleCreate);
+
+/// Nothing is done, so there is nothing to do once.
+fn without_key(schema: &mut Schema) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|name, _| name != "idempotency_key");
+    }
+}
 
 impl Input for SchedulePreview {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let (_, request) = self.0.into_request(true);
+        let (key, request) = self.0.into_request(true);
+        if key.is_some() {
+            let what = "a preview changes nothing, so it takes no `idempotency_key`";
+            return Err(Error::new(Code::InvalidInput, what));
+        }
         shown(&through.read(request).await?)
     }
 }

@@ -2,21 +2,27 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::mcp::{Selection, Server, Toolset};
 use api::{Code, Error};
 use clap::Args;
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::getppid;
 use tokio::io::BufReader;
+use tokio::select;
+use tokio::time::sleep;
 
 use crate::access::Staying;
 use crate::context::{Context, VERSION};
+
+/// How often to look whether whoever started this is still there.
+const PARENT_POLL: Duration = Duration::from_secs(1);
 
 /// Let an agent's host speak with the watch: an MCP server on standard input and output
 ///
 /// Whoever starts it, it is never more than a runner: no tool of it approves, freezes, renews the lease or
 /// changes the standing orders. With MIDWATCH_TOKEN it speaks for the agent or person of that token. It
-/// leaves when its input ends.
+/// leaves when its input ends, or whoever started it has gone.
 #[derive(Debug, Args)]
 pub(super) struct Mcp {
     /// Which tools to offer, by group [default: all but `ledger`]
@@ -29,7 +35,6 @@ pub(super) struct Mcp {
 }
 
 pub(super) async fn run(context: &Context, asked: Mcp) -> Result<ExitCode, Error> {
-    end_with_parent()?;
     let selection = match asked.toolsets.is_empty() {
         true => Selection::default(),
         false => Selection::of(asked.toolsets),
@@ -37,17 +42,19 @@ pub(super) async fn run(context: &Context, asked: Mcp) -> Result<ExitCode, Error
     let handle = Arc::new(Staying::new(context.for_assistant()));
     let server = Server::new(handle, selection.read_only(asked.read_only), VERSION);
     let (input, output) = ::mcp::pipes();
-    ::mcp::serve(server, BufReader::new(input), output).await.map_err(failed)?;
+    select! {
+        served = ::mcp::serve(server, BufReader::new(input), output) => served.map_err(failed)?,
+        () = orphaned() => {}
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A host that is killed may leave the other end of the pipe to a child of its own.
-fn end_with_parent() -> Result<(), Error> {
+/// A host that is killed may leave the other end of the pipe to a child of its own. A signal at the parent's
+/// death would come when the thread that started this ends, which is not the end of the host.
+async fn orphaned() {
     let parent = getppid();
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(failed)?;
-    match getppid() == parent {
-        true => Ok(()),
-        false => Err(failed("whoever started this has gone")),
+    while getppid() == parent {
+        sleep(PARENT_POLL).await;
     }
 }
 

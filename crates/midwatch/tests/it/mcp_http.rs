@@ -97,24 +97,13 @@ impl Place {
         self.send(&headers, &body.to_string())
     }
 
-    fn modern(&self, method: &str, mut parameters: Value) -> Reply {
-        let named = parameters["name"].as_str().unwrap_or_default().to_owned();
-        parameters["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let mut more = vec![("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
-        if !named.is_empty() {
-            more.push(("Mcp-Name", &named));
-        }
-        self.good(
-            &more,
-            &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}),
-        )
+    fn modern(&self, method: &str, parameters: Value) -> Reply {
+        let (headers, body) = modern(method, parameters);
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.good(&headers, &body)
     }
 
-    fn hello(&self) -> String {
+    fn greet(&self) -> Reply {
         let parameters = json!({
             "protocolVersion": LEGACY,
             "capabilities": {},
@@ -122,7 +111,11 @@ impl Place {
         });
         let asked =
             json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters});
-        let hello = self.good(&[], &asked);
+        self.good(&[], &asked)
+    }
+
+    fn hello(&self) -> String {
+        let hello = self.greet();
         assert_eq!(hello.status, 200, "{hello:?}");
         assert_eq!(hello.message()["result"]["protocolVersion"], LEGACY, "{hello:?}");
         let session = hello.header("mcp-session-id").unwrap().to_owned();
@@ -130,6 +123,20 @@ impl Place {
         assert_eq!(self.good(&[("Mcp-Session-Id", &session)], &initialized).status, 202);
         session
     }
+}
+
+/// A complete request of the later era: its headers and its body.
+fn modern(method: &str, mut parameters: Value) -> (Vec<(&'static str, String)>, Value) {
+    let named = parameters["name"].as_str().map(str::to_owned);
+    parameters["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut headers =
+        vec![("MCP-Protocol-Version", MODERN.to_owned()), ("Mcp-Method", method.to_owned())];
+    headers.extend(named.map(|named| ("Mcp-Name", named)));
+    (headers, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}))
 }
 
 fn unchunked(head: &str, body: &str) -> String {
@@ -223,21 +230,81 @@ fn b10_other_names_and_pages_of_browsers_are_turned_away_before_anything_is_done
     let place = place(&mut world);
     let bearer = place.bearer();
     let asked = json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"});
-    let body = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": call("schedule_create", asked),
-    });
+    let (more, body) = modern("tools/call", call("schedule_create", asked));
     let body = body.to_string();
-    for host in ["evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "evil.example:7400"] {
-        let headers = [("Host", host), ("Authorization", bearer.as_str())];
-        assert_eq!(place.send(&headers, &body).status, 403, "{host}");
-    }
-    for origin in ["https://evil.example", "null"] {
-        let headers =
-            [("Host", place.address.as_str()), ("Authorization", &bearer), ("Origin", origin)];
-        assert_eq!(place.send(&headers, &body).status, 403, "{origin}");
+    let ours = place.address.as_str();
+    let port = ours.rsplit(':').next().unwrap();
+    let own_origin = format!("http://{ours}");
+    let other_port = format!("http://localhost:1{port}");
+    let glued = format!("[::1]evil.example:{port}");
+    // The target, the host, the page.
+    let send = |target: &str, host: &str, origin: Option<&str>, bearer: Option<&str>| {
+        let mut headers = vec![("Host", host), ("Content-Type", "application/json")];
+        headers.extend(more.iter().map(|(name, value)| (*name, value.as_str())));
+        headers.extend(origin.map(|origin| ("Origin", origin)));
+        headers.extend(bearer.map(|bearer| ("Authorization", bearer)));
+        place.request("POST", target, &headers, &body)
+    };
+    let strange = [
+        ("/mcp", "evil.example", None),
+        ("/mcp", "0.0.0.0", None),
+        ("/mcp", "[::ffff:127.0.0.1]", None),
+        ("/mcp", "evil.example:7400", None),
+        ("/mcp", &glued, None),
+        ("http://evil.example/mcp", ours, None),
+        ("/mcp", ours, Some("https://evil.example")),
+        ("/mcp", ours, Some("null")),
+        ("/mcp", ours, Some("http://localhost")),
+        ("/mcp", ours, Some(&other_port)),
+    ];
+    for (target, host, origin) in strange {
+        for bearer in [Some(bearer.as_str()), None] {
+            let reply = send(target, host, origin, bearer);
+            assert_eq!(reply.status, 403, "{target} {host} {origin:?}: {reply:?}");
+            assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
+        }
     }
     assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+    // The same request that comes from here is done.
+    let reply = send("/mcp", ours, Some(&own_origin), Some(&bearer));
+    assert_eq!(reply.message()["result"]["isError"], false, "{reply:?}");
+    assert_eq!(world.json(&["schedule", "list"])["schedules"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_request_whose_length_is_said_twice_is_turned_away() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let bearer = place.bearer();
+    let headers = [
+        ("Host", place.address.as_str()),
+        ("Authorization", bearer.as_str()),
+        ("Transfer-Encoding", "chunked"),
+    ];
+    let reply = place.send(&headers, "0\r\n\r\n");
+    assert!([400, 411].contains(&reply.status), "{reply:?}");
+    assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
+}
+
+#[test]
+fn there_are_sixty_four_sessions_and_not_one_more() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let sessions: Vec<String> = (0..64).map(|_| place.hello()).collect();
+    let refused = place.greet();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert_eq!(refused.message()["error"]["code"], "limit_reached", "{refused:?}");
+    // Those of the later era need none, and one that ends makes room.
+    assert_eq!(place.modern("tools/list", json!({})).status, 200);
+    let bearer = place.bearer();
+    let headers = [
+        ("Host", place.address.as_str()),
+        ("Authorization", bearer.as_str()),
+        ("Mcp-Session-Id", sessions[0].as_str()),
+    ];
+    let ended = place.request("DELETE", "/mcp", &headers, "");
+    assert!((200..300).contains(&ended.status), "{ended:?}");
+    place.hello();
 }
 
 #[test]
@@ -259,6 +326,12 @@ fn a_session_that_nobody_knows_is_not_found_and_a_restart_loses_no_run() {
     let mut world = World::new();
     let place = place(&mut world);
     let session = place.hello();
+    let asked = json!({"name": "brief", "agent": "echo", "prompt": "hi", "every": "1000h"});
+    let added = place.modern("tools/call", call("schedule_create", asked)).message();
+    let id = added["result"]["structuredContent"]["schedule"]["id"].clone();
+    let start = json!({"schedule_id": id, "idempotency_key": "k"});
+    let started = place.modern("tools/call", call("run_start", start)).message();
+    let run = started["result"]["structuredContent"]["run"]["id"].as_str().unwrap().to_owned();
     let list = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"});
     let with = |session: &str| [("Mcp-Session-Id".to_owned(), session.to_owned())];
     let asked = |place: &Place, session: &str| {
@@ -274,6 +347,8 @@ fn a_session_that_nobody_knows_is_not_found_and_a_restart_loses_no_run() {
     assert_eq!(asked(&place, &session), 404);
     let session = place.hello();
     assert_eq!(asked(&place, &session), 200);
+    let found = place.modern("tools/call", call("run_get", json!({"run_id": run}))).message();
+    assert_eq!(found["result"]["structuredContent"]["run"]["id"], run, "{found}");
 }
 
 #[test]

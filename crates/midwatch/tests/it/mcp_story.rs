@@ -1,16 +1,22 @@
 //! The MCP server on standard input and output, as hosts of agents start it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it waits no longer and no shorter than it was asked to"
+)]
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::{World, wait_for};
+use crate::world::{PROGRAM, World, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Far below what a call may wait, far above what leaving takes.
+const SOON: Duration = Duration::from_secs(15);
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
@@ -25,8 +31,11 @@ struct Client {
 
 impl Client {
     fn start(world: &World, arguments: &[&str]) -> Client {
-        let mut child = world
-            .command()
+        Client::of(world.command(), arguments)
+    }
+
+    fn of(mut command: Command, arguments: &[&str]) -> Client {
+        let mut child = command
             .arg("mcp")
             .args(arguments)
             .stdin(Stdio::piped())
@@ -135,7 +144,14 @@ impl Client {
     /// Ends what it writes; the server must leave.
     fn leave(mut self) -> i32 {
         drop(self.input.take());
-        self.child.wait().unwrap().code().unwrap()
+        let deadline = Instant::now() + SOON;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap();
+            }
+            assert!(Instant::now() < deadline, "it is still there after {SOON:?}");
+            thread::yield_now();
+        }
     }
 }
 
@@ -428,6 +444,119 @@ fn it_leaves_when_its_input_ends_and_a_hundred_of_them_leave_nobody_behind() {
 }
 
 #[test]
+fn a_host_that_starts_it_from_a_thread_keeps_it_and_a_host_that_is_killed_does_not() {
+    let world = world();
+    // The thread that started it is no more, and it answers.
+    let mut client =
+        thread::scope(|scope| scope.spawn(|| Client::legacy(&world, &[])).join().unwrap());
+    assert_eq!(client.ok("server_health", json!({}))["kept"], false);
+    assert_eq!(client.leave(), 0);
+    // A host that is killed while somebody else holds its end of the pipe.
+    let mut shell = world.wrapped("sh");
+    shell.args(["-c", "exec 3<&0; \"$0\" \"$@\" <&3 & wait", PROGRAM]);
+    let mut client = Client::of(shell, &[]);
+    assert!(!client.tools().is_empty());
+    client.child.kill().unwrap();
+    assert_eq!(client.lines.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn whoever_waits_without_a_daemon_waits_and_hears_of_what_comes() {
+    let world = world();
+    let mut client = Client::legacy(&world, &[]);
+    let id = schedule(&mut client);
+    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    let seen = client.ok("run_wait", json!({"run_id": run}))["cursor"].clone();
+    let started = Instant::now();
+    let wait = json!({"run_id": run, "cursor": seen, "max_wait_s": 2});
+    assert_eq!(client.ok("run_wait", wait)["cursor"], seen);
+    assert!(Duration::from_secs(2) <= started.elapsed(), "it did not wait");
+    let wait = json!({"run_id": run, "cursor": seen, "max_wait_s": 25});
+    client.send("tools/call", json!({"name": "run_wait", "arguments": wait}));
+    world.ok(&["run", "cancel", &run]);
+    let news = client.read();
+    assert_eq!(news["result"]["structuredContent"]["run"]["state"], "cancelled", "{news}");
+}
+
+#[test]
+fn a_last_line_without_an_end_is_answered_too() {
+    let world = world();
+    let mut client = Client::legacy(&world, &[]);
+    let asked = json!({"jsonrpc": "2.0", "id": 99, "method": "tools/list"}).to_string();
+    let mut input = client.input.take().unwrap();
+    input.write_all(asked.as_bytes()).unwrap();
+    drop(input);
+    assert_eq!(client.read()["id"], 99);
+}
+
+#[test]
+fn a_long_answer_is_cut_and_the_whole_can_be_read() {
+    let world = world();
+    let mut client = Client::legacy(&world, &[]);
+    let prompt = "\"".repeat(60_000);
+    let asked = json!({"name": "long", "agent": "echo", "prompt": prompt, "every": "1000h"});
+    let added = client.ok("schedule_create", asked);
+    assert!(added.to_string().len() <= 65_536, "{}", added.to_string().len());
+    assert_eq!(added["truncated"], true);
+    let uri = format!("midwatch://schedule/{}", added["schedule"]["id"].as_str().unwrap());
+    assert_eq!(added["resource"], uri);
+    let read = client.ask("resources/read", json!({"uri": uri}));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(60_000 < text.len() && text.contains(&"\\\"".repeat(60_000)), "{}", text.len());
+}
+
+#[test]
+fn what_cannot_be_read_cannot_be_subscribed_to() {
+    let world = world();
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    for uri in ["midwatch://schedule/sch_none", "midwatch://run/run_none/events", "midwatch://x"] {
+        let answer = client.ask("resources/subscribe", json!({"uri": uri}));
+        assert!(answer.get("error").is_some(), "{uri}: {answer}");
+    }
+    let mut client = Client::modern(&world, &[]);
+    let filter = json!({"resourceSubscriptions": ["midwatch://schedule/sch_none"]});
+    let answer = client.ask("subscriptions/listen", json!({"notifications": filter}));
+    assert!(answer.get("error").is_some(), "{answer}");
+}
+
+#[test]
+fn tools_that_look_through_directories_are_judged_by_what_is_forbidden_below() {
+    let world = world();
+    let ask = |client: &mut Client, tool: &str, input: Value| {
+        let asked = json!({"tool_name": tool, "input": input});
+        client.ok("permission_decide", asked)["behavior"].as_str().unwrap().to_owned()
+    };
+    let looks = [
+        ("Grep", json!({"pattern": "key", "path": "/srv"})),
+        ("Glob", json!({"pattern": "/srv/secret/**"})),
+        ("Glob", json!({"pattern": "../secret/*", "path": "/srv/x"})),
+        ("LS", json!({"path": "/srv"})),
+    ];
+    let mut client = Client::legacy(&world, &[]);
+    for (tool, input) in &looks {
+        assert_eq!(ask(&mut client, tool, input.clone()), "allow", "{tool}");
+    }
+    std::fs::write(
+        world.data().join("policy.toml"),
+        "[[rule]]\nid = \"secret\"\ndeny = [\"filesystem.read\"]\npath = [\"/srv/secret/*\"]\n\
+         match = [{ capability = \"filesystem.read\", path = \"/srv/secret/x\" }]\n\
+         not_match = [{ capability = \"filesystem.read\", path = \"/srv/x\" }]\n",
+    )
+    .unwrap();
+    for (tool, input) in looks {
+        assert_eq!(ask(&mut client, tool, input), "deny", "{tool}");
+    }
+    let notebook = json!({"notebook_path": "/srv/secret/x.ipynb"});
+    assert_eq!(ask(&mut client, "NotebookRead", notebook), "deny");
+    assert_eq!(ask(&mut client, "NotebookRead", json!({"notebook_path": "/srv/x"})), "allow");
+    assert_eq!(ask(&mut client, "Read", json!({"file_path": "/srv/x"})), "allow");
+    let both = json!({"tool_name": "Bash", "capability": "filesystem.read"});
+    assert_eq!(client.refused("permission_decide", both), "invalid_input");
+}
+
+#[test]
 fn what_is_read_only_offers_and_does_no_more_than_reading() {
     let world = world();
     let mut client = Client::legacy(&world, &["--read-only"]);
@@ -438,6 +567,10 @@ fn what_is_read_only_offers_and_does_no_more_than_reading() {
     let answer = client.ask("tools/call", json!({"name": "schedule_create", "arguments": asked}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!(client.ok("schedule_preview", asked_preview())["dry_run"], true);
+    let tools = client.tools();
+    let preview = tools.iter().find(|tool| tool["name"] == "schedule_preview").unwrap();
+    assert!(preview["inputSchema"]["properties"].get("prompt").is_some(), "{preview}");
+    assert!(preview["inputSchema"]["properties"].get("idempotency_key").is_none(), "{preview}");
     assert_eq!(client.ok("schedule_list", json!({}))["schedules"], json!([]));
     world.refused(&["mcp", "--toolsets", "nonsense"], "bad_usage", 2);
 }

@@ -1,0 +1,72 @@
+//! How long an answer may be.
+
+use serde_json::{Map, Value};
+
+use crate::tool::with;
+
+/// The longest answer, in bytes of JSON.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Texts are cut to so many bytes, and to half of that as long as the answer is still too long.
+const TEXT_BYTES_FIRST: usize = 16 << 10;
+/// No id, name or cursor is longer than this.
+const TEXT_BYTES_LAST: usize = 256;
+/// What a host goes on to do as it stands, so that a part of it would be something else.
+const WHOLE: &str = "updatedInput";
+
+/// The answer, with its long texts cut when it is too long. It says so, and where to read them.
+pub(crate) fn fitted(mut answer: Value) -> Value {
+    let whole = answer.as_object_mut().and_then(|fields| fields.remove(WHOLE));
+    let mut most = TEXT_BYTES_FIRST;
+    while ANSWER_BYTES_MAX < answer.to_string().len() && TEXT_BYTES_LAST <= most {
+        cut(&mut answer, most);
+        answer = with(answer, "truncated", true);
+        if let Some(resource) = resource_of(&answer) {
+            answer = with(answer, "resource", resource);
+        }
+        most /= 2;
+    }
+    match whole {
+        Some(whole) => with(answer, WHOLE, whole),
+        None => answer,
+    }
+}
+
+fn cut(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) => text.truncate(text.floor_char_boundary(most)),
+        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, most)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| cut(field, most)),
+        _ => {}
+    }
+}
+
+/// Where what an answer is about can be read as a whole.
+fn resource_of(answer: &Value) -> Option<String> {
+    let fields: &Map<String, Value> = answer.as_object()?;
+    ["run", "schedule"].into_iter().find_map(|kind| {
+        let id = fields.get(kind)?.get("id")?.as_str()?;
+        Some(format!("midwatch://{kind}/{id}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_long_answer_is_cut_to_fit_and_says_where_the_rest_is() {
+        let short = json!({"run": {"id": "run_1"}, "said": "x".repeat(60_000)});
+        assert_eq!(fitted(short.clone()), short);
+        let texts = vec!["\u{e4}\n".repeat(20_000); 50];
+        let long = json!({"schedule": {"id": "sch_1"}, "next": texts});
+        let cut = fitted(long);
+        assert!(cut.to_string().len() <= ANSWER_BYTES_MAX + 100, "{}", cut.to_string().len());
+        assert_eq!(cut["truncated"], true);
+        assert_eq!(cut["resource"], "midwatch://schedule/sch_1");
+        let input = json!({"content": "x".repeat(100_000)});
+        let allowed = json!({"behavior": "allow", "updatedInput": input});
+        assert_eq!(fitted(allowed.clone()), allowed);
+    }
+}
