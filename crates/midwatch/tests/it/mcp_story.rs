@@ -612,3 +612,44 @@ fn news_of_a_run_come_to_whoever_subscribed_in_both_eras() {
         assert_eq!(news["params"]["uri"], uri, "{news}");
     }
 }
+
+/// No tool that changes something gets by the standing orders.
+#[test]
+fn every_tool_that_changes_something_is_judged_first() {
+    let world = world();
+    let rules = r#"
+        [[rule]]
+        id = "hands-off"
+        deny = ["schedule.create", "schedule.change", "run.start", "run.cancel"]
+        role = ["runner"]
+        match = [{ capability = "run.cancel", role = "runner" }]
+        not_match = [{ capability = "schedule.read", role = "runner" }]
+    "#;
+    std::fs::write(world.data().join("policy.toml"), rules).unwrap();
+    let added = world.json(&[
+        "schedule", "add", "--name", "s", "--agent", "echo", "--prompt", "x", "--every", "1000h",
+    ]);
+    let id = added["schedule"]["id"].as_str().unwrap().to_owned();
+    let _daemon = world.up();
+    let run = world.json(&["run", "start", &id])["run"]["id"].as_str().unwrap().to_owned();
+    let mut client = Client::legacy(&world, &[]);
+    let tools = client.tools();
+    let changing = tools.iter().filter(|tool| tool["annotations"]["readOnlyHint"] == false);
+    let mut count = 0;
+    for tool in changing {
+        let mut arguments = json!({});
+        for field in tool["inputSchema"]["required"].as_array().unwrap() {
+            let field = field.as_str().unwrap();
+            arguments[field] = match field {
+                "id" | "schedule_id" => json!(id),
+                "run_id" => json!(run),
+                "agent" => json!("echo"),
+                _ => json!("k"),
+            };
+        }
+        let name = tool["name"].as_str().unwrap();
+        assert_eq!(client.refused(name, arguments), "denied", "{name}");
+        count += 1;
+    }
+    assert!(7 <= count, "{count}");
+}
