@@ -174,7 +174,12 @@ impl PermissionDecide {
         let (capability, argv, path, host) = match self.tool_name.as_deref() {
             Some("Bash") => {
                 let command = given("command").unwrap_or_default();
-                ("shell.run", Some(vec!["bash".to_owned(), "-c".to_owned(), command]), None, None)
+                (
+                    "shell.run",
+                    Some(vec!["/bin/bash".to_owned(), "-c".to_owned(), command]),
+                    None,
+                    None,
+                )
             }
             Some("Read") => ("filesystem.read", None, given("file_path"), None),
             Some("NotebookRead") => ("filesystem.read", None, given("notebook_path"), None),

@@ -339,6 +339,7 @@ fn an_assistant_does_what_the_orders_allow_and_not_more() {
     let ruling = client
         .ok("permission_decide", json!({"tool_name": "Bash", "input": {"command": "rm -rf /"}}));
     assert_eq!(ruling["behavior"], "deny", "{ruling}");
+    assert_eq!(ruling["ruling"]["verdict"], "ask", "a human could say yes: {ruling}");
 }
 
 #[test]
