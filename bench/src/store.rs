@@ -200,6 +200,7 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         posture: kernel::ruling::Posture::Staging,
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
+        drain: Duration::ZERO,
         secret_variables: Vec::new(),
     };
     let standing = Standing {

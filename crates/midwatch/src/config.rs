@@ -39,6 +39,7 @@ pub struct Config {
     pub posture: Posture,
     pub log: Log,
     pub ledger: Ledger,
+    pub runs: Runs,
     pub lease: Lease,
     pub budget: Budget,
     pub approval: Approval,
@@ -79,6 +80,12 @@ pub struct Ledger {
     pub checkpoint_copy: Option<PathBuf>,
     /// Span between two signs of life; zero: none are written.
     pub heartbeat: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// How long they may go on when the watch is told to stop.
+    pub drain: Duration,
 }
 
 /// How long the watch goes on without a human. Zero: for ever.

@@ -80,6 +80,7 @@ impl Context {
             posture: config.posture,
             checkpoint_copy: config.ledger.checkpoint_copy.clone(),
             heartbeat: config.ledger.heartbeat,
+            drain: config.runs.drain,
             secret_variables: secret_variables(config),
         }
     }

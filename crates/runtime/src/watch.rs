@@ -50,6 +50,8 @@ pub struct Settings {
     pub checkpoint_copy: Option<PathBuf>,
     /// Zero: none.
     pub heartbeat: Duration,
+    /// How long runs may go on when the watch is told to stop.
+    pub drain: Duration,
     /// The variables that hold secrets of the watch, and are for no agent.
     pub secret_variables: Vec<String>,
 }

@@ -39,9 +39,7 @@ use crate::watch::Watch;
 
 /// Live runs that are looked at after a start.
 const LIVE_MAX: usize = 1_000_000;
-/// How long runs that are at work may go on after the watch was told to stop.
-const DRAIN: Duration = Duration::from_secs(5);
-/// How long they have to stop then.
+/// How long runs have to stop once the watch does not wait for them any more.
 const STOP: Duration = Duration::from_secs(15);
 /// How often to look for runs that wait and are not on the desk.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -177,7 +175,7 @@ impl Watch {
             }
         }
         let all = async |at_work: &mut JoinSet<()>| while at_work.join_next().await.is_some() {};
-        if timeout(DRAIN, all(&mut at_work)).await.is_err() {
+        if timeout(self.settings().drain, all(&mut at_work)).await.is_err() {
             warn!(runs = at_work.len(), "runs are stopped: the watch ends");
             self.desk().stop_all();
             // Whatever cannot be recorded now, the next start finds.

@@ -56,6 +56,7 @@ impl Process {
             posture: kernel::ruling::Posture::Staging,
             checkpoint_copy: None,
             heartbeat: Duration::ZERO,
+            drain: Duration::from_secs(5),
             secret_variables: Vec::new(),
         };
         let standing = Standing {

@@ -8,6 +8,8 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 
+/// Whoever stops a watch does not wait for longer.
+const DRAIN_MAX: Duration = Duration::from_secs(3_600);
 /// A heartbeat that is rarer says nothing about an outage that matters.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -65,6 +67,7 @@ pub(super) const SECTIONS: &[Section] = &[
         doc: "The signed log of everything that happened.",
         is_reread: false,
     },
+    Section { name: "runs", doc: "What becomes of runs that are at work.", is_reread: false },
     Section {
         name: "lease",
         doc: "How long the watch goes on without a human. Deciding on an approval renews it, and so \
@@ -161,6 +164,17 @@ pub(super) const KEYS: &[Key] = &[
             field: |config| &mut config.ledger.heartbeat,
             min: Duration::from_secs(1),
             max: HEARTBEAT_MAX,
+        },
+    },
+    Key {
+        path: "runs.drain",
+        doc: "Span for which runs may go on when the watch is told to stop; then they are stopped. \
+              `0s`: at once.",
+        default: Raw::text("5s"),
+        kind: Kind::Span {
+            field: |config| &mut config.runs.drain,
+            min: Duration::from_millis(1),
+            max: DRAIN_MAX,
         },
     },
     Key {

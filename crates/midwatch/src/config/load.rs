@@ -15,7 +15,8 @@ use super::keys::{KEYS, Key};
 use super::kind::{Kind, Raw, Wrong};
 use super::text::{Place, check_size, without_mark};
 use super::{
-    Approval, Budget, Config, Error, Flags, Http, Lease, Ledger, Level, Loaded, Log, Notice, Origin,
+    Approval, Budget, Config, Error, Flags, Http, Lease, Ledger, Level, Loaded, Log, Notice,
+    Origin, Runs,
 };
 use super::{Setting, Storage, Value, variables};
 use crate::redact::redact;
@@ -26,6 +27,7 @@ const BLANK: Config = Config {
     posture: Posture::StrictProd,
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
     ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::ZERO },
+    runs: Runs { drain: Duration::ZERO },
     lease: Lease { ask_after: Duration::ZERO, pause_after: Duration::ZERO },
     budget: Budget {
         runs: 0,

@@ -67,6 +67,7 @@ fn defaults_are_what_the_manual_says() {
         posture: Posture::Staging,
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
         ledger: Ledger { checkpoint_copy: None, heartbeat: Duration::from_secs(60) },
+        runs: Runs { drain: Duration::from_secs(5) },
         lease: Lease { ask_after: DAY * 14, pause_after: DAY * 28 },
         budget: Budget {
             runs: 50_000,
@@ -129,6 +130,7 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "log.files_max = 7 (midwatch.toml:5)",
         "ledger.checkpoint_copy = \"/mnt/copy\" (MIDWATCH_LEDGER_CHECKPOINT_COPY)",
         "ledger.heartbeat = \"60s\" (default)",
+        "runs.drain = \"5s\" (default)",
         "lease.ask_after = \"14d\" (default)",
         "lease.pause_after = \"28d\" (default)",
         "budget.runs = 50000 (default)",
@@ -208,7 +210,7 @@ fn unknown_keys_and_sections() {
         "[xyzzy]",
         &[],
         "midwatch.toml:1:2: unknown section `xyzzy`\n  |\n1 | [xyzzy]\n  |  ^^^^^\n\
-         hint: the sections are `log`, `ledger`, `lease`, `budget`, `approval`, `store`, `notice`, `http`, `feature_flags`",
+         hint: the sections are `log`, `ledger`, `runs`, `lease`, `budget`, `approval`, `store`, `notice`, `http`, `feature_flags`",
     );
     check_error(
         "api_token = \"hunter22\"",
@@ -371,6 +373,7 @@ fn limits_hold_to_the_last() {
         ("log.files_max", ["1", "100"], ["0", "101"]),
         ("log.file_bytes_max", ["65536", "\"4GiB\""], ["65535", "4294967297"]),
         ("ledger.heartbeat", ["\"1s\"", "\"24h\""], ["\"999ms\"", "\"86401s\""]),
+        ("runs.drain", ["\"0s\"", "\"1h\""], ["\"-1s\"", "\"3601s\""]),
     ] {
         inside.iter().for_each(|it| assert!(fits(&format!("{key} = {it}")), "{key} {it}"));
         outside.iter().for_each(|it| assert!(!fits(&format!("{key} = {it}")), "{key} {it}"));

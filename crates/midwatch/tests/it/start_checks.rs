@@ -273,6 +273,7 @@ fn write_later(world: &World) {
         posture: kernel::ruling::Posture::Staging,
         checkpoint_copy: None,
         heartbeat: std::time::Duration::ZERO,
+        drain: std::time::Duration::ZERO,
         secret_variables: Vec::new(),
     };
     let standing = Standing {

@@ -218,6 +218,7 @@ async fn open(
         posture: kernel::ruling::Posture::Staging,
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),
+        drain: Duration::from_secs(5),
         secret_variables: vec!["MIDWATCH_TOKEN".to_owned()],
     };
     let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());

@@ -33,6 +33,9 @@ const WAIT_MAX: Duration = Duration::from_secs(1_800);
 /// Items of a report, the newest; those before are counted.
 const ITEMS_MAX: usize = 1_000;
 const PAGE_RUNS: u32 = 100;
+/// How long prompts that are being delivered may take once a loop is told to stop.
+const DRAIN: &str = "MIDWATCH_RUNS_DRAIN";
+const DRAIN_OF_LOOP: &str = "500ms";
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename = "success")]
@@ -108,6 +111,7 @@ pub(super) async fn on_and_on(
     interval: Duration,
     told: impl Fn(Executed),
 ) -> Result<Executed, Error> {
+    let context = &hurried(context);
     let mut unreported = Unreported::now(context).await?;
     let mut total = Total::default();
     let mut stop = Box::pin(daemon::signals()?);
@@ -132,6 +136,13 @@ pub(super) async fn on_and_on(
     let items = unreported.take(context).await?;
     total.add(items);
     Ok(Executed::of(total.items, total.count))
+}
+
+/// Whoever ends a loop expects it to be gone within a second.
+fn hurried(context: &Context) -> Context {
+    let mut context = context.clone();
+    context.environment.entry(DRAIN.to_owned()).or_insert_with(|| DRAIN_OF_LOOP.to_owned());
+    context
 }
 
 /// Keeps the watch until it is told to stop; while somebody else does so, waits for them to leave.

@@ -178,6 +178,25 @@ fn a_crash_in_the_middle_of_a_delivery_sends_nothing_twice() {
     assert_eq!(world.json(&["status"])["unknown"].as_array().unwrap().len(), 1);
 }
 
+/// It does not wait for a server that does not answer, and what became of its prompt is for a human.
+#[test]
+fn a_loop_that_is_told_to_stop_leaves_a_server_that_hangs() {
+    let server = StandIn::new([Act::Hang]);
+    let mut world = world();
+    world.set("LETTA_BASE_URL", server.url());
+    let child = start(&world, &["--loop", "--interval", "1"]);
+    wait_for(|| world.data().join("midwatch.sock").exists().then_some(()));
+    let register = ["register", "--agent-id", "agent-123", "--prompt", "tick", "--every", "1s"];
+    ok(&world, &[&register[..], &["--max-repetitions", "1", "--skip-validation"]].concat());
+    wait_for(|| (server.count("/messages") == 1).then_some(()));
+    terminate(&child);
+    let (code, documents) = end(child);
+    assert_eq!((code, documents.len()), (Some(0), 1), "{documents:?}");
+    assert_eq!(world.json(&["status"])["unknown"].as_array().unwrap().len(), 1, "{documents:?}");
+    assert_eq!(ok(&world, &["execute"])["executed"], json!([]));
+    assert_eq!(server.count("/messages"), 1);
+}
+
 #[test]
 fn a_loop_delivers_until_it_is_told_to_stop_and_reports_what_it_did() {
     let (world, file) = with_scribe();
