@@ -29,7 +29,7 @@ impl Handle for Local {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
         async move {
             let (watch, actor) = (&self.watch, &self.actor);
-            let key = Key::of(&call, actor)?;
+            let key = Key::of(&call, actor, self.watch.sealing())?;
             let name = call.request.name();
             let needed = least_role(&call.request);
             let answer = match needed <= actor.role {

@@ -45,6 +45,7 @@ pub(crate) struct Sealing {
 struct Key {
     id: String,
     nonces: hmac::Key,
+    fingerprints: hmac::Key,
     aead: LessSafeKey,
 }
 
@@ -70,6 +71,12 @@ impl Sealing {
         let key = self.key()?.ok_or_else(|| self.unfit("is not there"))?;
         let of_another = || self.unfit("is not the key that these words were sealed with");
         key.open(sealed, purpose).ok_or_else(of_another)
+    }
+
+    /// By which the same words are known again, and not guessed without the key.
+    pub(crate) fn fingerprint(&self, words: &[u8]) -> Result<[u8; 32], Error> {
+        let tag = hmac::sign(&self.key_or_new()?.fingerprints, words);
+        tag.as_ref().try_into().map_err(internal)
     }
 
     fn key_or_new(&self) -> Result<&Key, Error> {
@@ -118,8 +125,9 @@ impl Key {
         let aead = UnboundKey::new(&CHACHA20_POLY1305, derived("words").as_ref());
         let id = derived("id");
         let id = id.as_ref().iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        let nonces = hmac::Key::new(HMAC_SHA256, derived("nonces").as_ref());
-        Ok(Key { id, nonces, aead: LessSafeKey::new(aead.map_err(internal)?) })
+        let hashing = |what| hmac::Key::new(HMAC_SHA256, derived(what).as_ref());
+        let (nonces, fingerprints) = (hashing("nonces"), hashing("fingerprints"));
+        Ok(Key { id, nonces, fingerprints, aead: LessSafeKey::new(aead.map_err(internal)?) })
     }
 
     fn seal(&self, text: String, purpose: Purpose) -> Result<String, Error> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use api::{Answer, Call, Code, Error, Request};
+use api::{Answer, Call, Code, Error, Request, ScheduleEdit};
 use kernel::budget::Limits;
 use kernel::tables::{deltas, guards};
 use kernel::{Actor, Body, Counter, Event, Noun, Timestamp};
@@ -18,6 +18,7 @@ use store::{Commit, Delta, Outcome};
 use crate::errors::{self, internal};
 use crate::remembered::Remembered;
 use crate::rows::{RowKey, Rows};
+use crate::sealing::Sealing;
 use crate::stored;
 use crate::watch::Watch;
 
@@ -108,7 +109,7 @@ impl Key {
         &self.name
     }
 
-    pub(crate) fn of(call: &Call, actor: &Actor) -> Result<Option<Key>, Error> {
+    pub(crate) fn of(call: &Call, actor: &Actor, sealing: &Sealing) -> Result<Option<Key>, Error> {
         let Some(key) = &call.key else { return Ok(None) };
         if key.is_empty() || KEY_BYTES_MAX < key.len() || !key.chars().all(|c| c.is_ascii_graphic())
         {
@@ -116,14 +117,30 @@ impl Key {
             return Err(Error::new(Code::InvalidInput, what));
         }
         let name = format!("{}/{key}", actor.name);
-        Ok(Some(Key { name, request_hash: request_hash(&call.request)? }))
+        Ok(Some(Key { name, request_hash: request_hash(&call.request, sealing)? }))
     }
 }
 
-/// Of the request as this version of the program writes it; its fields have one order.
-fn request_hash(request: &Request) -> Result<Hash, Error> {
+/// Of the request as this version of the program writes it; its fields have one order. Sensitive words are
+/// not to be guessed by their hash, so that takes a key.
+fn request_hash(request: &Request, sealing: &Sealing) -> Result<Hash, Error> {
     let bytes = serde_json::to_vec(request).map_err(internal)?;
-    Ok(Hash::from_bytes(Sha256::digest(&bytes).into()))
+    Ok(Hash::from_bytes(match may_be_sensitive(request) {
+        true => sealing.fingerprint(&bytes)?,
+        false => Sha256::digest(&bytes).into(),
+    }))
+}
+
+/// An edit does not say whether its schedule is.
+fn may_be_sensitive(request: &Request) -> bool {
+    match request {
+        Request::ScheduleAdd(asked) => asked.sensitive,
+        Request::ScheduleAddAll(asked) => asked.schedules.iter().any(|it| it.sensitive),
+        Request::ScheduleEdit(ScheduleEdit { action, .. }) => {
+            action.prompt.is_some() || action.payload.is_some()
+        }
+        _ => false,
+    }
 }
 
 impl Watch {
@@ -404,4 +421,34 @@ fn over_limit(counter: &str) -> Error {
         format!("the limit on {counter} is reached, nothing was changed"),
     )
     .hint(format!("remove some {counter} first"))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{Action, ScheduleAdd};
+
+    use super::*;
+
+    /// Whoever has the store and not the key cannot try out what a sensitive schedule may say.
+    #[test]
+    fn what_was_asked_is_not_to_be_guessed_by_its_hash_where_it_is_sensitive() {
+        let data = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let ours = || Sealing::new(data[0].path());
+        let action = Action { prompt: Some("look at the inbox".into()), ..Action::default() };
+        let add =
+            |sensitive| ScheduleAdd { action: action.clone(), sensitive, ..Default::default() };
+        let edit = ScheduleEdit { action: action.clone(), ..Default::default() };
+        let plain = |request: &Request| {
+            Hash::from_bytes(Sha256::digest(serde_json::to_vec(request).unwrap()).into())
+        };
+        let open = Request::ScheduleAdd(add(false));
+        assert_eq!(request_hash(&open, &ours()).unwrap(), plain(&open));
+        for request in [Request::ScheduleAdd(add(true)), Request::ScheduleEdit(edit)] {
+            let hash = request_hash(&request, &ours()).unwrap();
+            assert_ne!(hash, plain(&request));
+            assert_eq!(request_hash(&request, &ours()).unwrap(), hash, "of another process");
+            let theirs = Sealing::new(data[1].path());
+            assert_ne!(request_hash(&request, &theirs).unwrap(), hash);
+        }
+    }
 }
