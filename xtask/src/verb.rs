@@ -5,6 +5,7 @@ mod bench;
 mod crash;
 mod docs;
 mod fix;
+mod letta;
 mod sim;
 mod test;
 mod tidy;
@@ -26,6 +27,7 @@ pub enum Verb {
     Bench { name: String, args: Vec<String> },
     Crash { args: Vec<String> },
     Sim { args: Vec<String> },
+    Letta,
     Help,
 }
 
@@ -53,6 +55,7 @@ const ROWS: &[Row] = &[
     Row { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
     Row { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
     Row { verb: "sim", args: "[ARGS]", purpose: "lives on virtual time: `[--seed N] --lives N`" },
+    Row { verb: "letta", args: "", purpose: "install a Letta server and prompt its agent" },
     Row { verb: "help", args: "", purpose: "this table" },
 ];
 
@@ -69,6 +72,7 @@ impl Verb {
             }
             ("crash", args) => Ok(Verb::Crash { args: args.to_vec() }),
             ("sim", args) => Ok(Verb::Sim { args: args.to_vec() }),
+            ("letta", []) => Ok(Verb::Letta),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
             ("bench", []) => Err(Misuse("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
@@ -84,6 +88,7 @@ impl Verb {
             Verb::Bench { name, args } => bench::run(root, name, args),
             Verb::Crash { args } => crash::run(root, args),
             Verb::Sim { args } => sim::run(root, args),
+            Verb::Letta => letta::run(root),
             Verb::Help => {
                 help();
                 Ok(())

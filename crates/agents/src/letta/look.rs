@@ -64,7 +64,7 @@ pub(crate) async fn look(
             models.map(|models| models.data)
         }
     };
-    let agents = agents.map(|agents: Vec<Known>| there(&agents, &server.remote_id));
+    let agents = agents.map(|agents: Vec<Known>| there(&agents, &server.remote_id, server.api));
     let said = |it: Result<String, Failure>| it.unwrap_or_else(|failure| failure.message);
     let met = meet(&link, server.api).await.map(|met| met.sentence(server.api));
     let mut seen = vec![said(met), said(agents)];
@@ -126,13 +126,19 @@ async fn get<T: DeserializeOwned>(link: &Link<'_>, path: &[&str]) -> Result<T, F
     document(link.ask(link.request(Method::GET, path)).await?).await
 }
 
-fn there(agents: &[Known], id: &str) -> String {
+fn there(agents: &[Known], id: &str, api: LettaApi) -> String {
     let count = agents.len();
     match agents.iter().find(|agent| agent.id == id) {
         Some(Known { name: Some(name), .. }) => {
             format!("it shows {count} agents, and `{id}` is `{}` among them", plain(name))
         }
         Some(Known { name: None, .. }) => format!("it shows {count} agents, `{id}` among them"),
+        None if api == LettaApi::Openai => {
+            // There an agent whose name is no other's is shown by it, and only by it.
+            format!(
+                "it shows {count} agents by their names; prompting `{id}` shows whether it is one"
+            )
+        }
         None => format!("it shows {count} agents, and `{id}` is not among them"),
     }
 }

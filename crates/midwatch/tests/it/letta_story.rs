@@ -28,13 +28,13 @@ fn schedule(world: &World, agent: &str, prompt: &str) -> String {
     added["schedule"]["id"].as_str().unwrap_or_else(|| panic!("{added}")).to_owned()
 }
 
-fn start(world: &World, schedule: &str) -> String {
+pub(crate) fn start(world: &World, schedule: &str) -> String {
     let started = world.json(&["run", "start", schedule]);
     started["run"]["id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
 }
 
 /// The run, once it is in this state.
-fn once(world: &World, run: &str, state: &str) -> Value {
+pub(crate) fn once(world: &World, run: &str, state: &str) -> Value {
     wait_for(|| {
         let shown = world.json(&["run", "show", run])["run"].clone();
         (shown["state"] == state).then_some(shown)

@@ -31,6 +31,8 @@ mod principals;
 #[cfg(test)]
 mod promptyoself;
 #[cfg(test)]
+mod real_letta;
+#[cfg(test)]
 mod reload_story;
 #[cfg(test)]
 mod secrets;
