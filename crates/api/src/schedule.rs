@@ -149,6 +149,9 @@ pub struct ScheduleAdd {
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
+    /// Does nothing until it is resumed.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub paused: bool,
     /// Only say what would be added.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,

@@ -145,6 +145,7 @@ pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> Sched
         sensitive: false,
         tier: None,
         terms: terms(dice, now_us),
+        paused: false,
         dry_run: false,
     }
 }

@@ -33,6 +33,8 @@ const BACKFILL_SLOTS_MAX: u64 = 10_000;
 pub enum Command {
     Add {
         definition: Box<Definition>,
+        /// It does nothing until somebody resumes it.
+        paused: bool,
     },
     Edit {
         definition: Box<Definition>,
@@ -161,8 +163,12 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         ground.check_maker(actor, &command)?;
     }
     match (command, ground.schedule.zip(ground.progress)) {
-        (Command::Add { definition }, None) => add(ground, actor, *definition),
-        (Command::Add { definition }, Some((schedule, _))) => {
+        (Command::Add { definition, paused }, None) => {
+            let mut bodies = add(ground, actor, *definition)?;
+            bodies.extend(paused.then(|| pause(ground, actor, None)));
+            Ok(bodies)
+        }
+        (Command::Add { definition, .. }, Some((schedule, _))) => {
             match *definition == schedule.definition {
                 true => Ok(Vec::new()),
                 false => Err(Refusal::Taken(ground.id.clone())),
@@ -176,11 +182,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
             check_note(note.as_deref())?;
             Ok(match progress.status {
                 Status::Paused(_) => Vec::new(),
-                Status::Active | Status::Removed => vec![ground.body(Event::Paused(Paused {
-                    by: actor.name.clone(),
-                    note,
-                    at: ground.now,
-                }))],
+                Status::Active | Status::Removed => vec![pause(ground, actor, note)],
             })
         }
         (Command::Resume, Some((schedule, progress))) => resume(ground, schedule, progress),
@@ -210,6 +212,10 @@ fn add(ground: Ground<'_>, actor: &Actor, definition: Definition) -> Result<Vec<
     let definition = Box::new(definition);
     let added = Added { definition, by: actor.name.clone(), made_by, at: ground.now, ahead };
     Ok(vec![ground.body(Event::Added(added))])
+}
+
+fn pause(ground: Ground<'_>, actor: &Actor, note: Option<String>) -> Body {
+    ground.body(Event::Paused(Paused { by: actor.name.clone(), note, at: ground.now }))
 }
 
 /// Slots that were due and not decided, or wait, are overtaken by the change.
@@ -449,7 +455,7 @@ impl Ground<'_> {
         }
         let maker = self.maker.ok_or_else(too_low)?;
         match command {
-            Command::Add { definition } if !maker.may_reach(definition) => {
+            Command::Add { definition, .. } if !maker.may_reach(definition) => {
                 Err(Refusal::OtherAgent(maker.agent.name.clone()))
             }
             Command::Add { .. } => Ok(()),

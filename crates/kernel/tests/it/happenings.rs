@@ -407,7 +407,8 @@ fn a_schedule_follows_one_that_is_there_and_never_itself() {
             now: at(0),
         };
         let definition = Box::new(world.definition.clone());
-        let decided = decide(ground, &Actor::local_user(1), Command::Add { definition });
+        let decided =
+            decide(ground, &Actor::local_user(1), Command::Add { definition, paused: false });
         decided
             .map_or_else(|refusal| refusal.to_string(), |bodies| format!("{} events", bodies.len()))
     };

@@ -522,7 +522,7 @@ impl World {
             _ if self.random.one_in(3) => drop(self.ask(Command::Remove)),
             _ => {
                 let definition = Box::new(self.definition.clone());
-                drop(self.ask(Command::Add { definition }));
+                drop(self.ask(Command::Add { definition, paused: false }));
             }
         }
     }
@@ -642,7 +642,7 @@ fn every_slot_of_every_life_is_accounted_for() {
         let _seed = Seed(seed);
         let mut world = World::new(seed);
         let definition = Box::new(world.definition.clone());
-        drop(world.ask(Command::Add { definition }));
+        drop(world.ask(Command::Add { definition, paused: false }));
         for _ in 0..STEPS {
             world.step();
             world.check();
@@ -662,7 +662,7 @@ fn what_is_previewed_is_what_fires() {
         let mut world = World::new(seed);
         world.definition.terms.per_day = None;
         let definition = Box::new(world.definition.clone());
-        if world.ask(Command::Add { definition }).is_err() {
+        if world.ask(Command::Add { definition, paused: false }).is_err() {
             continue;
         }
         let (schedule, progress) = (world.schedule().unwrap(), world.progress().unwrap());

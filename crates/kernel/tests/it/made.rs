@@ -51,7 +51,7 @@ fn check_with(
         now: at(1),
     };
     let definition = Box::new(world.definition.clone());
-    match decide(ground, &Actor::of_run(&id), Command::Add { definition }) {
+    match decide(ground, &Actor::of_run(&id), Command::Add { definition, paused: false }) {
         Ok(bodies) => match bodies.as_slice() {
             [Body::Schedule(_, Event::Added(added))] => {
                 let by = added.made_by.as_ref().unwrap();
@@ -137,7 +137,10 @@ fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command)
 
 #[test]
 fn an_agent_reaches_its_own_schedules_and_no_others() {
-    let add = |world: &World| Command::Add { definition: Box::new(world.definition.clone()) };
+    let add = |world: &World| Command::Add {
+        definition: Box::new(world.definition.clone()),
+        paused: false,
+    };
     let edit = |world: &World| {
         let definition = Definition { name: "other".to_owned(), ..world.definition.clone() };
         Command::Edit { definition: Box::new(definition) }

@@ -143,7 +143,7 @@ impl World {
         };
         for agent in 0..AGENTS.len() {
             let definition = Box::new(world.definition(agent));
-            let added = world.of_schedule(agent, Command::Add { definition });
+            let added = world.of_schedule(agent, Command::Add { definition, paused: false });
             world.commit(&actor(Role::Operator), added);
         }
         world

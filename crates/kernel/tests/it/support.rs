@@ -191,7 +191,7 @@ impl World {
         let decided = match ask {
             Ask::Add => {
                 let definition = Box::new(self.definition.clone());
-                self.decide(now, Command::Add { definition })
+                self.decide(now, Command::Add { definition, paused: false })
             }
             Ask::Edit => {
                 let definition = Box::new(self.definition.clone());

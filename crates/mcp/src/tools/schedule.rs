@@ -137,7 +137,17 @@ impl ScheduleCreate {
         let action = Action { agent: Some(agent), prompt: Some(prompt), ..Action::default() };
         (
             idempotency_key,
-            ScheduleAdd { name, when, happening, action, sensitive, tier, terms, dry_run },
+            ScheduleAdd {
+                name,
+                when,
+                happening,
+                action,
+                sensitive,
+                tier,
+                terms,
+                paused: false,
+                dry_run,
+            },
         )
     }
 }

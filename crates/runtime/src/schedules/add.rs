@@ -40,6 +40,7 @@ struct Addition<'a> {
 struct Draft {
     id: ScheduleId,
     definition: Definition,
+    is_paused: bool,
     warnings: Vec<String>,
     upstream: Vec<(ScheduleId, Schedule, Progress)>,
 }
@@ -191,7 +192,8 @@ impl Watch {
                 let definition = Box::new(draft.definition.clone());
                 let beside = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
                 let maker = asking.as_ref().and_then(|asking| asking.among(rows, beside));
-                let decided = draft.decide(rows, now, actor, maker, Command::Add { definition });
+                let command = Command::Add { definition, paused: draft.is_paused };
+                let decided = draft.decide(rows, now, actor, maker, command);
                 bodies.extend(decided.map_err(|error| match drafts.len() {
                     1 => error,
                     _ => of_list(place, &draft.definition.name, error),
@@ -258,9 +260,9 @@ impl Watch {
     }
 
     async fn draft(&self, id: ScheduleId, defined: Defined) -> Result<Draft, Error> {
-        let Defined { definition, warnings, .. } = defined;
+        let Defined { definition, is_paused, warnings, .. } = defined;
         let upstream = self.upstream(&definition).await?;
-        Ok(Draft { id, definition, warnings, upstream })
+        Ok(Draft { id, definition, is_paused, warnings, upstream })
     }
 
     /// The schedules that one follows, the nearest first, as far as a chain may go and one more.

@@ -17,6 +17,7 @@ pub(super) struct Defined {
     pub definition: Definition,
     /// What it tells is to be sealed.
     pub is_sensitive: bool,
+    pub is_paused: bool,
     pub warnings: Vec<String>,
 }
 
@@ -30,7 +31,8 @@ pub(super) fn new(asked: ScheduleAdd) -> Result<Defined, Error> {
         trigger,
         zone,
     };
-    Ok(Defined { definition, is_sensitive: asked.sensitive, warnings })
+    let (is_sensitive, is_paused) = (asked.sensitive, asked.paused);
+    Ok(Defined { definition, is_sensitive, is_paused, warnings })
 }
 
 /// A definition with what is given in the place of what was.
@@ -57,7 +59,8 @@ pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined
         trigger,
         zone,
     };
-    Ok(Defined { definition, is_sensitive: asked.sensitive || was_sensitive, warnings })
+    let is_sensitive = asked.sensitive || was_sensitive;
+    Ok(Defined { definition, is_sensitive, is_paused: false, warnings })
 }
 
 /// When a schedule fires, one way or the other.

@@ -22,6 +22,10 @@ pub(in crate::cli) struct Add {
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     file: Option<PathBuf>,
 
+    /// Do nothing until it is resumed
+    #[arg(long, conflicts_with = "file")]
+    paused: bool,
+
     /// Only say what would be added, and what will be asked of a human when it fires
     #[arg(long)]
     dry_run: bool,
@@ -56,6 +60,7 @@ impl Add {
             tier: self.action.tier,
             action: self.action.read()?,
             terms: self.terms.into(),
+            paused: self.paused,
             dry_run: self.dry_run,
         })))
     }

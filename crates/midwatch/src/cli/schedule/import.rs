@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{AgentShow, Code, Error, Schedule, ScheduleAddAll, SchedulePause};
+use api::{AgentShow, Code, Error, Schedule, ScheduleAdd, ScheduleAddAll};
 use calendar::{Advice, UnknownZone, Zone, format_instant};
 use clap::{Args, ValueEnum};
 use kernel::Timestamp;
@@ -206,14 +206,14 @@ async fn added(context: &Context, new: Vec<Planned>) -> Result<Vec<Imported>, Er
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let requests = new.iter().map(|planned| planned.request.clone()).collect();
-    let answer = ask(context, ScheduleAddAll { schedules: requests, dry_run: false }).await?;
+    let request = |it: &Planned| ScheduleAdd { paused: it.is_paused, ..it.request.clone() };
+    let mut answers = Vec::new();
+    for portion in new.chunks(plan::SCHEDULES_MAX) {
+        let schedules = portion.iter().map(request).collect();
+        answers.extend(ask(context, ScheduleAddAll { schedules, dry_run: false }).await?.schedules);
+    }
     let mut imported = Vec::new();
-    for (planned, added) in new.into_iter().zip(answer.schedules) {
-        if planned.is_paused && added.created {
-            let note = Some("it was paused where it was imported from".to_owned());
-            ask(context, SchedulePause { id: added.id.clone(), note }).await?;
-        }
+    for (planned, added) in new.into_iter().zip(answers) {
         imported.push(Imported {
             id: Some(added.id),
             created: Some(added.created),
