@@ -77,7 +77,7 @@ impl Turn<'_> {
         let messages = [User { role: "user", content: &self.work.prompt }];
         let model = self.server.remote_id.as_str();
         request.body = serde_json::to_vec(&Completion { model, messages, stream }).ok();
-        let answer = self.link.ask(request).await?;
+        let answer = self.link.ask(request).await.map_err(begun)?;
         let mut told = Told::default();
         let mut heard = Heard::default();
         if !stream {
@@ -117,6 +117,15 @@ impl Turn<'_> {
             told.stop = choice.finish_reason.or(told.stop.take());
         }
         Ok(())
+    }
+}
+
+/// A turn that has begun and fails is answered so as well, and the server forgets its key: sent again, it would
+/// be a second turn.
+fn begun(failure: Failure) -> Failure {
+    match failure.reason {
+        Reason::ServerError => Failure::delivered(failure.reason, failure.message),
+        _ => failure,
     }
 }
 

@@ -35,13 +35,17 @@ enum Met {
 
 #[derive(Deserialize)]
 struct Known {
-    id: String,
-    name: Option<String>,
+    name: String,
 }
 
 #[derive(Deserialize)]
 struct Models {
-    data: Vec<Known>,
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
 }
 
 /// In sentences, for whoever wants to know why it does not work.
@@ -58,13 +62,12 @@ pub(crate) async fn look(
         Err(failure) => return vec![failure.message],
     };
     let agents = match server.api {
-        LettaApi::Rest => get(&link, &["v1", "agents", ""]).await,
+        LettaApi::Rest => known(&link, &server.remote_id).await,
         LettaApi::Openai => {
             let models: Result<Models, Failure> = get(&link, &["v1", "models"]).await;
-            models.map(|models| models.data)
+            models.map(|models| shown(&models.data, &server.remote_id))
         }
     };
-    let agents = agents.map(|agents: Vec<Known>| there(&agents, &server.remote_id, server.api));
     let said = |it: Result<String, Failure>| it.unwrap_or_else(|failure| failure.message);
     let met = meet(&link, server.api).await.map(|met| met.sentence(server.api));
     let mut seen = vec![said(met), said(agents)];
@@ -126,19 +129,25 @@ async fn get<T: DeserializeOwned>(link: &Link<'_>, path: &[&str]) -> Result<T, F
     document(link.ask(link.request(Method::GET, path)).await?).await
 }
 
-fn there(agents: &[Known], id: &str, api: LettaApi) -> String {
-    let count = agents.len();
-    match agents.iter().find(|agent| agent.id == id) {
-        Some(Known { name: Some(name), .. }) => {
-            format!("it shows {count} agents, and `{id}` is `{}` among them", plain(name))
+/// By its id, as a list of agents comes in pages.
+async fn known(link: &Link<'_>, id: &str) -> Result<String, Failure> {
+    let known: Result<Known, Failure> = get(link, &["v1", "agents", id]).await;
+    match known {
+        Ok(known) => Ok(format!("it knows `{id}` as `{}`", plain(&known.name))),
+        Err(failure) if failure.reason == Reason::NotFound => {
+            Ok(format!("it does not know `{id}`"))
         }
-        Some(Known { name: None, .. }) => format!("it shows {count} agents, `{id}` among them"),
-        None if api == LettaApi::Openai => {
-            // There an agent whose name is no other's is shown by it, and only by it.
-            format!(
-                "it shows {count} agents by their names; prompting `{id}` shows whether it is one"
-            )
+        Err(failure) => Err(failure),
+    }
+}
+
+/// An agent whose name is no other's is shown by its name, and only by it.
+fn shown(models: &[Model], id: &str) -> String {
+    let count = models.len();
+    match models.iter().any(|model| model.id == id) {
+        true => format!("it shows {count} agents, `{id}` among them"),
+        false => {
+            format!("it shows {count} agents; whether `{id}` is one shows when it is prompted")
         }
-        None => format!("it shows {count} agents, and `{id}` is not among them"),
     }
 }

@@ -115,6 +115,12 @@ async fn an_answer_with_a_bad_reason_to_stop_is_a_failure_with_that_reason() {
 #[tokio::test]
 async fn every_misbehaviour_has_an_end_and_a_name() {
     let status = |code, headers: &str| with_status(code, headers, r#"{"detail":"so it is"}"#);
+    // Of a turn that has begun the App Server says 500 as well, and forgets that it had the key.
+    for way in [WAYS[3], WAYS[4]] {
+        let (ended, _) = told(Act::Raw(status(500, "")), way).await;
+        let said = said(&ended.outcome);
+        assert!(said.starts_with("server_error delivered:"), "{way:?}: {said}");
+    }
     let table: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "connection_lost doubtful"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec(), "connection_lost doubtful"),

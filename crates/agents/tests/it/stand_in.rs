@@ -140,6 +140,9 @@ impl StandIn {
                 {"id": "agent-123", "name": "scout", "created_at": "2026-08-01T00:00:00Z"},
                 {"id": "agent-456", "name": "writer", "created_at": "2026-08-02T00:00:00Z"},
             ]))),
+            ("GET", "/v1/agents/agent-123") if !self.is_app_server => {
+                Some(ok(&json!({"id": "agent-123", "name": "scout"})))
+            }
             ("GET", "/v1/models") => Some(ok(&json!({"object": "list", "data": [
                 {"id": "agent-123", "object": "model", "created": 1, "owned_by": "letta"},
             ]}))),
