@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use api::{
-    Code, Error, LIST_ITEMS_MAX, Schedule, ScheduleAdd, ScheduleList, SchedulePause, ScheduleShow,
-    Terms,
+    Agent, Code, Error, LIST_ITEMS_MAX, Schedule, ScheduleAdd, ScheduleList, SchedulePause,
+    ScheduleShow, Terms,
 };
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
@@ -320,7 +320,15 @@ async fn import_once(context: &Context) -> Result<(), Error> {
     if !is_meant || mark.exists() || !database.exists() {
         return Ok(());
     }
-    let left_out = promptyoself_database(context, &database, SystemClock.now()).await?;
+    let left_out = match promptyoself_database(context, &database, SystemClock.now()).await {
+        Ok(left_out) => left_out,
+        // What cannot be imported does not keep anybody from working; it is tried again the next time.
+        Err(error) if error.code != Code::Failed => {
+            warn!(%error, "the database of the earlier promptyoself is not imported");
+            return Ok(());
+        }
+        Err(failed) => return Err(failed),
+    };
     for what in left_out {
         warn!(%what, "not carried over from the earlier promptyoself");
     }
@@ -354,8 +362,11 @@ async fn register(context: &Context, asked: Register) -> Result<Registered, Erro
     }
     let letta = Letta::of(&context.environment);
     let known = Agents::registered(context).await?.find(id).cloned();
-    let is_remote = known.as_ref().is_none_or(|agent| agent.remote_id.is_some());
-    if is_remote && !skip_validation {
+    // Who is registered elsewhere is known there, and not at this server.
+    let is_there = |agent: &Agent| {
+        agent.api.as_deref() == Some("rest") && agent.url.as_deref() == Some(&letta.url)
+    };
+    if known.as_ref().is_none_or(is_there) && !skip_validation {
         validate(context, &letta, id).await?;
     }
     let wanted = said.wanted(SystemClock.now())?;

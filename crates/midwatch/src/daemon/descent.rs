@@ -52,6 +52,10 @@ pub(super) fn of(pid: i32) -> Parentage {
     if !fs::exists("/proc/self/stat").unwrap_or(false) {
         return Parentage::Stranger;
     }
+    // Whoever has no number here is outside, in another container: all that we start has one.
+    if pid == 0 {
+        return Parentage::Stranger;
+    }
     let ours = rustix::process::getpid().as_raw_nonzero().get();
     // A parent that goes meanwhile leaves a gap, and the child has another by then.
     (0..LOOKS_MAX).find_map(|_| walk(pid, ours)).unwrap_or(Parentage::Unknown)
@@ -102,6 +106,7 @@ mod tests {
         let ours = rustix::process::getpid().as_raw_nonzero().get();
         assert_eq!(of(ours), Parentage::Stranger);
         assert_eq!(of(1), Parentage::Stranger);
+        assert_eq!(of(0), Parentage::Stranger);
         assert_eq!(of(i32::MAX), Parentage::Unknown);
     }
 }

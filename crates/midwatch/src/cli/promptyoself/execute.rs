@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use super::agents::Agents;
 use super::register::refused;
+use super::settings::held_to;
 use super::{schedules, view};
 use crate::access::ask;
 use crate::context::{Context, VERSION};
@@ -296,10 +297,12 @@ impl Unreported {
         let newest = over.iter().chain(&open).map(|run| run.id.clone()).max();
         self.newest = newest.unwrap_or_default().max(std::mem::take(&mut self.newest));
         self.open = open.into_iter().map(|run| run.id).collect();
+        let own = held_to(&context.environment)?;
         let items = over.iter().filter_map(|run| {
             let id = run.schedule_id.as_deref()?;
             let schedule = schedules.iter().find(|schedule| schedule.id == id)?;
-            Item::of(run, schedule, &agents)
+            let seen = view::item(schedule, &agents)?;
+            own.is_none_or(|own| own == seen.agent_id).then(|| Item::of(run, seen))
         });
         Ok(items.collect())
     }
@@ -320,12 +323,11 @@ impl Unreported {
 }
 
 impl Item {
-    fn of(run: &Run, schedule: &Schedule, agents: &Agents) -> Option<Item> {
-        let view::Item { id, agent_id, next_run, repetition_count, max_repetitions, .. } =
-            view::item(schedule, agents)?;
+    fn of(run: &Run, seen: view::Item) -> Item {
+        let view::Item { id, agent_id, next_run, repetition_count, max_repetitions, .. } = seen;
         if run.state == "done" {
             let completed = max_repetitions.is_some_and(|max| max <= repetition_count);
-            return Some(Item::Delivered {
+            return Item::Delivered {
                 id,
                 agent_id,
                 delivered: true,
@@ -333,7 +335,7 @@ impl Item {
                 repetition_count,
                 max_repetitions,
                 completed,
-            });
+            };
         }
         let error = match (&run.approval_id, &run.message) {
             (Some(approval), _) if run.state == "waiting_permission" => {
@@ -342,7 +344,7 @@ impl Item {
             (_, Some(message)) => message.clone(),
             (_, None) => format!("run {} is {}", run.id, run.state),
         };
-        Some(Item::Failed { id, agent_id, delivered: false, error, next_run })
+        Item::Failed { id, agent_id, delivered: false, error, next_run }
     }
 }
 

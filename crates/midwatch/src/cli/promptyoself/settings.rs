@@ -9,8 +9,20 @@ const CLOUD: &str = "https://api.letta.com";
 const LOCAL: &str = "http://localhost:8283";
 /// What a server without a password is sent all the same.
 const NO_KEY: &str = "dummy-token-for-unsecured-server";
-/// Variables that `.env` may set; it is for this program and those that it stands for.
-const PREFIXES: [&str; 3] = ["LETTA_", "MIDWATCH_", "PROMPTYOSELF_"];
+/// Variables that `.env` may set. Nothing of the configuration is among them: the file may be anybody's, and
+/// the configuration starts programs.
+const OF_FILE: [&str; 10] = [
+    "LETTA_AGENT_ID",
+    "LETTA_API_KEY",
+    "LETTA_BASE_URL",
+    "LETTA_SERVER_PASSWORD",
+    "MIDWATCH_DATA",
+    "MIDWATCH_TOKEN",
+    "PROMPTYOSELF_DB",
+    "PROMPTYOSELF_DB_PATH",
+    "PROMPTYOSELF_INTERVAL",
+    "PROMPTYOSELF_SELF_ONLY",
+];
 const INTERVAL_DEFAULT: &str = "60";
 
 pub(in crate::cli) type Variables = BTreeMap<String, String>;
@@ -77,7 +89,7 @@ pub(super) fn with_file(mut variables: Variables, file: &str) -> Variables {
         let line = line.strip_prefix("export ").unwrap_or(line);
         let Some((name, value)) = line.split_once('=') else { continue };
         let name = name.trim();
-        if !line.starts_with('#') && PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        if !line.starts_with('#') && OF_FILE.contains(&name) {
             variables.entry(name.to_owned()).or_insert_with(|| unquoted(value.trim()).to_owned());
         }
     }
@@ -105,6 +117,12 @@ mod tests {
 
     fn variables(text: &str) -> Variables {
         with_file(Variables::new(), text)
+    }
+
+    #[test]
+    fn a_file_of_anybody_sets_nothing_of_the_configuration() {
+        let set = variables("MIDWATCH_NOTICE_COMMAND=evil\nLETTA_API_KEY=k\nLD_PRELOAD=x");
+        assert_eq!(set.into_keys().collect::<Vec<_>>(), ["LETTA_API_KEY"]);
     }
 
     #[test]

@@ -178,6 +178,56 @@ fn a_crash_in_the_middle_of_a_delivery_sends_nothing_twice() {
     assert_eq!(world.json(&["status"])["unknown"].as_array().unwrap().len(), 1);
 }
 
+/// Two of them and a daemon want to deliver, and whoever does is killed: nothing is sent twice.
+#[test]
+fn each_prompt_is_sent_once_whoever_is_killed() {
+    let server = StandIn::new([Act::Slow(Duration::from_millis(300))]);
+    let mut world = world();
+    world.set("LETTA_BASE_URL", server.url());
+    let prompts: Vec<String> = (0..9).map(|number| format!("prompt {number}.")).collect();
+    for (prompt, agent) in prompts.iter().zip(["agent-1", "agent-2", "agent-3"].iter().cycle()) {
+        due_for(&world, agent, prompt, &["--max-repetitions", "1", "--skip-validation"]);
+    }
+    let sent = |at_least: usize| {
+        wait_for(|| (at_least <= server.count("/messages")).then_some(()));
+    };
+    let mut executors = [start(&world, &[]), start(&world, &[])];
+    sent(1);
+    for executor in &mut executors {
+        executor.kill().unwrap();
+        executor.wait().unwrap();
+    }
+    let daemon = world.up();
+    sent(4);
+    daemon.kill();
+    ok(&world, &["execute"]);
+    let runs = world.json(&["run", "list", "--limit", "100"])["runs"].clone();
+    assert_eq!(runs.as_array().unwrap().len(), prompts.len(), "{runs}");
+    let asked = server.asked();
+    for run in runs.as_array().unwrap() {
+        let schedule = world.json(&["schedule", "show", run["schedule_id"].as_str().unwrap()]);
+        let prompt = schedule["schedule"]["action"]["prompt"].as_str().unwrap().to_owned();
+        let count = asked.iter().filter(|asked| asked.body.contains(&prompt)).count();
+        match run["state"].as_str().unwrap() {
+            "done" => assert_eq!(count, 1, "{run}"),
+            "unknown" => assert!(count <= 1, "{count} {run}"),
+            other => panic!("{other}: {run}"),
+        }
+    }
+    world.verified();
+}
+
+/// What others were told is delivered, and not shown.
+#[test]
+fn who_is_held_to_itself_reads_nothing_of_others() {
+    let (mut world, file) = with_scribe();
+    due(&world, "hello", &["--max-repetitions", "1"]);
+    world.set("PROMPTYOSELF_SELF_ONLY", "1");
+    world.set("LETTA_AGENT_ID", "agent-1");
+    assert_eq!(ok(&world, &["execute"])["executed"], json!([]));
+    assert_eq!(written(&file), ["hello"]);
+}
+
 /// It does not wait for a server that does not answer, and what became of its prompt is for a human.
 #[test]
 fn a_loop_that_is_told_to_stop_leaves_a_server_that_hangs() {

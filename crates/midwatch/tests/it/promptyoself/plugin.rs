@@ -124,8 +124,18 @@ fn the_compose_file_has_host_and_scheduler_on_one_volume() {
     assert_eq!(keys(&section(&lines, "volumes", 0), 2), ["watch"]);
     let build = section(&section(&services, "midwatch", 2), "build", 4);
     assert!(build.iter().any(|line| line.trim() == "context: ../.."), "{build:?}");
-    let dockerfile = repository().join("dist/sanctum/Dockerfile");
-    assert!(fs::read_to_string(dockerfile).unwrap().contains("cargo build --release"));
+    let dockerfile = fs::read_to_string(repository().join("dist/sanctum/Dockerfile")).unwrap();
+    assert!(dockerfile.contains("cargo build --release"));
+    for name in ["midwatch", "sanctum"] {
+        let build = section(&section(&services, name, 2), "build", 4).join("\n");
+        assert!(build.contains("dockerfile: dist/sanctum/Dockerfile"), "{build}");
+        assert!(build.contains(&format!("target: {name}")), "{build}");
+        assert!(dockerfile.contains(&format!(" AS {name}\n")), "there is no stage {name}");
+    }
+    // The host refuses to listen beyond its machine without a key.
+    let host = section(&section(&services, "sanctum", 2), "environment", 4).join("\n");
+    assert!(host.contains("MCP_HOST: 0.0.0.0") && host.contains("MCP_API_KEY: ${MCP_API_KEY:?"));
+    assert_eq!(section(&section(&services, "sanctum", 2), "depends_on", 4)[0].trim(), "- midwatch");
 }
 
 /// The lines below a key.
