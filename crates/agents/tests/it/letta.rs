@@ -156,7 +156,10 @@ async fn a_server_that_stumbles_over_its_wrapper_is_asked_for_a_stream() {
     let stumble = Act::Raw(with_status(500, "", fault));
     let server = StandIn::new([stumble.clone(), Act::Stop("end_turn")]);
     let ended = World::new().run(prompt_for(&server, WAYS[0], "hi")).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.text.trim_end()), ("done", "heard: hi"));
+    assert_eq!(
+        (said(&ended.outcome).as_str(), ended.output.text.trim_end()),
+        ("done", "heard: hi")
+    );
     assert_eq!((server.count("/messages"), server.count("/messages/stream")), (1, 1));
 
     let (ended, server) = told(stumble, WAYS[1]).await;
