@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::schema::{self, Kind};
-use crate::toolset::Toolset;
+use crate::toolset::{Selection, Toolset};
 
 /// What a call does to the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Whether the same call again changes nothing more.
     pub idempotent: bool,
+    /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
+    pub by_action: bool,
     /// The command that does the same.
     pub twin: &'static str,
     pub summary: &'static str,
@@ -47,6 +49,9 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 /// The way to the watch, for one call.
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
+    pub(crate) selection: &'a Selection,
+    /// What came with the request besides its arguments.
+    pub(crate) meta: &'a JsonObject,
 }
 
 impl Tool {
@@ -62,6 +67,7 @@ impl Tool {
             toolset,
             effect: Effect::Read,
             idempotent: true,
+            by_action: false,
             twin,
             summary,
             gives,
@@ -85,6 +91,11 @@ impl Tool {
         Tool { effect: Effect::Destroy, ..self }
     }
 
+    /// What it does depends on an argument, so it counts as the worst of it.
+    pub(crate) const fn by_action(self) -> Tool {
+        Tool { by_action: true, ..self.destroys() }
+    }
+
     /// Twice is not the same as once, but for the key that such a tool asks for.
     pub(crate) const fn each_time(self) -> Tool {
         Tool { idempotent: false, ..self }
@@ -100,9 +111,12 @@ impl Tool {
             Some(self.idempotent),
             Some(false),
         );
-        rmcp::model::Tool::new(self.name, self.summary, (self.takes)())
-            .with_raw_output_schema(Arc::new(schema::output(self.gives)))
-            .with_annotations(hints)
+        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.takes)());
+        let tool = match self.toolset.dialect().is_structured() {
+            true => tool.with_raw_output_schema(Arc::new(schema::output(self.gives))),
+            false => tool,
+        };
+        tool.with_annotations(hints)
     }
 
     pub(crate) async fn call(
@@ -142,6 +156,11 @@ impl Through<'_> {
         key: Option<String>,
         request: R,
     ) -> Result<R::Answer, Error> {
+        if self.selection.is_read_only() {
+            let what = "this server was started to read only, so it changes nothing";
+            return Err(Error::new(Code::SwitchedOff, what)
+                .hint("leave it, or ask your user to start it without `--read-only`"));
+        }
         Call { key, ..Call::new(request) }.ask::<R>(self.handle).await
     }
 }
