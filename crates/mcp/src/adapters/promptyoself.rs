@@ -42,21 +42,24 @@ pub(super) const TOOLS: &[Tool] = &[
         "promptyoself register",
         "Schedule a prompt for an agent, once at an instant.",
         GIVES,
-    ),
+    )
+    .each_time(),
     Tool::writes::<Lenient<ScheduleCron>>(
         "promptyoself_schedule_cron",
         Toolset::Promptyoself,
         "promptyoself register",
         "Schedule a prompt for an agent by a cron expression.",
         GIVES,
-    ),
+    )
+    .each_time(),
     Tool::writes::<Lenient<ScheduleEvery>>(
         "promptyoself_schedule_every",
         Toolset::Promptyoself,
         "promptyoself register",
         "Schedule a prompt for an agent at an interval.",
         GIVES,
-    ),
+    )
+    .each_time(),
     Tool::reads::<Lenient<List>>(
         "promptyoself_list",
         Toolset::Promptyoself,

@@ -54,7 +54,7 @@ impl Letta {
 }
 
 /// The agent beyond which nothing is scheduled, if the caller is held to itself.
-pub(super) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
+pub(in crate::cli) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
     let asked = given(variables, "PROMPTYOSELF_SELF_ONLY").unwrap_or_default();
     match asked.to_ascii_lowercase().as_str() {
         "" | "0" | "false" | "no" | "off" => return Ok(None),
@@ -65,6 +65,12 @@ pub(super) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
         let what = "PROMPTYOSELF_SELF_ONLY is set, and LETTA_AGENT_ID does not say who that is";
         Error::new(Code::InvalidInput, what).hint("set LETTA_AGENT_ID to the id of the agent")
     })
+}
+
+/// The agent that is meant where none is named.
+pub(in crate::cli) fn default_agent(variables: &Variables) -> Option<&str> {
+    let names = ["PROMPTYOSELF_DEFAULT_AGENT_ID", "LETTA_AGENT_ID", "LETTA_DEFAULT_AGENT_ID"];
+    names.into_iter().find_map(|name| given(variables, name))
 }
 
 pub(super) fn interval(variables: &Variables) -> &str {
