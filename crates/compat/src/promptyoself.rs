@@ -202,14 +202,22 @@ pub async fn list(handle: &dyn Handle, of: Of<'_>, all: bool) -> Result<Listed, 
     Ok(Listed { count: items.len(), schedules: items })
 }
 
+/// The number that a caller gave.
+pub fn number_given(text: &str) -> Result<u64, Error> {
+    text.trim().parse().map_err(|_| refused("Schedule ID must be a number"))
+}
+
+pub fn unknown(id: u64) -> Error {
+    Error::new(Code::NotFound, format!("Schedule {id} not found or already cancelled"))
+}
+
 /// Ends one by its number; `key` is the caller's.
 pub async fn cancel(
     handle: &dyn Handle,
     key: Option<String>,
     of: Of<'_>,
-    id: &str,
+    id: u64,
 ) -> Result<Cancelled, Error> {
-    let id: u64 = id.trim().parse().map_err(|_| refused("Schedule ID must be a number"))?;
     let agents = Agents::registered(handle).await?;
     let schedules = schedules(handle).await?;
     let is_meant = |schedule: &&Schedule| {
@@ -217,9 +225,8 @@ pub async fn cancel(
     };
     let found: Vec<&Schedule> = schedules.iter().filter(is_meant).collect();
     let [schedule] = found.as_slice() else {
-        let absent = format!("Schedule {id} not found or already cancelled");
         return Err(match found.as_slice() {
-            [] => Error::new(Code::NotFound, absent),
+            [] => unknown(id),
             [first, ..] => Error::new(Code::NotNow, format!("Schedule {id} is more than one"))
                 .hint(format!("`midwatch schedule pause {}` ends the first", first.id)),
         });

@@ -76,14 +76,16 @@ impl Wanted {
     }
 }
 
-/// An instant that a client gives; without an offset it is in UTC.
+/// An instant that a client gives; without an offset it is in UTC, and a day is its beginning.
 pub(super) fn instant(text: &str) -> Result<i64, Error> {
     let wrong = || {
         Error::new(Code::InvalidInput, format!("`{text}` is no instant"))
             .hint("give one in ISO 8601, such as `2026-12-01T09:00:00Z`")
     };
     let utc = "UTC".parse().map_err(|_| wrong())?;
-    parse_instant(text, Some(&utc)).map_err(|_| wrong())
+    let is_day = text.len() == "YYYY-MM-DD".len();
+    let whole = if is_day { format!("{text}T00:00:00") } else { text.to_owned() };
+    parse_instant(&whole, Some(&utc)).map_err(|_| wrong())
 }
 
 fn parsed(text: &str) -> Option<i64> {

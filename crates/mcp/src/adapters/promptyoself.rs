@@ -289,9 +289,9 @@ struct Cancel {
 
 impl Input for Cancel {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let id = self.schedule_id.as_ref().map(text).unwrap_or_default();
+        let id = words::number_given(&self.schedule_id.as_ref().map(text).unwrap_or_default())?;
         let (key, of) = (self.idempotency_key, of(through));
-        shown(&words::cancel(through.handle, key, of, &id).await?)
+        shown(&words::cancel(through.handle, key, of, id).await?)
     }
 }
 

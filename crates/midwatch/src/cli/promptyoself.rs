@@ -348,7 +348,11 @@ async fn list(context: &Context, asked: List) -> Result<Listed, Error> {
 
 async fn cancel(context: &Context, asked: Cancel) -> Result<Cancelled, Error> {
     let of = Of { own: held_to(&context.environment)?, ..Of::default() };
-    words::cancel(&handle(context), None, of, asked.id.as_deref().unwrap_or_default()).await
+    let id = words::number_given(asked.id.as_deref().unwrap_or_default())?;
+    match is_missing(context)? {
+        true => Err(words::unknown(id)),
+        false => words::cancel(&handle(context), None, of, id).await,
+    }
 }
 
 async fn execute(context: &Context, asked: Execute) -> Result<Executed, Error> {
