@@ -56,8 +56,7 @@ impl Toolset {
         }
     }
 
-    /// What is to be known before it is offered to a host.
-    pub const fn caution(self) -> Option<&'static str> {
+    const fn caution(self) -> Option<&'static str> {
         match self {
             Toolset::Astra => Some(
                 "the tools of `astra` have dots in their names; some hosts drop a server for that, with all \
@@ -99,6 +98,19 @@ impl Selection {
     /// Those instead of the usual ones.
     pub fn of(toolsets: Vec<Toolset>) -> Selection {
         Selection { toolsets, read_only: false, agent: Agent::default() }
+    }
+
+    /// Those that were chosen, or the usual ones if none were.
+    pub fn chosen(toolsets: Vec<Toolset>) -> Selection {
+        match toolsets.is_empty() {
+            true => Selection::default(),
+            false => Selection::of(toolsets),
+        }
+    }
+
+    /// What is to be known before these are offered.
+    pub fn cautions(&self) -> impl Iterator<Item = &'static str> {
+        self.toolsets.iter().filter_map(|toolset| toolset.caution())
     }
 
     /// Without whatever changes something, whichever toolset it is in.

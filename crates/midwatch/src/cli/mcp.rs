@@ -40,11 +40,8 @@ pub(super) struct Mcp {
 }
 
 pub(super) async fn run(context: &Context, asked: Mcp) -> Result<ExitCode, Error> {
-    let selection = match asked.toolsets.is_empty() {
-        true => Selection::default(),
-        false => Selection::of(asked.toolsets),
-    };
-    for caution in selection.toolsets().iter().filter_map(|toolset| toolset.caution()) {
+    let selection = Selection::chosen(asked.toolsets);
+    for caution in selection.cautions() {
         warn!("{caution}");
     }
     let selection = match selection.toolsets().contains(&Toolset::Promptyoself) {
