@@ -209,3 +209,32 @@ impl fmt::Debug for Tool {
         write!(out, "Tool({name}, {toolset:?}, {effect:?})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api::Answer;
+
+    use super::*;
+
+    /// Whatever reaches it was let through.
+    #[derive(Debug)]
+    struct Open;
+
+    impl Handle for Open {
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+            async { Err(Error::new(Code::Failed, "it was let through")) }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_does_not_get_through_where_nothing_is_changed() {
+        let meta = JsonObject::new();
+        for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
+            let selection = Selection::default().read_only(read_only);
+            let through = Through { handle: &Open, selection: &selection, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.change(None, asked).await.unwrap_err();
+            assert_eq!(error.code, expected, "{error}");
+        }
+    }
+}
