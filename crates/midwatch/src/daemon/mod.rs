@@ -16,6 +16,7 @@ use client::connect;
 use futures::future::{FutureExt, join};
 use kernel::Actor;
 use kernel::posture::Finding;
+use mcp::{Selection, Server};
 use runtime::Watch;
 use serde::Serialize;
 use tokio::select;
@@ -101,7 +102,8 @@ pub async fn keep(
         let (door, stopped) = (Arc::new(http::ByToken(watch.clone())), stopped.clone());
         async move {
             if let Some(web) = web {
-                gateway::serve(web, door, VERSION, stopped).await;
+                let server = || Server::of_requests(Selection::default(), VERSION);
+                gateway::serve(web, door, server, stopped).await;
             }
         }
     };
