@@ -310,8 +310,8 @@ fn there_are_sixty_four_sessions_and_not_one_more() {
 #[test]
 fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
-    let agent = token(&world, "runner", "echo");
     let mut place = place(&mut world);
+    let agent = token(&world, "runner", "echo");
     for token in [agent, place.token.clone()] {
         place.token = token;
         let bearer = place.bearer();
