@@ -91,11 +91,16 @@ pub fn settled(body: &Body) -> Option<&str> {
 }
 
 fn approval_asked(id: &ApprovalId, asked: &Asked) -> Notice {
-    let (run, agent) = (&asked.plan.run, asked.plan.agent.as_str());
+    let run = &asked.plan.run;
+    let of = match (&asked.plan.agent, &asked.plan.tool) {
+        (Some(agent), _) => format!("agent {agent}"),
+        (None, Some(tool)) => format!("tool {}", tool.name),
+        (None, None) => asked.plan.schedule.to_string(),
+    };
     Notice {
         kind: Kind::ApprovalAsked,
         subject: id.to_string(),
-        text: format!("Run {run} of agent {agent} waits for approval."),
+        text: format!("Run {run} of {of} waits for approval."),
         command: format!("midwatch approval show {id}"),
         at: asked.at,
     }

@@ -342,7 +342,9 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
 fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
     let frees = match event {
         approval::Event::Asked(asked) => {
-            let Some(Charge { agent, day }) = &asked.charge else { return Vec::new() };
+            let Some(Charge { agent: Some(agent), day }) = &asked.charge else {
+                return Vec::new();
+            };
             let asks = Counter::Asks(agent.clone(), *day);
             return vec![(asks, 1), (Counter::PendingAsks(agent.clone()), 1)];
         }
@@ -355,7 +357,8 @@ fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
 
 fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
     let Some(Charge { agent, day }) = charge else { return Vec::new() };
-    vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
+    let of_agent = agent.iter().map(|agent| (Counter::AgentRuns(agent.clone(), *day), add));
+    [(Counter::Runs(*day), add)].into_iter().chain(of_agent).collect()
 }
 
 /// What no budget can refuse any more.

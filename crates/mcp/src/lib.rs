@@ -12,6 +12,7 @@ mod http;
 mod lines;
 mod prompts;
 mod resources;
+pub mod scheduled;
 mod schema;
 mod server;
 mod sessions;

@@ -9,10 +9,14 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::schema::{self, Kind};
 use crate::toolset::Toolset;
+
+/// What is hashed of a tool begins with this, so that it is taken for nothing else.
+const HASHED: &[u8] = b"midwatch-tool/v1\n";
 
 /// What a call does to the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Whether the same call again changes nothing more.
     pub idempotent: bool,
+    /// Why no schedule calls it, if so.
+    pub not_scheduled: Option<&'static str>,
     /// The command that does the same.
     pub twin: &'static str,
     pub summary: &'static str,
@@ -62,6 +68,7 @@ impl Tool {
             toolset,
             effect: Effect::Read,
             idempotent: true,
+            not_scheduled: None,
             twin,
             summary,
             gives,
@@ -88,6 +95,22 @@ impl Tool {
     /// Twice is not the same as once, but for the key that such a tool asks for.
     pub(crate) const fn each_time(self) -> Tool {
         Tool { idempotent: false, ..self }
+    }
+
+    /// It makes no sense without somebody who waits for the answer.
+    pub(crate) const fn not_scheduled(self, why: &'static str) -> Tool {
+        Tool { not_scheduled: Some(why), ..self }
+    }
+
+    /// Of all that callers are told, and of what a call does to the watch.
+    pub fn hash(&self) -> String {
+        let Tool { name, effect, idempotent, summary, .. } = self;
+        let (takes, gives) = ((self.takes)(), schema::output(self.gives));
+        let effect = format!("{effect:?}");
+        let mut told = json!([name, summary, effect, idempotent, takes, gives]);
+        told.sort_all_objects();
+        let digest = Sha256::new().chain_update(HASHED).chain_update(told.to_string()).finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What a client is told.

@@ -35,6 +35,7 @@ use crate::remembered::Remembered;
 use crate::sealing::Sealing;
 use crate::standing::{InForce, Snapshot, Standing};
 use crate::timer::{Bell, Known};
+use crate::tools::Tools;
 use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
 
@@ -79,6 +80,8 @@ struct Inner {
     holder: OnceLock<Holder>,
     /// Who does the work of runs, once that is known.
     doer: OnceLock<Arc<dyn Doer>>,
+    /// The tools that schedules may call.
+    tools: OnceLock<Arc<dyn Tools>>,
     /// Wakes the timer.
     bell: Bell,
     /// Definitions of schedules that fire.
@@ -143,6 +146,7 @@ impl Watch {
             kept_since: OnceLock::new(),
             holder: OnceLock::new(),
             doer: OnceLock::new(),
+            tools: OnceLock::new(),
             bell: Bell::default(),
             known: Known::default(),
             remembered: Remembered::default(),
@@ -233,6 +237,15 @@ impl Watch {
 
     pub(crate) fn doer(&self) -> Option<&Arc<dyn Doer>> {
         self.0.doer.get()
+    }
+
+    /// Says which tools schedules may call. The first ones stay.
+    pub fn set_tools(&self, tools: Arc<dyn Tools>) {
+        let _ = self.0.tools.set(tools);
+    }
+
+    pub(crate) fn tools(&self) -> Option<&dyn Tools> {
+        self.0.tools.get().map(|tools| &**tools)
     }
 
     pub(crate) fn bell(&self) -> &Bell {

@@ -68,6 +68,14 @@ fn these_events_call_for_a_human_and_no_others() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.tool.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of tool schedule_pause waits for approval."
+                .to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "run.ended.1.failed.json",
             "run_failed",
             RUN,
@@ -135,6 +143,7 @@ fn a_code_that_is_none_is_left_out() {
             no_room: false,
             ruling: None,
             tier: None,
+            request: None,
             refused: false,
             lacking: None,
             denied: None,

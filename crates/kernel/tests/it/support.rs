@@ -411,6 +411,7 @@ pub(crate) fn under<T>(
         new_approval: &new_approval,
         authors,
         limits: &Limits { denied_for_us: DENIED_FOR_US, ..Limits::default() },
+        called: None,
         looked: Some(&standing.looked),
         questions: &questions,
     })

@@ -11,6 +11,8 @@ mod authority;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod foretold;
