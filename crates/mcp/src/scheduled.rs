@@ -48,9 +48,10 @@ pub fn find(name: &str) -> Result<&'static Tool, Error> {
 pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let arguments = arguments(tool, payload, NO_KEY)?;
     let recorder = Recorder::default();
-    let through = Through { handle: &recorder };
+    let through = Through { handle: &recorder, tool };
     let refused = tool.call(&through, arguments).now_or_never();
     match (recorder.request(), refused) {
+        (Some(Request::ToolMisuse(_)), Some(Err(refused))) => Err(refused),
         (Some(request), _) => Ok(request),
         (None, Some(Err(refused))) => Err(refused),
         (None, _) => Err(Error::new(Code::Failed, "the tool asks for nothing")),
@@ -65,7 +66,7 @@ pub async fn call(
     handle: &dyn Handle,
 ) -> Result<Value, Error> {
     let arguments = arguments(tool, payload, key)?;
-    Ok(size::fitted(tool.call(&Through { handle }, arguments).await?))
+    Ok(size::fitted(tool.call(&Through { handle, tool }, arguments).await?))
 }
 
 fn arguments(tool: &Tool, payload: &str, key: &str) -> Result<JsonObject, Error> {

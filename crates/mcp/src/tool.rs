@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Ask, Call, Code, Error, Handle};
+use api::{Ask, Call, Code, Error, Handle, ToolMisuse};
 use futures::future::{BoxFuture, FutureExt};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -53,6 +53,8 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 /// The way to the watch, for one call.
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
+    /// That is called.
+    pub(crate) tool: &'a Tool,
 }
 
 impl Tool {
@@ -142,21 +144,29 @@ fn call<'a, T: Input>(
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
     async move {
-        let input: T = serde_json::from_value(Value::Object(arguments)).map_err(|wrong| {
-            Error::new(
-                Code::InvalidInput,
-                format!("the arguments are not what the tool takes: {wrong}"),
-            )
-            .hint("its input schema says which fields there are, and of what type each is")
-        })?;
-        input.ask(through).await
+        let input = serde_json::from_value::<T>(Value::Object(arguments));
+        let wrong = match input {
+            Ok(input) => return input.ask(through).await,
+            Err(wrong) => wrong,
+        };
+        through.misused().await;
+        let what = format!("the arguments are not what the tool takes: {wrong}");
+        Err(Error::new(Code::InvalidInput, what)
+            .hint("its input schema says which fields there are, and of what type each is"))
     }
     .boxed()
 }
 
 impl Through<'_> {
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        api::ask(self.handle, request).await
+        self.call(None, request).await
+    }
+
+    /// Nothing is asked with arguments that are none, but it is counted.
+    async fn misused(&self) {
+        let changes = self.tool.effect != Effect::Read;
+        // Whoever called learns why anyway.
+        let _ = self.call(None, ToolMisuse { changes }).await;
     }
 
     /// A change; with the same key, it happens once.
@@ -165,7 +175,12 @@ impl Through<'_> {
         key: Option<String>,
         request: R,
     ) -> Result<R::Answer, Error> {
-        Call { key, ..Call::new(request) }.ask::<R>(self.handle).await
+        self.call(key, request).await
+    }
+
+    async fn call<R: Ask>(&self, key: Option<String>, request: R) -> Result<R::Answer, Error> {
+        let tool = Some(self.tool.name.to_owned());
+        Call { key, tool, ..Call::new(request) }.ask::<R>(self.handle).await
     }
 }
 

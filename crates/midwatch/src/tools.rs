@@ -9,6 +9,10 @@ use runtime::{Meant, Tools};
 pub struct OwnTools;
 
 impl Tools for OwnTools {
+    fn is_known(&self, tool: &str) -> bool {
+        mcp::tools().any(|it| it.name == tool)
+    }
+
     fn meant(&self, tool: &str, payload: &str) -> Result<Meant, Error> {
         let tool = scheduled::find(tool)?;
         Ok(Meant { hash: tool.hash(), request: scheduled::request(tool, payload)? })

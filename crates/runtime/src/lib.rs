@@ -46,6 +46,7 @@ mod signatures;
 mod standing;
 mod status;
 mod stored;
+mod tallies;
 mod test;
 mod timer;
 mod times;

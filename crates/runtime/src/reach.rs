@@ -146,7 +146,10 @@ impl Watch {
             Request::AgentList(list) => {
                 return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
             }
-            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::BudgetList(_) => {
+            Request::LedgerTail(_)
+            | Request::PolicyReplay(_)
+            | Request::BudgetList(_)
+            | Request::ToolList(_) => {
                 return Err(too_low());
             }
             // What changes something has rules of its own, and the rest is everybody's.

@@ -19,6 +19,9 @@ use crate::watch::Watch;
 
 /// The tools that a schedule may call.
 pub trait Tools: Debug + Send + Sync {
+    /// Whether there is a tool of this name, for schedules or for others.
+    fn is_known(&self, tool: &str) -> bool;
+
     /// What a call of this tool with this payload asks for, or why a schedule cannot make it.
     fn meant(&self, tool: &str, payload: &str) -> Result<Meant, Error>;
 

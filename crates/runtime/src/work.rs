@@ -330,6 +330,9 @@ impl Watch {
             (Action::Prompt { .. }, None) => return Ok(Begin::NotNow),
             (Action::Tool { tool, payload, .. }, _) => {
                 let (tool, is_sensitive) = (tool.clone(), payload.is_sealed());
+                if started.charge.is_some() {
+                    self.tallied_run(&tool);
+                }
                 let payload = self.sealing().open(payload, Purpose::Words);
                 let task = payload.map(|payload| Task::Call(Call { tool, payload, is_sensitive }));
                 return Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })));

@@ -98,6 +98,13 @@ fn these_events_call_for_a_human_and_no_others() {
             format!("midwatch schedule show {SCHEDULE}"),
         ),
         (
+            "tool.alerted.1.plain.json",
+            "tool_failing",
+            "run_start",
+            "Of 20 calls of run_start in this hour 15 failed.".to_owned(),
+            "midwatch status --tools".to_owned(),
+        ),
+        (
             "authority.warned.1.plain.json",
             "lease_low",
             INSTANCE,

@@ -526,7 +526,11 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..) | Body::Authority(..) | Body::Token(..) | Body::Watch(..) => {
+        Body::Agent(..)
+        | Body::Authority(..)
+        | Body::Token(..)
+        | Body::Tool(..)
+        | Body::Watch(..) => {
             unreachable!("no rule here writes this")
         }
     }

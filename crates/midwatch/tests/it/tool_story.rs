@@ -1,5 +1,8 @@
 //! Schedules that call tools of our own, with a real daemon that is killed while they do.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::world::{World, wait_for};
@@ -114,4 +117,73 @@ fn what_no_schedule_can_call_is_refused_when_it_is_added() {
         assert!(said.contains(why), "{tool} {payload}: {said}");
     }
     assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+}
+
+/// A host that speaks lines of the protocol, says these and leaves.
+fn calls(world: &World, calls: &[(&str, Value)]) {
+    let mut child = world
+        .command()
+        .args(["mcp", "--toolsets", "core,schedule,run,ledger"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut say = |document: Value| writeln!(input, "{document}").unwrap();
+    let info = json!({"name": "story", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+    output.next().unwrap().unwrap();
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for (id, (tool, arguments)) in (1..).zip(calls) {
+        let parameters = json!({"name": tool, "arguments": arguments});
+        say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters}));
+        output.next().unwrap().unwrap();
+    }
+    drop(input);
+    child.wait().unwrap();
+}
+
+/// Over standard input and output, with a daemon and without one, and by schedules.
+#[test]
+fn how_tools_do_is_counted_in_one_place_whichever_way_they_are_called() {
+    let world = World::new();
+    let (target, caller) = scheduled(&world, "schedule_pause");
+    let pause = json!({"id": target});
+    calls(&world, &[("schedule_pause", pause.clone()), ("status_get", json!({}))]);
+    let tools = |world: &World| world.json(&["status", "--tools"])["tools"].clone();
+    assert_eq!(tools(&world)[0]["tool"], "schedule_pause", "{}", tools(&world));
+
+    let daemon = world.up();
+    world.checked();
+    let entries = || world.json(&["status"])["log"]["entries"].as_u64().unwrap();
+    let before = entries();
+    calls(&world, &[("status_get", json!({})), ("run_list", json!({})), ("run_list", json!({}))]);
+    assert_eq!(entries(), before, "looking costs nothing");
+    calls(&world, &[("schedule_pause", pause), ("schedule_pause", json!({"idd": "x"}))]);
+    let run = text(&world.json(&["run", "start", &caller])["run"]["id"]);
+    once(&world, &run, "done");
+    let all = tools(&world);
+    let of = |name: &str| {
+        let found = all.as_array().unwrap().iter().find(|it| it["tool"] == name);
+        let today = &found.unwrap_or_else(|| panic!("{name}: {all}"))["today"];
+        (today["calls"].as_u64(), today["failures"].as_u64(), today["runs"].as_u64())
+    };
+    assert_eq!(of("run_list"), (Some(2), Some(0), Some(0)));
+    assert_eq!(of("schedule_pause"), (Some(4), Some(1), Some(1)));
+    let table = world.ok(&["status", "--tools"]);
+    assert!(table.starts_with("TOOL ") && table.contains("1 (25 %)"), "{table}");
+
+    let log = world.json(&["ledger", "tail", "--limit", "1000"]);
+    let called = log["events"].as_array().unwrap().iter().filter(|it| it["kind"] == "tool.called");
+    let by: Vec<String> = called.map(|it| text(&it["actor"])).collect();
+    assert_eq!(by.len(), 4, "{by:?}");
+    assert!(by[..3].iter().all(|it| it.starts_with("mcp:uid:")), "{by:?}");
+    assert_eq!(by[3], format!("tool:{run}"));
+    assert_eq!(daemon.stop().0, Some(0));
+    assert_eq!(world.kinds().iter().filter(|kind| *kind == "tool.used").count(), 2);
+    world.ok(&["ledger", "rebuild"]);
+    assert_eq!(tools(&world), all, "it is all in the log");
+    world.verified();
 }

@@ -49,6 +49,10 @@ fn request(tool: &str, payload: &str) -> Result<Request, Error> {
 }
 
 impl Tools for Shelf {
+    fn is_known(&self, tool: &str) -> bool {
+        request(tool, "{}").is_ok()
+    }
+
     fn meant(&self, tool: &str, payload: &str) -> Result<Meant, Error> {
         let hash = self.hash.lock().unwrap().clone();
         Ok(Meant { hash, request: request(tool, payload)? })
@@ -63,7 +67,12 @@ impl Tools for Shelf {
     ) -> BoxFuture<'a, Result<String, Error>> {
         async move {
             let request = request(tool, payload)?;
-            let call = Call { request, key: Some(key), progress: Default::default() };
+            let call = Call {
+                request,
+                key: Some(key),
+                tool: Some(tool.to_owned()),
+                progress: Default::default(),
+            };
             let answer = handle.call(call).await?;
             if self.is_cut_off.load(Ordering::Relaxed) {
                 return pending().await;

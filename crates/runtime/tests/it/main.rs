@@ -33,6 +33,8 @@ mod steps;
 #[cfg(test)]
 mod story;
 #[cfg(test)]
+mod tallies;
+#[cfg(test)]
 mod upkeep;
 #[cfg(test)]
 mod world;

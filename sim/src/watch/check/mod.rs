@@ -132,7 +132,7 @@ impl Audit {
                 track.answered(id, event, by).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
-            Body::Authority(..) | Body::Token(..) => {}
+            Body::Authority(..) | Body::Token(..) | Body::Tool(..) => {}
         }
         for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;
