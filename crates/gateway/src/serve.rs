@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcp::Endpoint;
+use mcp::{Endpoint, Selection};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::select;
 use tokio::sync::watch::Receiver;
@@ -56,26 +56,26 @@ struct Paths {
     mcp: Endpoint,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is told to stop: these tools, of a program of this version.
 pub async fn serve(
     listener: TcpListener,
     door: Arc<dyn Door>,
-    version: &'static str,
+    (selection, version): (Selection, &'static str),
     stopped: Receiver<bool>,
 ) {
     let limits = Limits { connections: CONNECTIONS_MAX, write: WRITE_TIMEOUT };
-    serve_within(limits, listener, door, version, stopped).await;
+    serve_within(limits, listener, door, (selection, version), stopped).await;
 }
 
 async fn serve_within(
     limits: Limits,
     listener: TcpListener,
     door: Arc<dyn Door>,
-    version: &'static str,
+    (selection, version): (Selection, &'static str),
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
-    let paths = Arc::new(Paths { port, door, mcp: Endpoint::new(version, port) });
+    let paths = Arc::new(Paths { port, door, mcp: Endpoint::new(selection, version, port) });
     let mut connections = JoinSet::new();
     let mut stop = stopped.clone();
     loop {
@@ -256,7 +256,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = Limits { connections: 2, write: Duration::from_millis(50) };
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served = serve_within(limits, listener, Arc::new(Open), "1", stopped);
+        let served =
+            serve_within(limits, listener, Arc::new(Open), (Selection::default(), "1"), stopped);
         let first = tokio::task::spawn_blocking(move || {
             let request = good(address);
             let mute: Vec<_> = (0..limits.connections)

@@ -29,7 +29,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// `port` is where it is reached; pages from elsewhere are turned away.
-    pub fn new(version: &'static str, port: u16) -> Endpoint {
+    pub fn new(selection: Selection, version: &'static str, port: u16) -> Endpoint {
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
             .with_allowed_origins(
@@ -37,7 +37,7 @@ impl Endpoint {
             )
             .with_json_response(true)
             .with_cancellation_token(stop.clone());
-        let server = move || Ok(Server::of_requests(Selection::default(), version));
+        let server = move || Ok(Server::of_requests(selection.clone(), version));
         let sessions = Arc::new(Sessions::default());
         let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
         Endpoint { service, sessions, stop }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::size;
 use crate::tool::{Effect, Through, Tool};
 use crate::tools;
-use crate::toolset::Toolset;
+use crate::toolset::{Selection, Toolset};
 
 /// What schedules call is ours, and not what others call it.
 const OWN: [Toolset; 6] = [
@@ -48,7 +48,8 @@ pub fn find(name: &str) -> Result<&'static Tool, Error> {
 pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let arguments = arguments(tool, payload, NO_KEY)?;
     let recorder = Recorder::default();
-    let through = Through { handle: &recorder, tool };
+    let (selection, meta) = (Selection::default(), JsonObject::new());
+    let through = Through { handle: &recorder, tool, selection: &selection, meta: &meta };
     let refused = tool.call(&through, arguments).now_or_never();
     match (recorder.request(), refused) {
         (Some(Request::ToolMisuse(_)), Some(Err(refused))) => Err(refused),
@@ -66,7 +67,9 @@ pub async fn call(
     handle: &dyn Handle,
 ) -> Result<Value, Error> {
     let arguments = arguments(tool, payload, key)?;
-    Ok(size::fitted(tool.call(&Through { handle, tool }, arguments).await?))
+    let (selection, meta) = (Selection::default(), JsonObject::new());
+    let through = Through { handle, tool, selection: &selection, meta: &meta };
+    Ok(size::fitted(tool.call(&through, arguments).await?))
 }
 
 fn arguments(tool: &Tool, payload: &str, key: &str) -> Result<JsonObject, Error> {

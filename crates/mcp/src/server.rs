@@ -3,24 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Error, Handle};
+use api::Handle;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    Tool as Described, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Described,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
-use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::resources::Subscriptions;
 use crate::tool::Through;
 use crate::toolset::Selection;
-use crate::{prompts, resources, size};
+use crate::{prompts, resources};
 
 /// What a model is told before it sees a tool.
 pub const INSTRUCTIONS: &str = "\
@@ -133,15 +132,13 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
-        let through = Through { handle: &*handle, tool };
+        let selection = &self.selection;
+        let through = Through { handle: &*handle, tool, selection, meta: &context.meta.0.0 };
         let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
-        Ok(match answer {
-            Ok(answer) => CallToolResult::structured(size::fitted(answer)).into(),
-            Err(error) => {
-                debug!(tool = tool.name, code = error.code.name(), "a call was refused");
-                CallToolResult::structured_error(refused(&error)).into()
-            }
-        })
+        if let Err(error) = &answer {
+            debug!(tool = tool.name, code = error.code.name(), "a call was refused");
+        }
+        Ok(tool.toolset.dialect().result(answer).into())
     }
 
     /// What is of no known shape: a method that nobody knows, or one with the wrong parameters.
@@ -252,11 +249,6 @@ impl ServerHandler for Server {
         self.subscriptions.remove(&asked.uri);
         Ok(())
     }
-}
-
-/// An error as a model sees it.
-fn refused(error: &Error) -> Value {
-    json!({ "error": error })
 }
 
 impl fmt::Debug for Server {

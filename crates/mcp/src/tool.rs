@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::schema::{self, Kind};
-use crate::toolset::Toolset;
+use crate::toolset::{Selection, Toolset};
 
 /// What is hashed of a tool begins with this, so that it is taken for nothing else.
 const HASHED: &[u8] = b"midwatch-tool/v1\n";
@@ -35,6 +35,8 @@ pub struct Tool {
     pub idempotent: bool,
     /// Why no schedule calls it, if so.
     pub not_scheduled: Option<&'static str>,
+    /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
+    pub by_action: bool,
     /// The command that does the same.
     pub twin: &'static str,
     pub summary: &'static str,
@@ -55,6 +57,9 @@ pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
     /// That is called.
     pub(crate) tool: &'a Tool,
+    pub(crate) selection: &'a Selection,
+    /// What came with the request besides its arguments.
+    pub(crate) meta: &'a JsonObject,
 }
 
 impl Tool {
@@ -71,6 +76,7 @@ impl Tool {
             effect: Effect::Read,
             idempotent: true,
             not_scheduled: None,
+            by_action: false,
             twin,
             summary,
             gives,
@@ -92,6 +98,11 @@ impl Tool {
 
     pub(crate) const fn destroys(self) -> Tool {
         Tool { effect: Effect::Destroy, ..self }
+    }
+
+    /// What it does depends on an argument, so it counts as the worst of it.
+    pub(crate) const fn by_action(self) -> Tool {
+        Tool { by_action: true, ..self.destroys() }
     }
 
     /// Twice is not the same as once, but for the key that such a tool asks for.
@@ -125,9 +136,12 @@ impl Tool {
             Some(self.idempotent),
             Some(false),
         );
-        rmcp::model::Tool::new(self.name, self.summary, (self.takes)())
-            .with_raw_output_schema(Arc::new(schema::output(self.gives)))
-            .with_annotations(hints)
+        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.takes)());
+        let tool = match self.toolset.dialect().is_structured() {
+            true => tool.with_raw_output_schema(Arc::new(schema::output(self.gives))),
+            false => tool,
+        };
+        tool.with_annotations(hints)
     }
 
     pub(crate) async fn call(
@@ -175,6 +189,11 @@ impl Through<'_> {
         key: Option<String>,
         request: R,
     ) -> Result<R::Answer, Error> {
+        if self.selection.is_read_only() {
+            let what = "this server was started to read only, so it changes nothing";
+            return Err(Error::new(Code::SwitchedOff, what)
+                .hint("leave it, or ask your user to start it without `--read-only`"));
+        }
         self.call(key, request).await
     }
 
@@ -226,5 +245,35 @@ impl fmt::Debug for Tool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tool { name, toolset, effect, .. } = self;
         write!(out, "Tool({name}, {toolset:?}, {effect:?})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Answer;
+
+    use super::*;
+
+    /// Whatever reaches it was let through.
+    #[derive(Debug)]
+    struct Open;
+
+    impl Handle for Open {
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+            async { Err(Error::new(Code::Failed, "it was let through")) }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_does_not_get_through_where_nothing_is_changed() {
+        let meta = JsonObject::new();
+        for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
+            let selection = Selection::default().read_only(read_only);
+            let tool = Selection::default().find("schedule_resume").unwrap();
+            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.change(None, asked).await.unwrap_err();
+            assert_eq!(error.code, expected, "{error}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use api::wire::Secret;
 use api::{Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::Door;
+use mcp::Selection;
 use runtime::Watch;
 use tokio::net::TcpListener;
 use tracing::warn;
@@ -27,6 +28,15 @@ pub(super) async fn listen(loaded: &Loaded) -> Result<Option<TcpListener>, Error
         }
         Err(error) => Err(refused(address, &error)),
     }
+}
+
+/// The tools that are offered.
+pub(super) fn selection(loaded: &Loaded) -> Selection {
+    let selection = Selection::chosen(loaded.config.http.toolsets.clone());
+    for caution in selection.cautions() {
+        warn!("{caution}");
+    }
+    selection
 }
 
 fn is_default(loaded: &Loaded) -> bool {

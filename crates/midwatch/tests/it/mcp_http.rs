@@ -417,3 +417,32 @@ fn b11_and_g1_an_agents_key_opens_nothing_here_and_its_requests_do_not_come_here
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     assert_eq!(place.send(&headers, &body).status, 401);
 }
+
+#[test]
+fn the_configuration_chooses_the_tools_and_an_agent_is_who_it_is() {
+    let mut world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    world.ok(&["agent", "add", "other", "--backend", "builtin"]);
+    let token = token(&world, "runner", "echo");
+    world.set("MIDWATCH_HTTP_TOOLSETS", "[\"astra\", \"promptyoself\"]");
+    let place = Place::new(&mut world, token);
+    let listed = place.modern("tools/list", json!({})).message();
+    let names = listed["result"]["tools"].to_string();
+    assert!(names.contains("astra.schedule.create") && !names.contains("status_get"), "{names}");
+    let health = place.modern("tools/call", call("astra_health", json!({}))).message();
+    assert_eq!(health["result"]["structuredContent"]["ok"], true, "{health}");
+    let every = |agent: Value| {
+        let mut asked = json!({"prompt": "p", "every": "1000h"});
+        if !agent.is_null() {
+            asked["agent_id"] = agent;
+        }
+        let said = place.modern("tools/call", call("promptyoself_schedule_every", asked)).message();
+        said["result"]["structuredContent"].clone()
+    };
+    assert_eq!(every(Value::Null)["status"], "success");
+    let listed = place.modern("tools/call", call("promptyoself_list", json!({}))).message();
+    let listed = &listed["result"]["structuredContent"]["schedules"];
+    assert_eq!(listed[0]["agent_id"], "echo", "{listed}");
+    // Of the other it learns nothing.
+    assert_eq!(every(json!("other"))["error"], "Agent validation failed: Agent other not found");
+}

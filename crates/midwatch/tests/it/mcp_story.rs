@@ -21,7 +21,7 @@ const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
 /// A client that writes lines and reads lines, and is as wrong as it wants to be.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -30,7 +30,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(world: &World, arguments: &[&str]) -> Client {
+    pub(crate) fn start(world: &World, arguments: &[&str]) -> Client {
         Client::of(world.command(), arguments)
     }
 
@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// One that has shaken hands.
-    fn legacy(world: &World, arguments: &[&str]) -> Client {
+    pub(crate) fn legacy(world: &World, arguments: &[&str]) -> Client {
         let mut client = Client::start(world, arguments);
         let hello = client.ask(
             "initialize",
@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// One that says with every request who it is.
-    fn modern(world: &World, arguments: &[&str]) -> Client {
+    pub(crate) fn modern(world: &World, arguments: &[&str]) -> Client {
         let mut client = Client::start(world, arguments);
         client.modern = true;
         let found = client.ask("server/discover", json!({}));
@@ -102,7 +102,7 @@ impl Client {
     }
 
     /// The answer to one request; news that come meanwhile are left out.
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: Value) -> Value {
         let id = self.send(method, parameters);
         loop {
             let read = self.read();
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    fn tool(&mut self, name: &str, arguments: Value) -> Value {
+    pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
         assert!(answer.get("error").is_none(), "{name}: {answer}");
         let result = &answer["result"];
@@ -136,13 +136,13 @@ impl Client {
         result["structuredContent"]["error"]["code"].as_str().unwrap().to_owned()
     }
 
-    fn tools(&mut self) -> Vec<Value> {
+    pub(crate) fn tools(&mut self) -> Vec<Value> {
         let listed = self.ask("tools/list", json!({}));
         listed["result"]["tools"].as_array().unwrap().clone()
     }
 
     /// Ends what it writes; the server must leave.
-    fn leave(mut self) -> i32 {
+    pub(crate) fn leave(mut self) -> i32 {
         drop(self.input.take());
         let deadline = Instant::now() + SOON;
         loop {
