@@ -14,7 +14,11 @@ pub struct Approval {
     pub state: String,
     pub run_id: String,
     pub schedule_id: String,
-    pub agent: String,
+    /// That is prompted, unless a tool is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     pub tier: u8,
     pub asked_at: String,
     /// Too late from this instant on.

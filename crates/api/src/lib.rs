@@ -17,6 +17,7 @@ mod run;
 mod schedule;
 mod status;
 mod token;
+mod tool;
 pub mod wire;
 
 pub use agent::{
@@ -54,6 +55,7 @@ pub use status::{
     NextDue, Status, StatusAsk, Watch,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
+pub use tool::{Misused, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
 
 /// Items in a list when nobody says how many.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

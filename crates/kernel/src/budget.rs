@@ -85,14 +85,16 @@ pub struct Hold {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    pub agent: AgentName,
+    /// A call of a tool has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
     /// Since 1970.
     pub day: i64,
 }
 
 /// What a run that begins is counted for, if it is.
-pub(crate) fn charge(agent: &AgentName, tier: Tier, now: Timestamp) -> Option<Charge> {
-    (Tier::ReadOnly < tier).then(|| Charge { agent: agent.clone(), day: day(now) })
+pub(crate) fn charge(agent: Option<&AgentName>, tier: Tier, now: Timestamp) -> Option<Charge> {
+    (Tier::ReadOnly < tier).then(|| Charge { agent: agent.cloned(), day: day(now) })
 }
 
 /// What a try is expected to use, by what the last one did, and to cost, in tokens and money. Not more than

@@ -282,7 +282,7 @@ impl Progress {
             }
             Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
             Body::Run(..) | Body::Approval(..) | Body::Authority(..) => {}
-            Body::Agent(..) | Body::Token(..) | Body::Watch(..) => {}
+            Body::Agent(..) | Body::Token(..) | Body::Tool(..) | Body::Watch(..) => {}
         }
     }
 

@@ -30,7 +30,7 @@ pub use decide::{
     give_back, hush, interrupt, recover, start, starve,
 };
 pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
-pub use decision::{Foretold, LEASE, foretell, judged, requested, ruled};
+pub use decision::{Foretold, LEASE, foretell, judged, principal, requested, ruled};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };
@@ -264,7 +264,7 @@ pub(crate) fn answered(run: Option<Run>, id: &ApprovalId, event: &approval::Even
         approval::Event::Asked(asked) => {
             run.state = State::Parked;
             (run.approval, run.ruling) = (Some(id.clone()), Some(asked.ruling.clone()));
-            run.asking = asked.charge.as_ref().map(|charge| charge.agent.clone());
+            run.asking = asked.charge.as_ref().and_then(|charge| charge.agent.clone());
         }
         approval::Event::Decided(decided) if decided.decision.is_approved => {
             run.state = State::Queued { from: decided.decision.at };

@@ -63,6 +63,9 @@ pub enum Action {
     Tool {
         tool: String,
         payload: Wording,
+        /// Of what the tool was when somebody last said that this schedule shall call it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
     },
 }
 
@@ -146,6 +149,16 @@ impl Definition {
         };
         Calendar::new(trigger, self.zone.clone())
             .map_err(|invalid| Refusal::Invalid(invalid.to_string()))
+    }
+
+    /// Without what its tool was when it was written: what makes two definitions the same.
+    #[must_use]
+    pub fn without_tool_hash(&self) -> Definition {
+        let mut same = self.clone();
+        if let Action::Tool { hash, .. } = &mut same.action {
+            *hash = None;
+        }
+        same
     }
 
     /// When it fires, in words.

@@ -22,6 +22,7 @@ use crate::schedule::{self, Added, Removed, Schedule};
 use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
 use crate::token::{self, Token};
+use crate::tool::{self, Use};
 use crate::watch::{self, Identity};
 
 /// Every derived row and counter.
@@ -59,6 +60,7 @@ pub enum State {
     Schedule(Schedule),
     Slot(Slot),
     Token(Token),
+    Tool(Use),
     Watch(Identity),
 }
 
@@ -115,7 +117,7 @@ impl Row {
             State::Run(run) => run.due(),
             State::Approval(approval) => approval.due(),
             State::Agent(_) | State::Schedule(_) | State::Slot(_) => None,
-            State::Authority(_) | State::Token(_) | State::Watch(_) => None,
+            State::Authority(_) | State::Token(_) | State::Tool(_) | State::Watch(_) => None,
         }
     }
 
@@ -128,7 +130,7 @@ impl Row {
             State::Progress(progress) => progress.listed_under(),
             State::Token(token) => token.listed_under(),
             State::Agent(agent) => agent.listed_under(),
-            State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
+            State::Authority(_) | State::Slot(_) | State::Tool(_) | State::Watch(_) => None,
         }
     }
 }
@@ -182,7 +184,13 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Token, Body::Token(_, event)) => {
             token::apply(state.and_then(State::token), event).map(State::Token)
         }
-        (Noun::Schedule | Noun::Run | Noun::Token | Noun::Watch, _) => state,
+        (Noun::Tool, Body::Tool(_, event)) => {
+            tool::apply(state.and_then(State::tool), event).map(State::Tool)
+        }
+        (Noun::Tool, Body::Watch(_, watch::Event::ToolsUsed(told))) => {
+            tool::counted(state.and_then(State::tool), id, told).map(State::Tool)
+        }
+        (Noun::Schedule | Noun::Run | Noun::Token | Noun::Tool | Noun::Watch, _) => state,
     }
 }
 
@@ -270,6 +278,11 @@ pub fn touched(body: &Body) -> Vec<Touched> {
         Body::Authority(instance, _) => vec![known(Noun::Authority, instance)],
         Body::Token(id, token::Event::Created(_)) => vec![new(Noun::Token, id.to_string())],
         Body::Token(id, token::Event::Revoked(_)) => vec![known(Noun::Token, id.as_str())],
+        Body::Tool(_, tool::Event::Made(_)) => Vec::new(),
+        Body::Tool(name, tool::Event::Alerted(_)) => vec![known(Noun::Tool, name.as_str())],
+        Body::Watch(_, watch::Event::ToolsUsed(told)) => {
+            told.tools.iter().map(|used| known(Noun::Tool, used.tool.as_str())).collect()
+        }
         Body::Watch(instance, watch::Event::Started(started)) => {
             let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
             lease.into_iter().collect()
@@ -334,7 +347,7 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
         }
         Body::Agent(_, agent::Event::Changed(_) | agent::Event::Tested(_)) => Vec::new(),
         Body::Approval(_, event) => asked(event),
-        Body::Authority(..) => Vec::new(),
+        Body::Authority(..) | Body::Tool(..) => Vec::new(),
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
     }
 }
@@ -342,7 +355,9 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
 fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
     let frees = match event {
         approval::Event::Asked(asked) => {
-            let Some(Charge { agent, day }) = &asked.charge else { return Vec::new() };
+            let Some(Charge { agent: Some(agent), day }) = &asked.charge else {
+                return Vec::new();
+            };
             let asks = Counter::Asks(agent.clone(), *day);
             return vec![(asks, 1), (Counter::PendingAsks(agent.clone()), 1)];
         }
@@ -355,7 +370,8 @@ fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
 
 fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
     let Some(Charge { agent, day }) = charge else { return Vec::new() };
-    vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
+    let of_agent = agent.iter().map(|agent| (Counter::AgentRuns(agent.clone(), *day), add));
+    [(Counter::Runs(*day), add)].into_iter().chain(of_agent).collect()
 }
 
 /// What no budget can refuse any more.
@@ -484,6 +500,7 @@ impl Serialize for State {
             State::Schedule(schedule) => schedule.serialize(out),
             State::Slot(slot) => slot.serialize(out),
             State::Token(token) => token.serialize(out),
+            State::Tool(used) => used.serialize(out),
             State::Watch(identity) => identity.serialize(out),
         }
     }
@@ -500,6 +517,7 @@ impl State {
             Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
             Noun::Slot => Slot::deserialize(body).map(State::Slot),
             Noun::Token => Token::deserialize(body).map(State::Token),
+            Noun::Tool => Use::deserialize(body).map(State::Tool),
             Noun::Watch => Identity::deserialize(body).map(State::Watch),
         }
     }
@@ -528,5 +546,6 @@ state_of! {
     schedule Schedule Schedule;
     slot Slot Slot;
     token Token Token;
+    tool Tool Use;
     watch Watch Identity;
 }

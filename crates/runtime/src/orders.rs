@@ -6,8 +6,9 @@ use api::{Code, Error, Foretold, PolicyDecide, PolicyDecided, PolicyExplain, Pol
 use kernel::agent::AgentName;
 use kernel::approval::Decision;
 use kernel::ruling::{Details, Posture, Request, Ruling, Verdict};
-use kernel::run::{self, LEASE, Orders};
+use kernel::run::{self, Cause, LEASE, Orders};
 use kernel::schedule::{self, Schedule};
+use kernel::tool::Called;
 use kernel::{Actor, ApprovalId, Noun, ScheduleId};
 use policy::{Example, Rules, Source, capability};
 
@@ -93,18 +94,25 @@ impl Watch {
             new_approval: &|| self.new_approval(),
             authors: &authors,
             limits: &in_force.limits,
+            called: None,
             looked: None,
             questions: &[],
         })
     }
 
     /// What will be said of the runs of a schedule. The rows have it, its agent and the authority.
-    pub(crate) fn foretell(&self, id: &ScheduleId, rows: &Loaded) -> Result<Foretold, Error> {
+    pub(crate) fn foretell(
+        &self,
+        id: &ScheduleId,
+        rows: &Loaded,
+        called: Option<&Result<Called, Cause>>,
+    ) -> Result<Foretold, Error> {
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.agent(name));
         let foretold = self.under_orders(id, None, rows, |orders| {
-            run::foretell(id, definition, agent, orders, self.by_log().latest)
+            let orders = Orders { called, ..*orders };
+            run::foretell(id, definition, agent, &orders, self.by_log().latest)
         });
         Ok(Foretold {
             by_itself: foretold.is_by_itself(),

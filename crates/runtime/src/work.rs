@@ -34,6 +34,7 @@ use crate::sealing::Purpose;
 use crate::seen::Seen;
 use crate::stored;
 use crate::times::rfc3339;
+use crate::tools::Call;
 use crate::transact::Change;
 use crate::watch::Watch;
 
@@ -60,7 +61,13 @@ enum Begin {
 struct Begun {
     epoch: u32,
     /// Or why nobody can be told anything.
-    work: Result<Work, Error>,
+    task: Result<Task, Error>,
+}
+
+/// What is to be done.
+enum Task {
+    Prompt(Box<Work>),
+    Call(Call),
 }
 
 /// A try that is over.
@@ -186,14 +193,20 @@ impl Watch {
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken, &*doer, &stop).await {
             Ok(Begin::Now(begun)) => {
-                let Begun { epoch, work } = *begun;
-                let over = match work {
-                    Ok(work) if work.is_sensitive => {
-                        self.sealed(done(&*doer, work, taken.stop.clone()).await)
+                let Begun { epoch, task } = *begun;
+                let (over, is_sensitive) = match task {
+                    Ok(Task::Prompt(work)) => {
+                        let is_sensitive = work.is_sensitive;
+                        (done(&*doer, *work, taken.stop.clone()).await, is_sensitive)
                     }
-                    Ok(work) => done(&*doer, work, taken.stop.clone()).await,
-                    Err(unreadable) => unsaid(&unreadable),
+                    // It is short, and whole or nothing: there is no stopping it.
+                    Ok(Task::Call(call)) => {
+                        let report = self.make(&call, &taken.id).await;
+                        (Over { report, was_stopped: false }, call.is_sensitive)
+                    }
+                    Err(unreadable) => (unsaid(&unreadable), false),
                 };
+                let over = if is_sensitive { self.sealed(over) } else { over };
                 self.end(&taken, epoch, over).await;
             }
             Ok(Begin::Decided) => {}
@@ -253,6 +266,15 @@ impl Watch {
             ..Change::by(&system, None)
         };
         let mut wanted = Wanted::default();
+        // Only a call is for no agent.
+        let action = match agent {
+            Some(_) => None,
+            None => self.action_of(schedule).await?,
+        };
+        let called = match &action {
+            Some(action) => self.called(action).await?,
+            None => None,
+        };
         let done = self
             .act_for(change, |rows, now| {
                 // What is begun after that would only be cut off.
@@ -265,12 +287,18 @@ impl Watch {
                 if ground.run.approval != *approval {
                     return Ok(Vec::new());
                 }
+                // What is called was looked up for what the schedule said then.
+                let says = ground.definition.map(|definition| &definition.action);
+                if called.is_some() && says != action.as_ref() {
+                    return Ok(Vec::new());
+                }
+                let called = called.as_ref();
                 let approval = approval.as_ref();
                 let sight = seen.and_then(|seen| seen.on(taken, rows));
                 let looked = sight.as_ref().map(|sight| sight.looked);
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
                 let begun = self.under_orders(schedule, approval, rows, |orders| {
-                    let orders = Orders { looked, questions, ..*orders };
+                    let orders = Orders { called, looked, questions, ..*orders };
                     run::start(ground, agent, holder, &orders)
                 });
                 wanted = Wanted::of(&begun, rows, ground.definition, &self.in_force().limits);
@@ -296,10 +324,19 @@ impl Watch {
         let (Some(run), Some(schedule)) = (rows.run(id), rows.schedule(schedule)) else {
             return Ok(Begin::NotNow);
         };
-        let (Action::Prompt { prompt, .. }, Some(agent)) =
-            (&schedule.definition.action, agent.as_ref().and_then(|name| rows.agent(name)))
-        else {
-            return Ok(Begin::NotNow);
+        let agent = agent.as_ref().and_then(|name| rows.agent(name));
+        let (prompt, agent) = match (&schedule.definition.action, agent) {
+            (Action::Prompt { prompt, .. }, Some(agent)) => (prompt, agent),
+            (Action::Prompt { .. }, None) => return Ok(Begin::NotNow),
+            (Action::Tool { tool, payload, .. }, _) => {
+                let (tool, is_sensitive) = (tool.clone(), payload.is_sealed());
+                if started.charge.is_some() {
+                    self.tallied_run(&tool);
+                }
+                let payload = self.sealing().open(payload, Purpose::Words);
+                let task = payload.map(|payload| Task::Call(Call { tool, payload, is_sensitive }));
+                return Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })));
+            }
         };
         self.desk().know(agent);
         let work = self.sealing().open(prompt, Purpose::Words).map(|text| Work {
@@ -315,7 +352,13 @@ impl Watch {
             time_max: agent.time_limit(),
             said: taken.said.clone(),
         });
-        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
+        let task = work.map(|work| Task::Prompt(Box::new(work)));
+        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })))
+    }
+
+    async fn action_of(&self, schedule: &ScheduleId) -> Result<Option<Action>, Error> {
+        let rows = self.load(&[(Noun::Schedule, schedule.to_string())]).await?;
+        Ok(rows.schedule(schedule).map(|schedule| schedule.definition.action.clone()))
     }
 
     /// Ends a run for which nothing is left of a budget, or which may not ask. What could not be recorded

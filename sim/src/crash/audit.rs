@@ -155,7 +155,7 @@ impl Audit {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
             Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
-            Body::Schedule(..) | Body::Token(..) => {}
+            Body::Schedule(..) | Body::Token(..) | Body::Tool(..) => {}
             Body::Run(..) | Body::Approval(..) => {}
         }
         Ok(())

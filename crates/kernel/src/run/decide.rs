@@ -1,6 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
-use super::decision::{self, request, target};
+use super::decision::Task;
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -10,22 +10,25 @@ use crate::approval::{
     Looked, Plan, Uncovered,
 };
 use crate::authority::{Authority, Lease, Step};
-use crate::backend::Tier;
 use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
 use crate::progress::{Progress, Status};
 use crate::ruling::{Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
-use crate::schedule::{self, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
 use crate::tick::Tick;
 use crate::time::Timestamp;
+use crate::tool::Called;
 
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
 const REPLACED: &str = "a newer slot takes its place";
 /// However long somebody asks us to wait.
 pub const WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
+/// How long after it began a call of a tool may be repeated: the answer to its key is kept for a week, and
+/// without it nobody can tell any more whether it took effect.
+const CALLED_AGAIN_US_MAX: i64 = 6 * 86_400 * 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -104,6 +107,8 @@ pub struct Orders<'a> {
     /// Who wrote the schedule.
     pub authors: &'a [String],
     pub limits: &'a Limits,
+    /// What the schedule's call of a tool comes to now, or why it cannot be made; nothing where it prompts.
+    pub called: Option<&'a Result<Called, Cause>>,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
     /// Other questions about runs of the schedule.
@@ -189,15 +194,15 @@ pub fn start(
     };
     // A run is begun with the agent that it was queued for, or not at all.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let (agent, prompt) = match target(definition, agent) {
-        Ok(target) => target,
+    let task = match Task::of(&run.schedule, definition, agent, orders.called) {
+        Ok(task) => task,
         Err(cause) => return ground.failed(cause, Left::default()),
     };
-    let tier = decision::tier(definition, agent);
-    let request = request(&run.schedule, run.agent.as_ref(), tier);
-    let (ruling, step) = orders.rule(&request, now);
+    let (agent, tier) = (task.agent(), task.tier);
+    let name = agent.map(|agent| &agent.name);
+    let (ruling, step) = orders.rule(&task.request, now);
     if step == Step::Paused {
-        return ground.without_lease(ruling, tier);
+        return ground.without_lease(ruling, &task);
     }
     let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
@@ -205,10 +210,11 @@ pub fn start(
         schedule: run.schedule.clone(),
         revision: ground.progress.map_or(run.revision, |progress| progress.revision),
         attempt: run.attempt + 1,
-        agent: agent.name.clone(),
-        backend: agent.backend.clone(),
-        credential: agent.credential.clone(),
-        prompt: prompt.clone(),
+        agent: name.cloned(),
+        backend: agent.map(|agent| agent.backend.clone()),
+        credential: agent.and_then(|agent| agent.credential.clone()),
+        tool: task.planned_tool(),
+        prompt: task.words.clone(),
         tier,
         policy: ruling.policy.clone(),
         footing: footing.clone(),
@@ -218,12 +224,13 @@ pub fn start(
             epoch: run.epoch + 1,
             attempt: run.attempt + 1,
             holder: holder.to_owned(),
-            repeatable: agent.is_repeatable() && tier < Tier::External,
+            repeatable: task.is_repeatable(),
             tier,
+            request: task.stored_request(),
             ruling: Some(ruling),
-            charge: charge(&agent.name, tier, now),
-            hold: ground.hold(definition, agent, orders.limits),
-            price: agent.price,
+            charge: charge(name, tier, now),
+            hold: agent.and_then(|agent| ground.hold(definition, agent, orders.limits)),
+            price: agent.map(|agent| agent.price).unwrap_or_default(),
             at: now,
         }))
     };
@@ -235,7 +242,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some((ruling, tier)), Some(Lapse::RunEnded))
+            ground.refused(cause, Some((ruling, &task)), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -249,27 +256,27 @@ pub fn start(
             };
             let plan = plan(&ruling, footing);
             let hashes = (orders.hash)(&plan);
-            if agent.is_silenced() && !run.is_by_hand() {
+            if let Some(agent) = agent.filter(|it| it.is_silenced() && !run.is_by_hand()) {
                 let what =
                     format!("the last {} questions about agent `{}`", agent.denials, agent.name);
                 let cause = Cause::new("denied_often", &format!("{what} were denied"));
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, Some((ruling, &task)), None);
             }
             if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, Some((ruling, &task)), None);
             }
             if let Some(cause) = orders.asked_already(&hashes.action, now) {
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, Some((ruling, &task)), None);
             }
             let asked = Asked {
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
-                request,
+                request: task.request.clone(),
                 ruling,
                 authors: orders.authors.to_vec(),
-                charge: Some(Charge { agent: agent.name.clone(), day: day(now) }),
+                charge: name.map(|name| Charge { agent: Some(name.clone()), day: day(now) }),
                 approve_by: now.after_us(APPROVE_WITHIN_US),
                 at: now,
             };
@@ -297,7 +304,7 @@ pub fn start(
                 }
                 Err(Uncovered { why, cause, changed }) => {
                     let lapsed = ground.lapse_by(why, changed);
-                    let ended = ground.refused(cause, Some((ruling, tier)), None);
+                    let ended = ground.refused(cause, Some((ruling, &task)), None);
                     lapsed.into_iter().chain(ended).collect()
                 }
             }
@@ -437,7 +444,7 @@ pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
 pub fn recover(ground: Ground<'_>) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
     let State::Running { repeatable, .. } = run.state else { return Vec::new() };
-    if !repeatable {
+    if !repeatable || ground.was_called_long_ago() {
         let cause = Cause::new(
             "interrupted",
             "it was cut off after it had begun; whether it took effect is not known",
@@ -542,6 +549,14 @@ impl Ground<'_> {
         }
     }
 
+    /// Whether its work is a call whose answer may be forgotten by now.
+    fn was_called_long_ago(&self) -> bool {
+        let is_call = self.definition.is_some_and(|it| matches!(it.action, Action::Tool { .. }));
+        let since =
+            self.run.started_at.map(|at| self.now.as_micros().saturating_sub(at.as_micros()));
+        is_call && since.is_some_and(|since| CALLED_AGAIN_US_MAX < since)
+    }
+
     fn body(&self, event: Event) -> Body {
         Body::Run(self.id.clone(), event)
     }
@@ -570,6 +585,7 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
+            request: None,
             refused: false,
             lacking: None,
             denied: None,
@@ -602,20 +618,20 @@ impl Ground<'_> {
     fn refused(
         &self,
         cause: Cause,
-        ruled: Option<(Ruling, Tier)>,
+        ruled: Option<(Ruling, &Task<'_>)>,
         lapse: Option<Lapse>,
     ) -> Vec<Body> {
         self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, ruling: Ruling, tier: Tier) -> Vec<Body> {
+    fn without_lease(&self, ruling: Ruling, task: &Task<'_>) -> Vec<Body> {
         let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, tier)));
+        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, task)));
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
     }
 
-    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, Tier)>) -> Ended {
-        let (ruling, tier) = ruled.unzip();
+    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, &Task<'_>)>) -> Ended {
+        let (ruling, task) = ruled.unzip();
         Ended {
             schedule: self.run.schedule.clone(),
             outcome: Outcome::Cancelled,
@@ -623,7 +639,8 @@ impl Ground<'_> {
             output: None,
             no_room: self.leaves_no_room(),
             ruling,
-            tier,
+            tier: task.map(|task| task.tier),
+            request: task.and_then(Task::stored_request),
             refused: true,
             lacking: None,
             denied: None,

@@ -6,7 +6,7 @@
 use super::{Cause, Ended, Event, Orders, Run, Started};
 use crate::actor::Role;
 use crate::agent::{Agent, AgentName};
-use crate::approval;
+use crate::approval::{self, PlannedTool};
 use crate::authority::Step;
 use crate::backend::Tier;
 use crate::event::Body;
@@ -14,6 +14,7 @@ use crate::id::{RunId, ScheduleId};
 use crate::ruling::{Details, Request, Ruling, Verdict};
 use crate::schedule::{Action, Definition};
 use crate::time::{Now, Timestamp};
+use crate::tool::Called;
 use crate::wording::Wording;
 
 /// What the lease is called among the rules that had something to say.
@@ -50,8 +51,14 @@ pub fn ruled(body: &Body) -> Option<(&RunId, &Ruling)> {
 pub fn requested(body: &Body, run: &Run) -> Option<Request> {
     match body {
         Body::Approval(_, approval::Event::Asked(asked)) => Some(asked.request.clone()),
-        Body::Run(_, Event::Started(started)) => Some(request_of(run, started.tier)),
-        Body::Run(_, Event::Ended(ended)) => ended.tier.map(|tier| request_of(run, tier)),
+        Body::Run(_, Event::Started(started)) => {
+            let stored = started.request.as_deref().cloned();
+            Some(stored.unwrap_or_else(|| request_of(run, started.tier)))
+        }
+        Body::Run(_, Event::Ended(ended)) => {
+            let stored = ended.request.as_deref().cloned();
+            stored.or_else(|| ended.tier.map(|tier| request_of(run, tier)))
+        }
         _ => None,
     }
 }
@@ -74,10 +81,8 @@ pub fn foretell(
     orders: &Orders<'_>,
     now: Timestamp,
 ) -> Foretold {
-    let ruling = target(definition, agent).map(|(agent, _)| {
-        let request = request(schedule, Some(&agent.name), tier(definition, agent));
-        orders.rule(&request, now).0
-    });
+    let ruling = Task::of(schedule, definition, agent, orders.called)
+        .map(|task| orders.rule(&task.request, now).0);
     Foretold { ruling, is_frozen: orders.authority.frozen.is_some() }
 }
 
@@ -103,35 +108,115 @@ impl Orders<'_> {
     }
 }
 
-/// Who is told what, or why nobody can be.
-pub(super) fn target<'a>(
-    definition: &'a Definition,
-    agent: Option<&'a Agent>,
-) -> Result<(&'a Agent, &'a Wording), Cause> {
-    match (&definition.action, agent) {
-        (Action::Prompt { prompt, .. }, Some(agent)) => Ok((agent, prompt)),
-        (Action::Prompt { agent, .. }, None) => {
-            Err(Cause::new("agent_missing", &format!("there is no agent `{agent}`")))
+/// What a run is about to do.
+pub(super) struct Task<'a> {
+    pub(super) does: Does<'a>,
+    /// What the agent or the tool is told.
+    pub(super) words: &'a Wording,
+    /// A schedule reaches at least as far as what it does.
+    pub(super) tier: Tier,
+    /// What the standing orders are asked.
+    pub(super) request: Request,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Does<'a> {
+    Prompt(&'a Agent),
+    Call { tool: &'a str, hash: &'a str },
+}
+
+impl<'a> Task<'a> {
+    /// Or why there is nothing to do.
+    pub(super) fn of(
+        schedule: &ScheduleId,
+        definition: &'a Definition,
+        agent: Option<&'a Agent>,
+        called: Option<&'a Result<Called, Cause>>,
+    ) -> Result<Task<'a>, Cause> {
+        let tier = |least: Tier| definition.tier.unwrap_or(least).max(least);
+        match &definition.action {
+            Action::Prompt { agent: name, prompt } => {
+                let missing =
+                    || Cause::new("agent_missing", &format!("there is no agent `{name}`"));
+                let agent = agent.ok_or_else(missing)?;
+                let tier = tier(agent.tier);
+                let request = request(schedule, Some(&agent.name), tier);
+                Ok(Task { does: Does::Prompt(agent), words: prompt, tier, request })
+            }
+            Action::Tool { tool, payload, hash } => {
+                let missing = || Cause::new("tool_missing", &format!("there is no tool `{tool}`"));
+                let called = called.ok_or_else(missing)?.as_ref().map_err(Clone::clone)?;
+                if hash.as_ref() != Some(&called.hash) {
+                    let what = format!(
+                        "the tool `{tool}` is not what it was when the schedule was written; look at it, then \
+                         `midwatch schedule edit {schedule} --tool {tool}`"
+                    );
+                    return Err(Cause::new("tool_changed", &what));
+                }
+                let tier = tier(called.tier);
+                let does = Does::Call { tool, hash: &called.hash };
+                let request = called.request(schedule, tier);
+                Ok(Task { does, words: payload, tier, request })
+            }
         }
-        (Action::Tool { tool, .. }, _) => {
-            Err(Cause::new("tool_missing", &format!("there is no tool `{tool}` yet")))
+    }
+
+    pub(super) fn agent(&self) -> Option<&'a Agent> {
+        match self.does {
+            Does::Prompt(agent) => Some(agent),
+            Does::Call { .. } => None,
+        }
+    }
+
+    /// Whether it may be begun again after a crash. A tool is called with a key of the run, so that its
+    /// effect happens once however often it is called.
+    pub(super) fn is_repeatable(&self) -> bool {
+        let is_harmless = match self.does {
+            Does::Prompt(agent) => agent.is_repeatable(),
+            Does::Call { .. } => true,
+        };
+        is_harmless && self.tier < Tier::External
+    }
+
+    /// What is stored of the request, where it does not follow from the run.
+    pub(super) fn stored_request(&self) -> Option<Box<Request>> {
+        match self.does {
+            Does::Prompt(_) => None,
+            Does::Call { .. } => Some(Box::new(self.request.clone())),
+        }
+    }
+
+    pub(super) fn planned_tool(&self) -> Option<PlannedTool> {
+        match self.does {
+            Does::Prompt(_) => None,
+            Does::Call { tool, hash } => {
+                Some(PlannedTool { name: tool.to_owned(), hash: hash.to_owned() })
+            }
         }
     }
 }
 
-/// A schedule reaches at least as far as its agent.
-pub(super) fn tier(definition: &Definition, agent: &Agent) -> Tier {
-    definition.tier.unwrap_or(agent.tier).max(agent.tier)
+impl Called {
+    fn request(&self, schedule: &ScheduleId, tier: Tier) -> Request {
+        let Called { capability, agent, resource, .. } = self.clone();
+        let details = Details { resource, ..Details::default() };
+        Request { capability, details, ..request(schedule, agent.as_ref(), tier) }
+    }
 }
 
 fn request_of(run: &Run, tier: Tier) -> Request {
     request(&run.schedule, run.agent.as_ref(), tier)
 }
 
+/// Who it is whose runs ask.
+pub fn principal(schedule: &ScheduleId) -> String {
+    format!("schedule:{schedule}")
+}
+
 /// What a run of a schedule asks of the standing orders.
 pub(super) fn request(schedule: &ScheduleId, agent: Option<&AgentName>, tier: Tier) -> Request {
     Request {
-        principal: format!("schedule:{schedule}"),
+        principal: principal(schedule),
         role: Role::Runner,
         capability: "agent.prompt".to_owned(),
         tier,

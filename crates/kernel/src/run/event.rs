@@ -11,7 +11,7 @@ use crate::budget::{Charge, Hold, Spent};
 use crate::id::ScheduleId;
 use crate::money::Price;
 use crate::progress::Ahead;
-use crate::ruling::Ruling;
+use crate::ruling::{Request, Ruling};
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
@@ -89,6 +89,9 @@ pub struct Started {
     pub holder: String,
     pub repeatable: bool,
     pub tier: Tier,
+    /// What the standing orders were asked, where that does not follow from the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<Request>>,
     /// What the standing orders said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
@@ -145,6 +148,9 @@ pub struct Ended {
     /// How far it would have reached, where there is a ruling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
+    /// What they were asked, where that does not follow from the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<Request>>,
     /// The standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,

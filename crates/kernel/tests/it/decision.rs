@@ -69,6 +69,7 @@ fn decided_under(
         new_approval: &|| ApprovalId::of(1),
         authors: &[],
         limits: &Limits::default(),
+        called: None,
         looked: Some(&Ok(None)),
         questions: &[],
     };

@@ -281,6 +281,7 @@ impl World {
             new_approval: &|| ApprovalId::of(self.approvals + 1),
             authors: &[],
             limits: &LIMITS,
+            called: None,
             looked: Some(&Ok(None)),
             questions: &questions,
         };

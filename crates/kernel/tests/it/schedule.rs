@@ -231,7 +231,7 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
 
     let tool = |tool: String, bytes| {
         move |it: &mut Definition| {
-            it.action = Action::Tool { tool, payload: " ".repeat(bytes).into() };
+            it.action = Action::Tool { tool, payload: " ".repeat(bytes).into(), hash: None };
         }
     };
     // What is sealed is longer, and not looked into.

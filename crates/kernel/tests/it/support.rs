@@ -411,6 +411,7 @@ pub(crate) fn under<T>(
         new_approval: &new_approval,
         authors,
         limits: &Limits { denied_for_us: DENIED_FOR_US, ..Limits::default() },
+        called: None,
         looked: Some(&standing.looked),
         questions: &questions,
     })
@@ -525,7 +526,11 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..) | Body::Authority(..) | Body::Token(..) | Body::Watch(..) => {
+        Body::Agent(..)
+        | Body::Authority(..)
+        | Body::Token(..)
+        | Body::Tool(..)
+        | Body::Watch(..) => {
             unreachable!("no rule here writes this")
         }
     }

@@ -182,7 +182,7 @@ impl<'a> Unset<'a> {
 }
 
 /// What is not said of an action is as it was, as long as it is the same kind of action.
-fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
+pub(crate) fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
     match (before, asked) {
         (_, asked) if asked == api::Action::default() => Ok(before.clone()),
         (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => {
@@ -193,7 +193,7 @@ fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
                 ..asked
             })
         }
-        (Action::Tool { tool, payload }, asked) if asked.agent.is_none() => {
+        (Action::Tool { tool, payload, .. }, asked) if asked.agent.is_none() => {
             let asked = Asked::from(asked);
             action(Asked {
                 tool: asked.tool.or_else(|| Some(tool.clone())),
@@ -240,7 +240,7 @@ fn action(asked: Asked) -> Result<Action, Error> {
                 Some(text) => json(text)?.into(),
                 None => payload,
             };
-            Ok(Action::Tool { tool, payload })
+            Ok(Action::Tool { tool, payload, hash: None })
         }
         _ => Err(Error::new(
             Code::InvalidInput,

@@ -132,7 +132,7 @@ impl Audit {
                 track.answered(id, event, by).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
-            Body::Authority(..) | Body::Token(..) => {}
+            Body::Authority(..) | Body::Token(..) | Body::Tool(..) => {}
         }
         for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;
@@ -199,6 +199,7 @@ impl Audit {
         let all = self.charged.entry((None, *day)).or_default();
         *all += add;
         ensure!((0..=LIMITS.runs).contains(all), "I8: {all} runs on day {day}");
+        let Some(agent) = agent else { return Ok(()) };
         let own = self.charged.entry((Some(agent.clone()), *day)).or_default();
         *own += add;
         ensure!((0..=LIMITS.runs_per_agent).contains(own), "I8: {own} runs of {agent} on {day}");

@@ -186,7 +186,7 @@ fn schedules_are_listed_and_shown() {
     assert!(world.ok(&["schedule", "list"]).starts_with("no schedules yet; "));
     assert_eq!(world.json(&["schedule", "list"]), json!({"schedules": [], "cursor": null}));
     let id = standup(&world);
-    world.ok(&["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"]);
+    world.ok(&["schedule", "add", "--name", "look", "--every", "1h", "--tool", "run_list"]);
 
     let listed = world.json(&["schedule", "list"]);
     assert_eq!(listed["schedules"].as_array().unwrap().len(), 2, "{listed}");
@@ -281,7 +281,7 @@ fn values_that_make_no_sense_are_refused() {
     ] {
         world.refused(&[STANDUP, flags].concat(), "invalid_input", 2);
     }
-    let tool = ["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"];
+    let tool = ["schedule", "add", "--name", "look", "--every", "1h", "--tool", "run_list"];
     world.refused(&[&tool[..], &["--payload", "{"]].concat(), "invalid_input", 2);
     let id = standup(&world);
     world.refused(&["why", &id, "--at", "yesterday"], "invalid_input", 2);
