@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Ask, Call, Code, Error, Handle};
+use api::{Answer, Ask, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -47,6 +47,7 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// The way to the watch, for one call.
+#[derive(Debug)]
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
     pub(crate) selection: &'a Selection,
@@ -165,6 +166,13 @@ impl Through<'_> {
     }
 }
 
+/// For those that ask a handle, whoever it is.
+impl Handle for Through<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        self.handle.call(call)
+    }
+}
+
 /// An answer as it is on the wire.
 pub(crate) fn shown(answer: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(answer).map_err(|error| Error::new(Code::Failed, error))
@@ -212,8 +220,6 @@ impl fmt::Debug for Tool {
 
 #[cfg(test)]
 mod tests {
-    use api::Answer;
-
     use super::*;
 
     /// Whatever reaches it was let through.
