@@ -255,6 +255,7 @@ mod tests {
                 no_room: false,
                 ruling: Some(ruling.clone()),
                 tier: tier.map(|tier| tier.try_into().unwrap()),
+                request: None,
                 refused: true,
                 lacking: None,
                 denied: None,
