@@ -26,7 +26,7 @@ pub use agent::{
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
     Approvals, ChangedDecision, Needs, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained,
-    PolicyReplay, PolicyReplayed, Ruling, StandsOn,
+    PolicyFacts, PolicyReplay, PolicyReplayed, PolicyRequest, Ruling, StandsOn,
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};

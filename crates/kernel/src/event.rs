@@ -164,6 +164,7 @@ kinds! {
     "config.reloaded" 1 Watch watch::Event::Reloaded;
     "config.refused" 1 Watch watch::Event::ReloadRefused;
     "agent.tested" 1 Agent agent::Event::Tested;
+    "agent.answered" 1 Agent agent::Event::Answered;
 }
 
 impl Body {

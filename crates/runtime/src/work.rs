@@ -252,6 +252,7 @@ impl Watch {
             expects,
             ..Change::by(&system, None)
         };
+        let used = self.used_by(schedule, agent.as_ref()).await?;
         let mut wanted = Wanted::default();
         let done = self
             .act_for(change, |rows, now| {
@@ -269,7 +270,7 @@ impl Watch {
                 let sight = seen.and_then(|seen| seen.on(taken, rows));
                 let looked = sight.as_ref().map(|sight| sight.looked);
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
-                let begun = self.under_orders(schedule, approval, rows, |orders| {
+                let begun = self.under_orders(schedule, approval, rows, &used, |orders| {
                     let orders = Orders { looked, questions, ..*orders };
                     run::start(ground, agent, holder, &orders)
                 });

@@ -1,6 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
-use super::decision::{self, request, target};
+use super::decision::{self, judged, request, target};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -14,10 +14,12 @@ use crate::backend::Tier;
 use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
+use crate::posture::Trust;
 use crate::progress::{Progress, Status};
-use crate::ruling::{Request, Ruling, Verdict};
+use crate::ruling::{Circumstances, Details, Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::tables::Counter;
 use crate::tick::Tick;
 use crate::time::Timestamp;
 
@@ -104,6 +106,12 @@ pub struct Orders<'a> {
     /// Who wrote the schedule.
     pub authors: &'a [String],
     pub limits: &'a Limits,
+    /// What counters of budgets show, as far as somebody has looked.
+    pub used: &'a [(Counter, i64)],
+    /// What posture and flags leave.
+    pub trust: Trust,
+    /// What rules can narrow their view to, of an agent.
+    pub details: &'a dyn Fn(&Agent) -> Details,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
     /// Other questions about runs of the schedule.
@@ -194,10 +202,13 @@ pub fn start(
         Err(cause) => return ground.failed(cause, Left::default()),
     };
     let tier = decision::tier(definition, agent);
-    let request = request(&run.schedule, run.agent.as_ref(), tier);
-    let (ruling, step) = orders.rule(&request, now);
-    if step == Step::Paused {
-        return ground.without_lease(ruling, tier);
+    let (facts, details) = (orders.facts(run, definition, agent, now), (orders.details)(agent));
+    let request = request(&run.schedule, run.agent.as_ref(), tier, details.clone());
+    let ruling = judged(&request, facts.lease, orders.judge);
+    let circumstances = Some(Box::new(Circumstances { tier, details, facts: facts.clone() }));
+    let ruled = |ruling| Some(Ruled { ruling, tier, circumstances: circumstances.clone() });
+    if facts.lease == Step::Paused {
+        return ground.without_lease(ruled(ruling));
     }
     let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
@@ -221,6 +232,7 @@ pub fn start(
             repeatable: agent.is_repeatable() && tier < Tier::External,
             tier,
             ruling: Some(ruling),
+            circumstances: circumstances.clone(),
             charge: charge(&agent.name, tier, now),
             hold: ground.hold(definition, agent, orders.limits),
             price: agent.price,
@@ -235,7 +247,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some((ruling, tier)), Some(Lapse::RunEnded))
+            ground.refused(cause, ruled(ruling), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -253,20 +265,21 @@ pub fn start(
                 let what =
                     format!("the last {} questions about agent `{}`", agent.denials, agent.name);
                 let cause = Cause::new("denied_often", &format!("{what} were denied"));
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if let Some(cause) = orders.asked_already(&hashes.action, now) {
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             let asked = Asked {
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
                 request,
+                facts: Some(facts),
                 ruling,
                 authors: orders.authors.to_vec(),
                 charge: Some(Charge { agent: agent.name.clone(), day: day(now) }),
@@ -297,7 +310,7 @@ pub fn start(
                 }
                 Err(Uncovered { why, cause, changed }) => {
                     let lapsed = ground.lapse_by(why, changed);
-                    let ended = ground.refused(cause, Some((ruling, tier)), None);
+                    let ended = ground.refused(cause, ruled(ruling), None);
                     lapsed.into_iter().chain(ended).collect()
                 }
             }
@@ -364,7 +377,7 @@ pub fn finish(
         Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
     };
     let left = match is_known || usage.is_some() {
-        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone() },
+        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone(), refund: None },
         false => Left { output, ..Left::default() },
     };
     // Cancel wins unless the end was committed first.
@@ -406,7 +419,8 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            let left = Left { frees: run.hold.clone(), ..Left::default() };
+            let (refund, frees) = (run.charge.clone(), run.hold.clone());
+            let left = Left { refund, frees, ..Left::default() };
             ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), left)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
@@ -520,6 +534,16 @@ struct Left {
     output: Option<Output>,
     spent: Option<Spent>,
     frees: Option<Hold>,
+    /// What it is not counted for, as it did nothing.
+    refund: Option<Charge>,
+}
+
+/// What the standing orders said of a run, and what they were told.
+#[derive(Debug)]
+struct Ruled {
+    ruling: Ruling,
+    tier: Tier,
+    circumstances: Option<Box<Circumstances>>,
 }
 
 impl Orders<'_> {
@@ -570,9 +594,11 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
+            circumstances: None,
             refused: false,
             lacking: None,
             denied: None,
+            refund: left.refund,
             spent: left.spent,
             frees: left.frees,
             at: self.now,
@@ -583,7 +609,7 @@ impl Ground<'_> {
     /// What a try is expected to use that begins now, if that is something.
     fn hold(&self, definition: &Definition, agent: &Agent, limits: &Limits) -> Option<Hold> {
         let last = self.progress.and_then(|progress| progress.usage);
-        let (tokens, money) = expected(last, &agent.price, &definition.terms, limits);
+        let (tokens, money) = expected(last, agent, &definition.terms, limits);
         let (agent, schedule) = (agent.name.clone(), self.run.schedule.clone());
         let hold = Hold { agent, schedule, day: day(self.now), tokens, money };
         (0 < tokens || !money.is_zero()).then_some(hold)
@@ -599,23 +625,23 @@ impl Ground<'_> {
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(
-        &self,
-        cause: Cause,
-        ruled: Option<(Ruling, Tier)>,
-        lapse: Option<Lapse>,
-    ) -> Vec<Body> {
+    fn refused(&self, cause: Cause, ruled: Option<Ruled>, lapse: Option<Lapse>) -> Vec<Body> {
         self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, ruling: Ruling, tier: Tier) -> Vec<Body> {
+    fn without_lease(&self, ruled: Option<Ruled>) -> Vec<Body> {
         let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, tier)));
+        let ended = self.not_begun(Cause::new("lease_ended", what), ruled);
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
     }
 
-    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, Tier)>) -> Ended {
-        let (ruling, tier) = ruled.unzip();
+    fn not_begun(&self, cause: Cause, ruled: Option<Ruled>) -> Ended {
+        let (ruling, tier, circumstances) = match ruled {
+            Some(Ruled { ruling, tier, circumstances }) => {
+                (Some(ruling), Some(tier), circumstances)
+            }
+            None => (None, None, None),
+        };
         Ended {
             schedule: self.run.schedule.clone(),
             outcome: Outcome::Cancelled,
@@ -624,9 +650,11 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling,
             tier,
+            circumstances,
             refused: true,
             lacking: None,
             denied: None,
+            refund: None,
             spent: None,
             frees: None,
             at: self.now,
