@@ -8,6 +8,7 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
+mod class;
 mod config;
 mod error;
 pub mod json;
@@ -30,6 +31,7 @@ pub use approval::{
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
+pub use class::Class;
 pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloaded};
 pub use error::{Code, Error};
 pub use ledger::{

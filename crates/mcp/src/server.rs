@@ -133,7 +133,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
-        let through = Through { handle: &*handle };
+        let through = Through { handle: &*handle, effect: tool.effect };
         let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
         Ok(match answer {
             Ok(answer) => CallToolResult::structured(size::fitted(answer)).into(),

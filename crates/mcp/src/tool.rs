@@ -47,6 +47,8 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 /// The way to the watch, for one call.
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
+    /// What the tool may do that is called.
+    pub(crate) effect: Effect,
 }
 
 impl Tool {
@@ -133,16 +135,22 @@ fn call<'a, T: Input>(
 
 impl Through<'_> {
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        api::ask(self.handle, request).await
+        self.change(None, request).await
     }
 
-    /// A change; with the same key, it happens once.
+    /// A change; with the same key, it happens once. What a tool may do is what clients are told of it: one that
+    /// only reads makes no request that changes something.
     pub(crate) async fn change<R: Ask>(
         &self,
         key: Option<String>,
         request: R,
     ) -> Result<R::Answer, Error> {
-        Call { key, ..Call::new(request) }.ask::<R>(self.handle).await
+        let call = Call { key, ..Call::new(request) };
+        if self.effect == Effect::Read && call.request.changes() {
+            let what = format!("a tool that only reads has asked for `{}`", call.request.name());
+            return Err(Error::new(Code::Failed, what));
+        }
+        call.ask::<R>(self.handle).await
     }
 }
 
