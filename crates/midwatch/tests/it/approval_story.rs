@@ -71,7 +71,7 @@ fn story(world: &World) {
     assert!(request["argv"][0].as_str().unwrap().starts_with('/'), "{explained}");
     assert!(request["path"].as_str().unwrap().starts_with('/'), "{explained}");
     assert_eq!((&facts["lease"], &facts["unattended"]), (&"full".into(), &false.into()));
-    assert_eq!(facts["runs_left"], 9_999, "{explained}");
+    assert_eq!(facts["runs_left"], 10_000, "{explained}");
     let again = world.json(&["policy", "explain", "--request", &request.to_string()]);
     assert_eq!(again["ruling"], explained["ruling"]);
 
