@@ -8,8 +8,13 @@
 //! Both eras of the protocol are served, 2026-07-28 and 2025-11-25 with those before it. No state is kept for
 //! a client: ids of runs, schedules and approvals are the handles, and each is looked up on every call.
 
+mod adapters;
+mod completion;
+mod dialect;
 mod http;
 mod lines;
+mod page;
+mod progress;
 mod prompts;
 mod resources;
 mod schema;
@@ -22,8 +27,9 @@ mod toolset;
 
 pub use self::http::Endpoint;
 pub use lines::{LINE_BYTES_MAX, serve};
+pub use rmcp::handler::server::ServerHandler;
 pub use rmcp::transport::io::stdio_pipes as pipes;
 pub use server::{INSTRUCTIONS, Server};
 pub use tool::{Effect, Tool};
 pub use tools::all as tools;
-pub use toolset::{Selection, Toolset, UnknownToolset};
+pub use toolset::{Agent, Selection, Toolset, UnknownToolset};

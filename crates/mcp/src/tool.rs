@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::schema::{self, Kind};
-use crate::toolset::Toolset;
+use crate::toolset::{Selection, Toolset};
 
 /// What a call does to the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Whether the same call again changes nothing more.
     pub idempotent: bool,
+    /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
+    pub by_action: bool,
     /// The command that does the same.
     pub twin: &'static str,
     pub summary: &'static str,
@@ -47,8 +49,11 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 /// The way to the watch, for one call.
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
+    pub(crate) selection: &'a Selection,
     /// What the tool may do that is called.
     pub(crate) effect: Effect,
+    /// What came with the request besides its arguments.
+    pub(crate) meta: &'a JsonObject,
 }
 
 impl Tool {
@@ -64,6 +69,7 @@ impl Tool {
             toolset,
             effect: Effect::Read,
             idempotent: true,
+            by_action: false,
             twin,
             summary,
             gives,
@@ -87,6 +93,11 @@ impl Tool {
         Tool { effect: Effect::Destroy, ..self }
     }
 
+    /// What it does depends on an argument, so it counts as the worst of it.
+    pub(crate) const fn by_action(self) -> Tool {
+        Tool { by_action: true, ..self.destroys() }
+    }
+
     /// Twice is not the same as once, but for the key that such a tool asks for.
     pub(crate) const fn each_time(self) -> Tool {
         Tool { idempotent: false, ..self }
@@ -102,9 +113,12 @@ impl Tool {
             Some(self.idempotent),
             Some(false),
         );
-        rmcp::model::Tool::new(self.name, self.summary, (self.takes)())
-            .with_raw_output_schema(Arc::new(schema::output(self.gives)))
-            .with_annotations(hints)
+        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.takes)());
+        let tool = match self.toolset.dialect().is_structured() {
+            true => tool.with_raw_output_schema(Arc::new(schema::output(self.gives))),
+            false => tool,
+        };
+        tool.with_annotations(hints)
     }
 
     pub(crate) async fn call(
@@ -135,16 +149,26 @@ fn call<'a, T: Input>(
 
 impl Through<'_> {
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        self.change(None, request).await
+        self.ask(None, request).await
     }
 
-    /// A change; with the same key, it happens once. What a tool may do is what clients are told of it: one that
-    /// only reads makes no request that changes something.
+    /// A change; with the same key, it happens once.
     pub(crate) async fn change<R: Ask>(
         &self,
         key: Option<String>,
         request: R,
     ) -> Result<R::Answer, Error> {
+        if self.selection.is_read_only() {
+            let what = "this server was started to read only, so it changes nothing";
+            return Err(Error::new(Code::SwitchedOff, what)
+                .hint("leave it, or ask your user to start it without `--read-only`"));
+        }
+        self.ask(key, request).await
+    }
+
+    /// What a tool may do is what clients are told of it: one that only reads makes no request that changes
+    /// something.
+    async fn ask<R: Ask>(&self, key: Option<String>, request: R) -> Result<R::Answer, Error> {
         let call = Call { key, ..Call::new(request) };
         if self.effect == Effect::Read && call.request.changes() {
             let what = format!("a tool that only reads has asked for `{}`", call.request.name());
@@ -196,5 +220,51 @@ impl fmt::Debug for Tool {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tool { name, toolset, effect, .. } = self;
         write!(out, "Tool({name}, {toolset:?}, {effect:?})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Answer;
+
+    use super::*;
+
+    /// Whatever reaches it was let through.
+    #[derive(Debug)]
+    struct Open;
+
+    impl Handle for Open {
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+            async { Err(Error::new(Code::Failed, "it was let through")) }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_does_not_get_through_where_nothing_is_changed() {
+        let meta = JsonObject::new();
+        for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
+            let selection = Selection::default().read_only(read_only);
+            let effect = Effect::Write;
+            let through = Through { handle: &Open, selection: &selection, effect, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.change(None, asked).await.unwrap_err();
+            assert_eq!(error.code, expected, "{error}");
+        }
+    }
+
+    /// What clients are told of a tool holds for what it asks for.
+    #[tokio::test]
+    async fn a_tool_that_only_reads_asks_for_no_change() {
+        let (selection, meta) = (Selection::default(), JsonObject::new());
+        for (effect, expected) in
+            [(Effect::Read, "a tool that only reads has asked"), (Effect::Write, "it was let")]
+        {
+            let through = Through { handle: &Open, selection: &selection, effect, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.read(asked).await.unwrap_err();
+            assert!(error.message.starts_with(expected), "{error}");
+            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
+            assert_eq!(seen.message, "it was let through");
+        }
     }
 }

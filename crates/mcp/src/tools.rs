@@ -7,6 +7,7 @@ mod ledger;
 mod run;
 mod schedule;
 
+use crate::adapters;
 use crate::tool::Tool;
 
 /// Items in a list when nobody says how many, so that a page is some 8 KB.
@@ -18,6 +19,7 @@ const PAGE_MAX: u32 = 100;
 pub fn all() -> impl Iterator<Item = &'static Tool> {
     [core::TOOLS, schedule::TOOLS, run::TOOLS, approval::TOOLS, agent::TOOLS, ledger::TOOLS]
         .into_iter()
+        .chain(adapters::TOOLS)
         .flatten()
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::dialect::Dialect;
 use crate::tool::{Effect, Tool};
 use crate::tools;
 
@@ -39,6 +40,31 @@ toolsets! {
     Approval "approval" true "What waits for a human. No tool decides on it.";
     Agent "agent" true "The agents that are registered.";
     Ledger "ledger" false "The log of everything that happened.";
+    Astra "astra" false "For clients of Astra: its tools under its names, which have dots.";
+    Promptyoself "promptyoself" false "For clients of promptyoself: its tools under its names.";
+    Foundry "foundry" false "For clients of Foundry: what of its tools there is here so far.";
+}
+
+impl Toolset {
+    /// In which words its tools answer.
+    pub(crate) const fn dialect(self) -> Dialect {
+        match self {
+            Toolset::Astra => Dialect::Astra,
+            Toolset::Promptyoself => Dialect::Promptyoself,
+            Toolset::Foundry => Dialect::Foundry,
+            _ => Dialect::Native,
+        }
+    }
+
+    const fn caution(self) -> Option<&'static str> {
+        match self {
+            Toolset::Astra => Some(
+                "the tools of `astra` have dots in their names; some hosts drop a server for that, with all \
+                 its tools. Give it a server of its own",
+            ),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,25 +75,58 @@ pub struct UnknownToolset(String);
 pub struct Selection {
     toolsets: Vec<Toolset>,
     read_only: bool,
+    agent: Agent,
+}
+
+/// The agent on the other side, as far as whoever started the server has said which it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// Meant where a call names none.
+    pub default: Option<String>,
+    /// Beyond which nothing is scheduled, shown or cancelled.
+    pub only: Option<String>,
 }
 
 impl Default for Selection {
     fn default() -> Selection {
         let on = Toolset::ALL.iter().copied().filter(|toolset| toolset.is_default());
-        Selection { toolsets: on.collect(), read_only: false }
+        Selection::of(on.collect())
     }
 }
 
 impl Selection {
     /// Those instead of the usual ones.
     pub fn of(toolsets: Vec<Toolset>) -> Selection {
-        Selection { toolsets, read_only: false }
+        Selection { toolsets, read_only: false, agent: Agent::default() }
+    }
+
+    /// Those that were chosen, or the usual ones if none were.
+    pub fn chosen(toolsets: Vec<Toolset>) -> Selection {
+        match toolsets.is_empty() {
+            true => Selection::default(),
+            false => Selection::of(toolsets),
+        }
+    }
+
+    /// What is to be known before these are offered.
+    pub fn cautions(&self) -> impl Iterator<Item = &'static str> {
+        self.toolsets.iter().filter_map(|toolset| toolset.caution())
     }
 
     /// Without whatever changes something, whichever toolset it is in.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Selection {
         Selection { read_only, ..self }
+    }
+
+    /// For the tools of promptyoself.
+    #[must_use]
+    pub fn for_agent(self, agent: Agent) -> Selection {
+        Selection { agent, ..self }
+    }
+
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
     }
 
     pub fn toolsets(&self) -> &[Toolset] {
@@ -83,12 +142,13 @@ impl Selection {
         tools::all().filter(|tool| self.has(tool))
     }
 
+    /// A name that has dots can be written with underscores.
     pub fn find(&self, name: &str) -> Option<&'static Tool> {
-        self.tools().find(|tool| tool.name == name)
+        self.tools().find(|tool| tool.name == name || tool.name.replace('.', "_") == name)
     }
 
     fn has(&self, tool: &Tool) -> bool {
-        let is_let = !self.read_only || tool.effect == Effect::Read;
+        let is_let = !self.read_only || tool.effect == Effect::Read || tool.by_action;
         is_let && self.toolsets.contains(&tool.toolset)
     }
 }

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use kernel::backend::{SecretRef, Url};
 use kernel::money::Money;
+use mcp::Toolset;
 use serde::Serialize;
 
 pub use error::Error;
@@ -53,6 +54,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
     pub listen: Option<SocketAddr>,
+    /// The usual ones if there are none.
+    pub toolsets: Vec<Toolset>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,13 +9,17 @@ use crate::step::{Step, walk};
 use crate::tools;
 use crate::verb::tidy;
 
-/// The cheap steps come first. The binary is built before the tests because some of them start it.
+/// The cheap steps come first. All is built before the first test because some of them start the binary, and as
+/// one workspace, so that no dependency is compiled twice.
 const STEPS: &[Step] = &[
     Step { name: "tools", run: tools::ensure },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: tidy::run },
-    Step { name: "build", run: |root| process::run(root, "cargo", &["build", "-p", "midwatch"]) },
+    Step {
+        name: "build",
+        run: |root| process::run(root, "cargo", &["test", "--workspace", "--no-run"]),
+    },
     Step { name: "test", run: |root| process::run(root, "cargo", &["test", "--workspace"]) },
 ];
 

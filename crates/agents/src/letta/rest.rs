@@ -19,6 +19,8 @@ const POLL_FIRST: Duration = Duration::from_millis(200);
 const POLL_LAST: Duration = Duration::from_secs(10);
 /// Of one question after a run in the background.
 const POLL_TIME_MAX: Duration = Duration::from_secs(30);
+/// What some servers stumble over before their model is asked, and not when they stream.
+const WRAPPER: &str = "ChatMLInnerMonologueWrapper";
 
 #[derive(Serialize)]
 struct Messages<'a> {
@@ -92,7 +94,10 @@ struct Background {
 impl Turn<'_> {
     pub(super) async fn send_rest(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
         match self.server.sending {
-            Sending::Wait => self.wait(telling).await,
+            Sending::Wait => match self.wait(telling).await {
+                Err(failure) if is_fault_of_wrapper(&failure) => self.stream(telling).await,
+                ended => ended,
+            },
             Sending::Stream => self.stream(telling).await,
             Sending::Background => self.background(telling).await,
         }
@@ -215,6 +220,10 @@ impl Statistics {
             output_tokens: output_tokens.unwrap_or_default(),
         })
     }
+}
+
+fn is_fault_of_wrapper(failure: &Failure) -> bool {
+    failure.reason == Reason::ServerError && failure.message.contains(WRAPPER)
 }
 
 async fn say_all(messages: &[Message], telling: &mut Telling<'_>) {

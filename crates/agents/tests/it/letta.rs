@@ -149,6 +149,24 @@ async fn every_misbehaviour_has_an_end_and_a_name() {
     }
 }
 
+/// As the earlier promptyoself did: this fault comes before the model is asked, and a stream does not have it.
+#[tokio::test]
+async fn a_server_that_stumbles_over_its_wrapper_is_asked_for_a_stream() {
+    let fault = r#"{"detail":"'description' is missing in ChatMLInnerMonologueWrapper"}"#;
+    let stumble = Act::Raw(with_status(500, "", fault));
+    let server = StandIn::new([stumble.clone(), Act::Stop("end_turn")]);
+    let ended = World::new().run(prompt_for(&server, WAYS[0], "hi")).await;
+    assert_eq!(
+        (said(&ended.outcome).as_str(), ended.output.text.trim_end()),
+        ("done", "heard: hi")
+    );
+    assert_eq!((server.count("/messages"), server.count("/messages/stream")), (1, 1));
+
+    let (ended, server) = told(stumble, WAYS[1]).await;
+    assert!(said(&ended.outcome).starts_with("server_error passing:"));
+    assert_eq!(server.count("/messages/stream"), 1, "there is no other way to fall back to");
+}
+
 #[tokio::test]
 async fn a_hundred_megabytes_are_not_read() {
     let (ended, _) = told(Act::Flood(100), WAYS[0]).await;

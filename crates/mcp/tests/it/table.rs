@@ -33,11 +33,17 @@ fn is_plain_name(name: &str) -> bool {
     begins && goes_on && name.len() <= 40
 }
 
+fn is_foreign(tool: &mcp::Tool) -> bool {
+    [Toolset::Astra, Toolset::Promptyoself, Toolset::Foundry].contains(&tool.toolset)
+}
+
 #[test]
 fn names_are_such_that_every_host_accepts_them() {
     let names: Vec<&str> = tools().map(|tool| tool.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "each stands once");
-    for tool in tools() {
+    let rewritten: BTreeSet<String> = names.iter().map(|name| name.replace('.', "_")).collect();
+    assert_eq!(rewritten.len(), names.len(), "also where a host writes `_` for `.`");
+    for tool in tools().filter(|tool| !is_foreign(tool)) {
         assert!(is_plain_name(tool.name), "{tool:?}");
         let described = described(tool);
         for field in described["inputSchema"]["properties"].as_object().unwrap().keys() {
@@ -53,6 +59,10 @@ fn schemas_are_one_object_written_out_in_place() {
         let size = described.to_string().len();
         assert!(size <= DEFINITION_BYTES_MAX, "{tool:?} has {size} bytes");
         for schema in [&described["inputSchema"], &described["outputSchema"]] {
+            if tool.toolset == Toolset::Foundry && schema.is_null() {
+                // It answers with text alone.
+                continue;
+            }
             assert_eq!(schema["type"], "object", "{tool:?}");
             walk(schema, &mut |fields| {
                 for odd in ["$ref", "$defs", "oneOf", "anyOf", "allOf", "format", "$schema"] {
@@ -80,6 +90,10 @@ fn what_changes_something_takes_a_key_and_needs_one_where_twice_is_not_once() {
             // A preview takes what the real thing takes.
             (Effect::Read, _) => assert!(!needs_key, "{tool:?}"),
             (Effect::Write | Effect::Destroy, true) => assert!(takes_key && !needs_key, "{tool:?}"),
+            // Clients of another program do not know of keys.
+            (Effect::Write | Effect::Destroy, false) if is_foreign(tool) => {
+                assert!(takes_key && !needs_key, "{tool:?}");
+            }
             (Effect::Write | Effect::Destroy, false) => assert!(needs_key, "{tool:?}"),
         }
     }
@@ -111,10 +125,43 @@ fn a_selection_shows_what_it_was_asked_for_and_nothing_that_changes_when_it_only
     assert!(usual.len() <= DEFAULT_MAX);
     assert!(usual.iter().all(|tool| tool.toolset.is_default()));
     let reading = Selection::of(Toolset::ALL.to_vec()).read_only(true);
-    assert!(reading.tools().all(|tool| tool.effect == Effect::Read));
+    assert!(reading.tools().all(|tool| tool.effect == Effect::Read || tool.by_action));
     assert!(reading.find("run_start").is_none() && reading.find("run_get").is_some());
     assert!(Selection::default().find("ledger_query").is_none());
     assert!("ledgers".parse::<Toolset>().is_err());
+}
+
+#[test]
+fn names_of_other_programs_are_listed_only_where_they_were_chosen() {
+    let usual: Vec<_> = Selection::default().tools().collect();
+    assert!(!usual.iter().any(|tool| is_foreign(tool) || tool.name.contains('.')));
+    for tool in tools().filter(|tool| is_foreign(tool)) {
+        assert!(Selection::default().find(tool.name).is_none(), "{tool:?}");
+        let chosen = Selection::of(vec![tool.toolset]);
+        let underscored = tool.name.replace('.', "_");
+        for name in [tool.name, &underscored] {
+            assert_eq!(chosen.find(name).map(|tool| tool.name), Some(tool.name));
+        }
+        assert!(!usual.iter().any(|it| it.name == underscored), "{tool:?}");
+    }
+    let astra = Selection::of(vec![Toolset::Astra]);
+    assert!(astra.find("astra.schedule_create").is_none());
+    assert!(astra.find("astra_schedule.create").is_none());
+    for toolset in Toolset::ALL {
+        let cautions = Selection::of(vec![*toolset]).cautions().count();
+        assert_eq!(cautions, usize::from(*toolset == Toolset::Astra), "{toolset:?}");
+    }
+}
+
+#[test]
+fn a_tool_of_many_actions_is_announced_as_the_worst_and_stays_where_nothing_is_changed() {
+    let by_action: Vec<_> = tools().filter(|tool| tool.by_action).collect();
+    assert!(by_action.iter().all(|tool| tool.effect == Effect::Destroy), "{by_action:?}");
+    assert_eq!(by_action.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["server"]);
+    let reading = Selection::of(vec![Toolset::Foundry, Toolset::Astra]).read_only(true);
+    assert!(reading.find("server").is_some());
+    assert!(reading.find("astra.schedule.create").is_none());
+    assert!(reading.find("astra_schedule_create").is_none());
 }
 
 #[test]

@@ -6,47 +6,35 @@
 pub(super) mod agents;
 mod describe;
 mod execute;
-pub(super) mod register;
 mod server;
 pub(super) mod settings;
-pub(super) mod view;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{
-    Agent, Code, Error, LIST_ITEMS_MAX, Schedule, ScheduleAdd, ScheduleList, SchedulePause,
-    ScheduleShow, Terms,
-};
+use api::{Agent, Code, Error, Schedule};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
+use compat::promptyoself::register::{Asked, refused};
+use compat::promptyoself::{self as words, Cancelled, Failure, Listed, Of, Registered};
 use runtime::{Clock, SystemClock};
 use serde::Serialize;
 use tracing::warn;
 
 use super::schedule::promptyoself_database;
-use crate::access::{ask, ask_once};
+use crate::access::Staying;
 use crate::context::Context;
 use crate::output::{Format, Output};
-use agents::Agents;
 use execute::Executed;
-use register::{Asked, Said, Wanted, refused};
 use server::{RemoteAgent, Server, Tool};
 use settings::{Letta, Variables, held_to};
-use view::{Item, number};
 
 /// The verb, and the plugin.
 const NAME: &str = "promptyoself";
 const OUTPUT: Output = Output { format: Format::Json };
 /// The file in the data directory that says that a database was imported.
 const IMPORTED: &str = "promptyoself.imported";
-/// Numbers that are tried when others take them at the same time.
-const TRIES_MAX: usize = 100;
-/// A prompt is tried as often as ever; one that cannot be delivered does not stop the next.
-const ATTEMPTS: u32 = 3;
-/// However long nobody was there, what was missed is made up for once.
-const WINDOW: &str = "3660d";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -168,40 +156,6 @@ pub(super) struct Upload {
 }
 
 #[derive(Serialize)]
-struct Failure<'a> {
-    status: &'static str,
-    error: &'a str,
-    message: &'a str,
-    code: Code,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "status", rename = "success")]
-struct Registered {
-    id: u64,
-    next_run: Option<String>,
-    message: String,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "status", rename = "success")]
-struct Listed {
-    schedules: Vec<Item>,
-    count: usize,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "status", rename = "success")]
-struct Cancelled {
-    cancelled_id: u64,
-    message: String,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already_cancelled: bool,
-}
-
-#[derive(Serialize)]
 #[serde(tag = "status", rename = "success")]
 struct Tested {
     message: &'static str,
@@ -252,10 +206,8 @@ pub(super) fn failed(error: &Error) -> ExitCode {
     }
 }
 
-fn show_failure(Error { code, message, hint }: &Error) {
-    let failure =
-        Failure { status: "error", error: message, message, code: *code, hint: hint.as_deref() };
-    OUTPUT.show(&failure, |_| String::new());
+fn show_failure(error: &Error) {
+    OUTPUT.show(&Failure::from(error), |_| String::new());
 }
 
 impl Promptyoself {
@@ -356,12 +308,9 @@ async fn register(context: &Context, asked: Register) -> Result<Registered, Erro
     };
     let said = said.said()?;
     let id = said.agent_id.as_str();
-    if let Some(own) = held_to(&context.environment)?.filter(|own| *own != id) {
-        let what = format!("Agent {own} may schedule prompts only for itself, not for {id}");
-        return Err(Error::new(Code::RoleTooLow, what));
-    }
+    Of { own: held_to(&context.environment)?, ..Of::default() }.check(id)?;
     let letta = Letta::of(&context.environment);
-    let known = Agents::registered(context).await?.find(id).cloned();
+    let known = agents::registered(context).await?.find(id).cloned();
     // Who is registered elsewhere is known there, and not at this server.
     let is_there = |agent: &Agent| {
         agent.api.as_deref() == Some("rest") && agent.url.as_deref() == Some(&letta.url)
@@ -369,12 +318,12 @@ async fn register(context: &Context, asked: Register) -> Result<Registered, Erro
     if known.as_ref().is_none_or(is_there) && !skip_validation {
         validate(context, &letta, id).await?;
     }
-    let wanted = said.wanted(SystemClock.now())?;
+    let wanted = said.wanted(SystemClock.now().as_micros())?;
     let agent = match known {
         Some(agent) => agent.name,
         None => agents::register(context, id, &letta).await?,
     };
-    add(context, &said, &wanted, &agent).await
+    words::add(&handle(context), &said, &wanted, &agent).await
 }
 
 async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Error> {
@@ -389,98 +338,21 @@ async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Erro
     }
 }
 
-/// Adds a schedule under the first number that is free. Whoever else takes that one at the same time has
-/// used its key for another request.
-async fn add(
-    context: &Context,
-    said: &Said,
-    wanted: &Wanted,
-    agent: &str,
-) -> Result<Registered, Error> {
-    let first = view::free_number(&schedules(context).await?);
-    for id in (first..).take(TRIES_MAX) {
-        let request = ScheduleAdd {
-            name: view::name(id, &wanted.value),
-            when: wanted.when.clone(),
-            action: prompt(agent, &said.prompt),
-            terms: terms(wanted.max_fires),
-            ..ScheduleAdd::default()
-        };
-        let added = match ask_once(context, format!("{NAME}-{id}"), request).await {
-            Err(taken) if taken.code == Code::KeyTaken => continue,
-            added => added?,
-        };
-        // The answer may be one that was given before the schedule was removed.
-        let shown = ask(context, ScheduleShow { id: added.schedule.id }).await;
-        match shown {
-            Err(gone) if gone.code == Code::NotFound => {}
-            Err(error) => return Err(error),
-            Ok(_) => {
-                let next_run = added.next.into_iter().next();
-                let message = format!("Prompt scheduled with ID {id}");
-                return Ok(Registered { id, next_run, message });
-            }
-        }
-    }
-    Err(Error::new(Code::Busy, "many prompts are scheduled at once").hint("try again"))
-}
-
-pub(super) fn prompt(agent: &str, prompt: &str) -> api::Action {
-    api::Action {
-        agent: Some(agent.to_owned()),
-        prompt: Some(prompt.to_owned()),
-        ..api::Action::default()
-    }
-}
-
-pub(super) fn terms(max_fires: Option<u64>) -> Terms {
-    Terms {
-        window: Some(WINDOW.to_owned()),
-        attempts: Some(ATTEMPTS),
-        pause_after: Some(0),
-        max_fires,
-        ..Terms::default()
-    }
-}
-
 async fn list(context: &Context, asked: List) -> Result<Listed, Error> {
-    let own = held_to(&context.environment)?;
-    let agents = Agents::registered(context).await?;
-    let schedules = schedules(context).await?;
-    let mut items: Vec<Item> =
-        schedules.iter().filter_map(|schedule| view::item(schedule, &agents)).collect();
-    let agent_id = asked.agent_id.as_deref().filter(|id| !id.is_empty());
-    items.retain(|item| asked.all || item.active);
-    items.retain(|item| [own, agent_id].into_iter().flatten().all(|id| item.agent_id == id));
-    items.sort_by(view::by_next_run);
-    Ok(Listed { count: items.len(), schedules: items })
+    let of = Of { own: held_to(&context.environment)?, agent_id: asked.agent_id.as_deref() };
+    match is_missing(context)? {
+        true => Ok(Listed::default()),
+        false => words::list(&handle(context), of, asked.all).await,
+    }
 }
 
 async fn cancel(context: &Context, asked: Cancel) -> Result<Cancelled, Error> {
-    let wrong = || refused("Schedule ID must be a number");
-    let id: u64 = asked.id.unwrap_or_default().trim().parse().map_err(|_| wrong())?;
-    let own = held_to(&context.environment)?;
-    let agents = Agents::registered(context).await?;
-    let schedules = schedules(context).await?;
-    let is_meant = |schedule: &&Schedule| {
-        let item = view::item(schedule, &agents).filter(|item| item.id == id);
-        item.is_some_and(|item| own.is_none_or(|own| item.agent_id == own))
-    };
-    let found: Vec<&Schedule> = schedules.iter().filter(is_meant).collect();
-    let [schedule] = found.as_slice() else {
-        let absent = format!("Schedule {id} not found or already cancelled");
-        return Err(match found.as_slice() {
-            [] => Error::new(Code::NotFound, absent),
-            [first, ..] => Error::new(Code::NotNow, format!("Schedule {id} is more than one"))
-                .hint(format!("`midwatch schedule pause {}` ends the first", first.id)),
-        });
-    };
-    let message = format!("Schedule {} cancelled", number(schedule));
-    let is_over = schedule.status == "ended";
-    let note = Some("cancelled".to_owned());
-    let paused = ask(context, SchedulePause { id: schedule.id.clone(), note }).await?;
-    let already_cancelled = is_over || !paused.changed;
-    Ok(Cancelled { cancelled_id: id, message, already_cancelled })
+    let of = Of { own: held_to(&context.environment)?, ..Of::default() };
+    let id = words::number_given(asked.id.as_deref().unwrap_or_default())?;
+    match is_missing(context)? {
+        true => Err(words::unknown(id)),
+        false => words::cancel(&handle(context), None, of, id).await,
+    }
 }
 
 async fn execute(context: &Context, asked: Execute) -> Result<Executed, Error> {
@@ -519,21 +391,16 @@ async fn upload(context: &Context, asked: Upload) -> Result<Uploaded, Error> {
 
 /// All schedules; none if there is no watch yet.
 pub(super) async fn schedules(context: &Context) -> Result<Vec<Schedule>, Error> {
-    let mut schedules = Vec::new();
-    if context.storage()?.is_missing(&context.directory)? {
-        return Ok(schedules);
+    match is_missing(context)? {
+        true => Ok(Vec::new()),
+        false => compat::schedules(&handle(context)).await,
     }
-    let mut cursor = None;
-    loop {
-        let page = ask(
-            context,
-            ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() },
-        )
-        .await?;
-        schedules.extend(page.schedules);
-        cursor = page.cursor;
-        if cursor.is_none() {
-            return Ok(schedules);
-        }
-    }
+}
+
+fn is_missing(context: &Context) -> Result<bool, Error> {
+    context.storage()?.is_missing(&context.directory)
+}
+
+fn handle(context: &Context) -> Staying {
+    Staying::new(context.clone())
 }

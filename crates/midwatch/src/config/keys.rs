@@ -330,6 +330,13 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Listen(|config| &mut config.http.listen),
     },
     Key {
+        path: "http.toolsets",
+        doc: "Which tools `/mcp` offers, by group, such as `[\"core\", \"schedule\", \"run\"]`; \
+              `docs/mcp-tools.md` has them all. Empty: those that are on unless others are chosen.",
+        default: Raw::List(Vec::new()),
+        kind: Kind::Toolsets(|config| &mut config.http.toolsets),
+    },
+    Key {
         path: "feature_flags.local_approvals",
         doc: "Whether the user of the machine approves runs without a token. `strict-prod` never lets \
               them; switched off, nobody does in the other postures either.",

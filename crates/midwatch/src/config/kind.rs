@@ -8,6 +8,7 @@ use std::time::Duration;
 use agents::Way;
 use kernel::backend::{SecretRef, Url};
 use kernel::money::Money;
+use mcp::{Toolset, UnknownToolset};
 use store_postgres::Target;
 
 use super::nearest::nearest;
@@ -51,6 +52,8 @@ pub(super) enum Kind {
     Flag(fn(&mut Config) -> &mut bool),
     /// An address of this machine, or nothing.
     Listen(fn(&mut Config) -> &mut Option<SocketAddr>),
+    /// Groups of tools, or nothing.
+    Toolsets(fn(&mut Config) -> &mut Vec<Toolset>),
 }
 
 /// A value as it was written.
@@ -95,6 +98,7 @@ impl Kind {
             Kind::Money(_) => "an amount of money such as \"5.00\"".to_owned(),
             Kind::Flag(_) => "true or false".to_owned(),
             Kind::Listen(_) => "a loopback address and a port, or empty".to_owned(),
+            Kind::Toolsets(_) => "a list of toolsets, or empty".to_owned(),
         }
     }
 
@@ -174,6 +178,14 @@ impl Kind {
                 let argv = argv.ok_or_else(|| self.wrong(hint))?;
                 *field(config) = argv.clone();
                 Ok(Setting::List(argv))
+            }
+            Kind::Toolsets(field) => {
+                let names =
+                    raw.as_list().ok_or_else(|| self.wrong("write `[\"core\", \"run\"]`"))?;
+                let toolsets = names.iter().map(|name| name.parse()).collect::<Result<_, _>>();
+                *field(config) =
+                    toolsets.map_err(|unknown: UnknownToolset| self.wrong(&unknown.to_string()))?;
+                Ok(Setting::List(names))
             }
             Kind::Span { field, min, max } => {
                 let span = raw.as_text().and_then(span);

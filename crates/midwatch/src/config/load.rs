@@ -40,7 +40,7 @@ const BLANK: Config = Config {
     approval: Approval { pending_per_agent: 0, asks_per_agent: 0, denied_for: Duration::ZERO },
     store: Storage { url: None, password: None, ca_file: None },
     notice: Notice { command: Vec::new(), url: None, token: None },
-    http: Http { listen: None },
+    http: Http { listen: None, toolsets: Vec::new() },
     feature_flags: Flags {
         local_approvals: false,
         token_files: false,

@@ -84,7 +84,7 @@ fn defaults_are_what_the_manual_says() {
         },
         store: Storage { url: None, password: None, ca_file: None },
         notice: Notice { command: Vec::new(), url: None, token: None },
-        http: Http { listen: Some(([127, 0, 0, 1], 7400).into()) },
+        http: Http { listen: Some(([127, 0, 0, 1], 7400).into()), toolsets: Vec::new() },
         feature_flags: Flags::default(),
     };
     assert_eq!(defaults(), expected);
@@ -149,6 +149,7 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
         "notice.url = \"\" (default)",
         "notice.token = \"\" (default)",
         "http.listen = \"127.0.0.1:7400\" (default)",
+        "http.toolsets = [] (default)",
         "feature_flags.local_approvals = true (MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS)",
         "feature_flags.token_files = true (default)",
         "feature_flags.schedules_by_runs = true (default)",
@@ -337,6 +338,20 @@ fn a_command_is_a_list_in_the_file_and_in_the_environment() {
     let shown = load("notice.command = [\"page\", \"sk-0123456789\"]", &[]).unwrap().values;
     let shown = shown.iter().find(|value| value.key == "notice.command").unwrap();
     assert_eq!(shown.value.to_string(), "[\"page\", \"sk-[redacted]\"]");
+}
+
+#[test]
+fn toolsets_are_those_that_there_are() {
+    let toolsets = |text: &str| {
+        load(&format!("http.toolsets = {text}"), &[]).map(|loaded| loaded.config.http.toolsets)
+    };
+    assert_eq!(toolsets("[]").unwrap(), []);
+    let chosen = toolsets("[\"core\", \"astra\"]").unwrap();
+    assert_eq!(chosen, [mcp::Toolset::Core, mcp::Toolset::Astra]);
+    for wrong in ["\"core\"", "[\"cores\"]", "[1]", "true"] {
+        let error = toolsets(wrong).unwrap_err().to_string();
+        assert!(error.contains("must be a list of toolsets, or empty"), "{error}");
+    }
 }
 
 #[test]

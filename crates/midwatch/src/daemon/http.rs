@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Code, Error, Handle};
+use api::{Code, Error};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::Door;
+use gateway::{Door, Guest};
+use mcp::Selection;
 use runtime::Watch;
 use tokio::net::TcpListener;
 use tracing::warn;
@@ -29,6 +30,15 @@ pub(super) async fn listen(loaded: &Loaded) -> Result<Option<TcpListener>, Error
     }
 }
 
+/// The tools that are offered.
+pub(super) fn selection(loaded: &Loaded) -> Selection {
+    let selection = Selection::chosen(loaded.config.http.toolsets.clone());
+    for caution in selection.cautions() {
+        warn!("{caution}");
+    }
+    selection
+}
+
 fn is_default(loaded: &Loaded) -> bool {
     loaded.values.iter().any(|value| value.key == KEY && value.origin == Origin::Default)
 }
@@ -42,11 +52,10 @@ fn refused(address: SocketAddr, error: &io::Error) -> Error {
 pub(super) struct ByToken(pub(super) Watch);
 
 impl Door for ByToken {
-    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Arc<dyn Handle>, Error>> {
+    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>> {
         async move {
             let actor = self.0.admit_token(&token).await?;
-            let handle: Arc<dyn Handle> = Arc::new(self.0.handle(actor));
-            Ok(handle)
+            Ok(Guest { name: actor.name.clone(), handle: Arc::new(self.0.handle(actor)) })
         }
         .boxed()
     }

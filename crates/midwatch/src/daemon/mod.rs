@@ -16,6 +16,7 @@ use client::connect;
 use futures::future::{FutureExt, join};
 use kernel::Actor;
 use kernel::posture::Finding;
+use mcp::Server;
 use runtime::Watch;
 use serde::Serialize;
 use tokio::select;
@@ -99,9 +100,11 @@ pub async fn keep(
     info!(version = ready.version, data = ready.data, "the watch is kept");
     let over_http = {
         let (door, stopped) = (Arc::new(http::ByToken(watch.clone())), stopped.clone());
+        let selection = http::selection(&loaded);
         async move {
             if let Some(web) = web {
-                gateway::serve(web, door, VERSION, stopped).await;
+                let server = move || Server::of_requests(selection.clone(), VERSION);
+                gateway::serve(web, door, server, stopped).await;
             }
         }
     };

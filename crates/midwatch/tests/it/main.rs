@@ -19,6 +19,8 @@ mod letta_story;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod mcp_compat;
+#[cfg(test)]
 mod mcp_http;
 #[cfg(test)]
 mod mcp_story;

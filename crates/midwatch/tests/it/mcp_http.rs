@@ -303,22 +303,28 @@ fn there_are_sixty_four_sessions_and_not_one_more() {
         ("Mcp-Session-Id", sessions[0].as_str()),
     ];
     let ended = place.request("DELETE", "/mcp", &headers, "");
-    assert!((200..300).contains(&ended.status), "{ended:?}");
+    assert_eq!(ended.status, 204, "{ended:?}");
     place.hello();
 }
 
 #[test]
-fn b2_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
+fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
-    let place = place(&mut world);
-    let bearer = place.bearer();
-    let headers = [("Host", place.address.as_str()), ("Authorization", bearer.as_str())];
-    for path in ["/approvals/apr_1/approve", "/api/approval/decide", "/", "/mcp/approve", "/mcpx"] {
-        let reply = place.request("POST", path, &headers, "{}");
-        assert_eq!(reply.status, 404, "{path}: {reply:?}");
+    let mut place = place(&mut world);
+    let agent = token(&world, "runner", "echo");
+    for token in [agent, place.token.clone()] {
+        place.token = token;
+        let bearer = place.bearer();
+        let headers = [("Host", place.address.as_str()), ("Authorization", bearer.as_str())];
+        let paths =
+            ["/approvals/apr_1/approve", "/api/approval/decide", "/", "/mcp/approve", "/mcpx"];
+        for path in paths {
+            let reply = place.request("POST", path, &headers, "{}");
+            assert_eq!(reply.status, 404, "{path}: {reply:?}");
+        }
+        let decided = place.modern("tools/call", call("approval_approve", json!({"id": "apr_1"})));
+        assert_eq!(decided.message()["error"]["code"], -32602, "{decided:?}");
     }
-    let decided = place.modern("tools/call", call("approval_approve", json!({"id": "apr_1"})));
-    assert_eq!(decided.message()["error"]["code"], -32602, "{decided:?}");
 }
 
 #[test]
@@ -408,4 +414,33 @@ fn b11_and_g1_an_agents_key_opens_nothing_here_and_its_requests_do_not_come_here
     ];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     assert_eq!(place.send(&headers, &body).status, 401);
+}
+
+#[test]
+fn the_configuration_chooses_the_tools_and_an_agent_is_who_it_is() {
+    let mut world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    world.ok(&["agent", "add", "other", "--backend", "builtin"]);
+    let token = token(&world, "runner", "echo");
+    world.set("MIDWATCH_HTTP_TOOLSETS", "[\"astra\", \"promptyoself\"]");
+    let place = Place::new(&mut world, token);
+    let listed = place.modern("tools/list", json!({})).message();
+    let names = listed["result"]["tools"].to_string();
+    assert!(names.contains("astra.schedule.create") && !names.contains("status_get"), "{names}");
+    let health = place.modern("tools/call", call("astra_health", json!({}))).message();
+    assert_eq!(health["result"]["structuredContent"]["ok"], true, "{health}");
+    let every = |agent: Value| {
+        let mut asked = json!({"prompt": "p", "every": "1000h"});
+        if !agent.is_null() {
+            asked["agent_id"] = agent;
+        }
+        let said = place.modern("tools/call", call("promptyoself_schedule_every", asked)).message();
+        said["result"]["structuredContent"].clone()
+    };
+    assert_eq!(every(Value::Null)["status"], "success");
+    let listed = place.modern("tools/call", call("promptyoself_list", json!({}))).message();
+    let listed = &listed["result"]["structuredContent"]["schedules"];
+    assert_eq!(listed[0]["agent_id"], "echo", "{listed}");
+    // Of the other it learns nothing.
+    assert_eq!(every(json!("other"))["error"], "Agent validation failed: Agent other not found");
 }

@@ -1,44 +1,19 @@
-//! Agents by the ids that promptyoself knows them by: a Letta agent by its id at the server, any other
-//! agent by its name.
+//! Agents of promptyoself: those that are registered, and those that are with their first prompt.
 
-use api::{Agent, AgentAdd, AgentList, Code, Error, LIST_ITEMS_MAX};
+use api::{AgentAdd, Code, Error};
+use compat::promptyoself::agents::Agents;
 use kernel::agent::NAME_BYTES_MAX;
 
 use super::settings::Letta;
+use super::{handle, is_missing};
 use crate::access::ask;
 use crate::context::Context;
 
-#[derive(Debug, Default)]
-pub(in crate::cli) struct Agents(Vec<Agent>);
-
-impl Agents {
-    /// All that are registered; none if there is no watch yet.
-    pub(in crate::cli) async fn registered(context: &Context) -> Result<Agents, Error> {
-        let mut agents = Vec::new();
-        if context.storage()?.is_missing(&context.directory)? {
-            return Ok(Agents(agents));
-        }
-        let mut cursor = None;
-        loop {
-            let asked = AgentList { limit: Some(LIST_ITEMS_MAX), cursor, ..AgentList::default() };
-            let page = ask(context, asked).await?;
-            agents.extend(page.agents);
-            cursor = page.cursor;
-            if cursor.is_none() {
-                return Ok(Agents(agents));
-            }
-        }
-    }
-
-    pub(in crate::cli) fn find(&self, id: &str) -> Option<&Agent> {
-        let remote = self.0.iter().find(|agent| agent.remote_id.as_deref() == Some(id));
-        remote.or_else(|| self.0.iter().find(|agent| agent.name == id))
-    }
-
-    pub(super) fn id_of(&self, name: &str) -> String {
-        let found = self.0.iter().find(|agent| agent.name == name);
-        let remote = found.and_then(|agent| agent.remote_id.clone());
-        remote.unwrap_or_else(|| name.to_owned())
+/// All that are registered; none if there is no watch yet.
+pub(in crate::cli) async fn registered(context: &Context) -> Result<Agents, Error> {
+    match is_missing(context)? {
+        true => Ok(Agents::default()),
+        false => Agents::registered(&handle(context)).await,
     }
 }
 

@@ -11,6 +11,9 @@ use api::wire::Hello;
 use api::{Code, Error, Run, RunList, RunShow, Schedule, ScheduleShow, StatusAsk};
 use calendar::parse_instant;
 use client::connect;
+use compat::promptyoself::agents::Agents;
+use compat::promptyoself::register::refused;
+use compat::promptyoself::view;
 use futures::future::join;
 use kernel::Timestamp;
 use runtime::{Clock, SystemClock};
@@ -19,10 +22,8 @@ use tokio::select;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::agents::Agents;
-use super::register::refused;
 use super::settings::held_to;
-use super::{schedules, view};
+use super::{agents, schedules};
 use crate::access::ask;
 use crate::context::{Context, VERSION};
 use crate::daemon;
@@ -291,7 +292,7 @@ impl Unreported {
         let (over, open): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(is_over);
         let (schedules, agents) = match over.is_empty() {
             true => (Vec::new(), Agents::default()),
-            false => (schedules(context).await?, Agents::registered(context).await?),
+            false => (schedules(context).await?, agents::registered(context).await?),
         };
         // Nothing is waited for from here on: whoever gives up before finds it all the next time.
         let newest = over.iter().chain(&open).map(|run| run.id.clone()).max();

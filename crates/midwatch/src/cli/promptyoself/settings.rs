@@ -54,7 +54,7 @@ impl Letta {
 }
 
 /// The agent beyond which nothing is scheduled, if the caller is held to itself.
-pub(super) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
+pub(in crate::cli) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
     let asked = given(variables, "PROMPTYOSELF_SELF_ONLY").unwrap_or_default();
     match asked.to_ascii_lowercase().as_str() {
         "" | "0" | "false" | "no" | "off" => return Ok(None),
@@ -65,6 +65,12 @@ pub(super) fn held_to(variables: &Variables) -> Result<Option<&str>, Error> {
         let what = "PROMPTYOSELF_SELF_ONLY is set, and LETTA_AGENT_ID does not say who that is";
         Error::new(Code::InvalidInput, what).hint("set LETTA_AGENT_ID to the id of the agent")
     })
+}
+
+/// The agent that is meant where none is named.
+pub(in crate::cli) fn default_agent(variables: &Variables) -> Option<&str> {
+    let names = ["PROMPTYOSELF_DEFAULT_AGENT_ID", "LETTA_AGENT_ID", "LETTA_DEFAULT_AGENT_ID"];
+    names.into_iter().find_map(|name| given(variables, name))
 }
 
 pub(super) fn interval(variables: &Variables) -> &str {
@@ -148,13 +154,19 @@ mod tests {
 
     #[test]
     fn a_file_adds_what_is_not_set_and_only_what_is_ours() {
-        let file = "# LETTA_A=no\nexport LETTA_B=\"b # b\"\nLETTA_C = c # c\nPATH=/evil\n\
-                    LETTA_D='d'\nLETTA_E\nPROMPTYOSELF_DB=\nLETTA_F=a=b\n";
-        let set = Variables::from([("LETTA_D".to_owned(), "kept".to_owned())]);
+        let file = "# LETTA_BASE_URL=no\nexport LETTA_API_KEY=\"b # b\"\nLETTA_BASE_URL = c # c\n\
+                    PATH=/evil\nLETTA_AGENT_ID='d'\nPROMPTYOSELF_INTERVAL\nPROMPTYOSELF_DB=\n\
+                    LETTA_SERVER_PASSWORD=a=b\n";
+        let set = Variables::from([("LETTA_AGENT_ID".to_owned(), "kept".to_owned())]);
         let found = with_file(set, file);
         let found: Vec<String> = found.iter().map(|(name, it)| format!("{name}={it}")).collect();
-        let expected =
-            ["LETTA_B=b # b", "LETTA_C=c", "LETTA_D=kept", "LETTA_F=a=b", "PROMPTYOSELF_DB="];
+        let expected = [
+            "LETTA_AGENT_ID=kept",
+            "LETTA_API_KEY=b # b",
+            "LETTA_BASE_URL=c",
+            "LETTA_SERVER_PASSWORD=a=b",
+            "PROMPTYOSELF_DB=",
+        ];
         assert_eq!(found, expected);
     }
 

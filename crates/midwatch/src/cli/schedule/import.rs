@@ -22,14 +22,14 @@ use std::process::ExitCode;
 use api::{AgentShow, Code, Error, Schedule, ScheduleAdd, ScheduleAddAll};
 use calendar::{Advice, UnknownZone, Zone, format_instant};
 use clap::{Args, ValueEnum};
+use compat::promptyoself::view::number_in;
 use kernel::Timestamp;
 use serde::Serialize;
 
 use crate::access::ask;
-use crate::cli::promptyoself::agents::{self, Agents};
+use crate::cli::promptyoself::agents;
 use crate::cli::promptyoself::schedules;
 use crate::cli::promptyoself::settings::Letta;
-use crate::cli::promptyoself::view::number_in;
 use crate::context::Context;
 use crontab::Refusal;
 use plan::{LeftOut, Place, Plan, Planned, Terrain, plan};
@@ -231,7 +231,7 @@ fn identity(name: &str) -> String {
 
 /// The same, with names of agents that are registered. One of Letta is registered if it is not.
 async fn with_agents(context: &Context, planned: Vec<Planned>) -> Result<Vec<Planned>, Error> {
-    let known = Agents::registered(context).await?;
+    let known = agents::registered(context).await?;
     let letta = Letta::of(&context.environment);
     let mut names: HashMap<String, String> = HashMap::new();
     for Planned { request, remote_id, .. } in &planned {

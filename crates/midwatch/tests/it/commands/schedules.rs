@@ -67,6 +67,17 @@ fn the_same_schedule_twice_is_one() {
 }
 
 #[test]
+fn what_is_added_paused_waits_until_it_is_resumed() {
+    let world = world();
+    let added = world.json(&[STANDUP, &["--paused"]].concat());
+    assert_eq!((&added["created"], &added["schedule"]["status"]), (&json!(true), &json!("paused")));
+    assert_eq!(added["schedule"]["next_run_at"], Value::Null, "{added}");
+    let id = text(&added["schedule"]["id"]);
+    let resumed = world.json(&["schedule", "resume", &id]);
+    assert_eq!(resumed["schedule"]["status"], "active", "{resumed}");
+}
+
+#[test]
 fn what_was_added_is_said_in_words() {
     let world = world();
     let said = world.ok(STANDUP);

@@ -209,8 +209,8 @@ fn schedules_of_astra_are_imported_from_the_index_or_the_chain() {
     };
     let expected = from_chain(&|_| {});
     let shown = [
-        "coding: at 00:00, 06:00, 12:00 and 18:00 every day, active",
-        "seconds: at 09:00:30 on Monday, paused",
+        "coding (sch_coding): at 00:00, 06:00, 12:00 and 18:00 every day, active",
+        "seconds (sch_seconds): at 09:00:30 on Monday, paused",
     ];
     assert_eq!(expected.0, shown);
     assert!(expected.1[0].starts_with("sch_never: "), "{expected:?}");

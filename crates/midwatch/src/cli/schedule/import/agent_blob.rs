@@ -8,13 +8,13 @@ use std::path::Path;
 
 use api::{Code, Error, ScheduleAdd, Terms, When};
 use calendar::format_instant;
+use compat::promptyoself::prompt;
 use kernel::Timestamp;
 use kernel::schedule::NAME_CHARS_MAX;
 use serde::Deserialize;
 
 use super::crontab::Refusal;
 use super::plan::{LeftOut, Place, Plan, Planned, planned};
-use crate::cli::promptyoself::prompt;
 use crate::cli::unreadable;
 
 const FILE: &str = "schedules.json";

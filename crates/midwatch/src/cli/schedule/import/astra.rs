@@ -1,12 +1,13 @@
 //! The schedules of Astra: an index, and the chain of what happened to them, from which a lost or damaged
 //! index is made again. Its times are in UTC, and the sixth field of an expression has the seconds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
 use api::{Action, Code, Error, ScheduleAdd, Terms, When};
+use compat::astra::{named, seconds_first};
 use flate2::read::MultiGzDecoder;
 use kernel::Timestamp;
 use serde::Deserialize;
@@ -21,7 +22,6 @@ const INDEX: &str = "index.json";
 const INSIDE: &str = "var/schedules";
 const CHAIN_SUFFIX: &str = ".ndjson.gz";
 const BYTES_MAX: u64 = 64 << 20;
-const CRON_FIELDS_WITH_SECONDS: usize = 6;
 
 #[derive(Clone, Debug, Deserialize)]
 struct Record {
@@ -140,15 +140,9 @@ fn follow(records: &mut Records, line: &str) {
 
 fn planned_from(records: Records, now: Timestamp) -> Plan {
     let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
-    let mut names: HashMap<String, usize> = HashMap::new();
-    for record in records.values() {
-        let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
-        *names.entry(name.to_owned()).or_default() += 1;
-    }
     for (id, record) in records {
         let text = record.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let is_only = names.get(&text).is_none_or(|count| *count == 1);
-        match schedule(&id, record, is_only.then_some(text.clone()), now) {
+        match schedule(&id, record, now) {
             Ok(planned) => plan.schedules.push(planned),
             Err(why) => plan.left_out.push(LeftOut { place: Place::Entry(id), text, why }),
         }
@@ -156,13 +150,8 @@ fn planned_from(records: Records, now: Timestamp) -> Plan {
     plan
 }
 
-/// Without a name that is its own, its id is part of it.
-fn schedule(
-    id: &str,
-    record: Value,
-    name: Option<String>,
-    now: Timestamp,
-) -> Result<Planned, Refusal> {
+/// Its id is part of its name, so that Astra knows it by that also here.
+fn schedule(id: &str, record: Value, now: Timestamp) -> Result<Planned, Refusal> {
     let record: Record = serde_json::from_value(record).map_err(|error| {
         Refusal::new(format!("its record cannot be understood: {error}"), "add it by hand")
     })?;
@@ -173,7 +162,8 @@ fn schedule(
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
-        name: name.unwrap_or_else(|| format!("{} ({id})", record.name)),
+        name: named(&record.name, id)
+            .map_err(|long| Refusal::new(long.message, "add it by hand under a shorter one"))?,
         when: When {
             cron: Some(seconds_first(&record.cron)),
             tz: Some("UTC".to_owned()),
@@ -192,28 +182,11 @@ fn schedule(
     Ok(planned)
 }
 
-fn seconds_first(cron: &str) -> String {
-    let mut fields: Vec<&str> = cron.split_whitespace().collect();
-    if fields.len() == CRON_FIELDS_WITH_SECONDS {
-        fields.rotate_right(1);
-    }
-    fields.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn seconds_come_first_and_five_fields_are_not_six() {
-        for (cron, expected) in
-            [("0 */6 * * *", "0 */6 * * *"), ("0 9 * * 1 30", "30 0 9 * * 1"), ("@daily", "@daily")]
-        {
-            assert_eq!(seconds_first(cron), expected);
-        }
-    }
 
     #[test]
     fn the_chain_leads_to_the_records() {

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use api::{Code, Error, ScheduleAdd, When};
 use calendar::{Zone, format_instant, parse_instant};
+use compat::promptyoself::register::{cron, interval, time};
+use compat::promptyoself::{prompt, terms, view};
 use kernel::Timestamp;
 use kernel::schedule::PROMPT_BYTES_MAX;
 use rusqlite::types::Value;
@@ -16,8 +18,6 @@ use rusqlite::{Connection, OpenFlags};
 use super::crontab::Refusal;
 use super::plan::{LeftOut, Place, Plan, Planned, planned};
 use crate::cli::promptyoself::agents::name_for;
-use crate::cli::promptyoself::register::{cron, interval, time};
-use crate::cli::promptyoself::{prompt, terms, view};
 use crate::cli::unreadable;
 
 /// The table in use, and the one before it.

@@ -18,7 +18,7 @@ const NAME: &str = "promptyoself ";
 const ID_DIGITS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Item {
+pub struct Item {
     pub id: u64,
     pub agent_id: String,
     pub prompt_text: String,
@@ -33,7 +33,7 @@ pub(super) struct Item {
 }
 
 /// The name of a schedule: its number, and when it is due in the caller's words if they fit.
-pub(in crate::cli) fn name(number: u64, value: &str) -> String {
+pub fn name(number: u64, value: &str) -> String {
     let name = format!("{NAME}{number}: {}", value.trim());
     match name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control) {
         true => name,
@@ -42,13 +42,13 @@ pub(in crate::cli) fn name(number: u64, value: &str) -> String {
 }
 
 /// The number in a name, if it was given here.
-pub(in crate::cli) fn number_in(name: &str) -> Option<u64> {
+pub fn number_in(name: &str) -> Option<u64> {
     let rest = name.strip_prefix(NAME)?;
     let digits = rest.split_once(':').map_or(rest, |(digits, _)| digits);
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-pub(super) fn number(schedule: &Schedule) -> u64 {
+pub fn number(schedule: &Schedule) -> u64 {
     let digits = || schedule.id.split_once('_')?.1.get(..ID_DIGITS);
     let of_id = || digits().and_then(|digits| u64::from_str_radix(digits, 16).ok());
     number_in(&schedule.name).or_else(of_id).unwrap_or_default()
@@ -57,14 +57,17 @@ pub(super) fn number(schedule: &Schedule) -> u64 {
 /// What is shown in the place of a prompt that is not.
 const SENSITIVE: &str = "(sensitive)";
 
+/// Numbers from here on follow from the keys of callers.
+pub(super) const KEYED_FROM: u64 = 1 << 32;
+
 /// The first number that none of these has.
-pub(super) fn free_number(schedules: &[Schedule]) -> u64 {
+pub fn free_number(schedules: &[Schedule]) -> u64 {
     let numbers = schedules.iter().filter_map(|schedule| number_in(&schedule.name));
-    numbers.max().unwrap_or_default().saturating_add(1)
+    numbers.filter(|number| *number < KEYED_FROM).max().unwrap_or_default().saturating_add(1)
 }
 
 /// What is shown of a schedule, if it prompts an agent.
-pub(super) fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
+pub fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
     let agent = schedule.action.agent.as_deref()?;
     let (schedule_type, schedule_value) = trigger(schedule);
     Some(Item {
@@ -83,7 +86,7 @@ pub(super) fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
 }
 
 /// The next one first; those that have none come last.
-pub(super) fn by_next_run(one: &Item, other: &Item) -> Ordering {
+pub fn by_next_run(one: &Item, other: &Item) -> Ordering {
     let instant = |item: &Item| {
         let at = item.next_run.as_deref().and_then(|text| parse_instant(text, None).ok());
         (at.unwrap_or(i64::MAX), item.id)

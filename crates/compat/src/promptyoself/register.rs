@@ -3,16 +3,15 @@
 
 use api::{Code, Error, When};
 use calendar::{Calendar, Cron, Dst, Span, Trigger, Zone, format_instant, parse_instant};
-use kernel::Timestamp;
 
 /// Fields of the expressions that were ever taken; other ones are read in another way elsewhere.
 const CRON_FIELDS: usize = 5;
 const TIME_FORMS: &str = "Use ISO 8601, such as 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+02:00, \
                           or YYYY-MM-DD HH:MM:SS UTC";
 
-/// The flags as they were given.
+/// What was said, as it was given.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub struct Asked {
     pub agent_id: Option<String>,
     pub prompt: Option<String>,
     pub time: Option<String>,
@@ -24,7 +23,7 @@ pub(super) struct Asked {
 
 /// What is asked for, before it is known whether it makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub struct Said {
     pub agent_id: String,
     pub prompt: String,
     when: Meant,
@@ -40,19 +39,19 @@ enum Meant {
 
 /// A schedule that can be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub struct Wanted {
     pub when: When,
     /// The text of the caller that says when.
     pub value: String,
     pub max_fires: Option<u64>,
 }
 
-pub(super) fn refused(text: impl std::fmt::Display) -> Error {
+pub fn refused(text: impl std::fmt::Display) -> Error {
     Error::new(Code::InvalidInput, text)
 }
 
 impl Asked {
-    pub(super) fn said(self) -> Result<Said, Error> {
+    pub fn said(self) -> Result<Said, Error> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let (Some(agent_id), Some(prompt)) = (given(self.agent_id), given(self.prompt)) else {
             return Err(refused("Missing required arguments: agent-id and prompt"));
@@ -75,8 +74,7 @@ impl Asked {
 }
 
 impl Said {
-    pub(super) fn wanted(&self, now: Timestamp) -> Result<Wanted, Error> {
-        let now_us = now.as_micros();
+    pub fn wanted(&self, now_us: i64) -> Result<Wanted, Error> {
         let (when, value) = match &self.when {
             Meant::Time(text) => {
                 let at_us = time(text)?;
@@ -115,7 +113,7 @@ impl Said {
 }
 
 /// An instant in microseconds since 1970. Without an offset it is a time in UTC, by which it also fires.
-pub(in crate::cli) fn time(text: &str) -> Result<i64, Error> {
+pub fn time(text: &str) -> Result<i64, Error> {
     let wrong = || refused(format!("Invalid time: {text}. {TIME_FORMS}"));
     let utc = utc().ok_or_else(wrong)?;
     let trimmed = text.trim();
@@ -124,7 +122,7 @@ pub(in crate::cli) fn time(text: &str) -> Result<i64, Error> {
 }
 
 /// Whole seconds, minutes or hours.
-pub(in crate::cli) fn interval(text: &str) -> Option<Span> {
+pub fn interval(text: &str) -> Option<Span> {
     let text = text.trim();
     let (digits, unit_s) = match text.chars().last()? {
         's' => (text.strip_suffix('s')?, 1),
@@ -140,7 +138,7 @@ pub(in crate::cli) fn interval(text: &str) -> Option<Span> {
 }
 
 /// An expression of five fields, or of a name such as `@daily`.
-pub(in crate::cli) fn cron(text: &str) -> Option<Cron> {
+pub fn cron(text: &str) -> Option<Cron> {
     let text = text.trim();
     let is_known = text.starts_with('@') || text.split_whitespace().count() == CRON_FIELDS;
     is_known.then(|| Cron::parse(text).ok()).flatten().map(|parsed| parsed.cron)
@@ -188,8 +186,8 @@ mod tests {
             };
             *place = Some(value.to_owned());
         }
-        let now = Timestamp::from_micros(parse_instant(NOW, None).unwrap());
-        let found = asked.said().and_then(|said| said.wanted(now));
+        let now_us = parse_instant(NOW, None).unwrap();
+        let found = asked.said().and_then(|said| said.wanted(now_us));
         let found = found.map(|Wanted { when, value, max_fires }| {
             let parts = [when.at, when.cron, when.every, when.anchor, when.tz, Some(value)];
             let max = max_fires.map(|max| max.to_string());

@@ -1,0 +1,24 @@
+//! The words of programs that were there before, for requests and answers of this one.
+//!
+//! A command line and an MCP server speak them alike, so what they have in common is here: what is asked for,
+//! in which order that is checked, and how an answer looks. No rule of a watch is here and no state is kept;
+//! whatever changes something is a request to a [`Handle`](api::Handle) like any other.
+
+pub mod astra;
+pub mod promptyoself;
+
+use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, ask};
+
+/// Every schedule that whoever asks can see.
+pub async fn schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error> {
+    let (mut schedules, mut cursor) = (Vec::new(), None);
+    loop {
+        let asked = ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() };
+        let page = ask(handle, asked).await?;
+        schedules.extend(page.schedules);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(schedules);
+        }
+    }
+}
