@@ -128,6 +128,11 @@ impl Actor {
         [OF_USER, OF_RUN, OF_AGENT, OF_CALL].iter().any(|prefix| name.starts_with(prefix))
     }
 
+    /// Whether a name is that of a run.
+    pub(crate) fn names_run(name: &str) -> bool {
+        name.starts_with(OF_RUN)
+    }
+
     /// What the author of a schedule is called that an agent has written with its own token.
     pub fn of_agent(agent: &str) -> String {
         format!("{OF_AGENT}{agent}")

@@ -171,6 +171,7 @@ kinds! {
     "tool.called" 1 Tool tool::Event::Made;
     "tool.alerted" 1 Tool tool::Event::Alerted;
     "tool.used" 1 Watch watch::Event::ToolsUsed;
+    "agent.answered" 1 Agent agent::Event::Answered;
 }
 
 impl Body {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use api::{Answer, Ask, Call, Code, Error, Handle, ToolMisuse};
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -199,9 +199,14 @@ impl Through<'_> {
     }
 }
 
-/// Whatever is asked on behalf of a tool says which it is.
+/// Whatever is asked on behalf of a tool says which it is. What a tool may do is what clients are told of it: one
+/// that only reads makes no request that changes something.
 impl Handle for Through<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        if self.tool.effect == Effect::Read && call.request.changes() {
+            let what = format!("a tool that only reads has asked for `{}`", call.request.name());
+            return ready(Err(Error::new(Code::Failed, what))).boxed();
+        }
         self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call })
     }
 }
@@ -275,6 +280,40 @@ mod tests {
             let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
             let error = through.change(None, asked).await.unwrap_err();
             assert_eq!(error.code, expected, "{error}");
+        }
+    }
+
+    /// What clients are told of a tool holds for what it asks for.
+    #[tokio::test]
+    async fn a_tool_that_only_reads_asks_for_no_change() {
+        let (selection, meta) = (Selection::default(), JsonObject::new());
+        for (effect, expected) in
+            [(Effect::Read, "a tool that only reads has asked"), (Effect::Write, "it was let")]
+        {
+            let through = Through { handle: &Open, selection: &selection, effect, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.read(asked).await.unwrap_err();
+            assert!(error.message.starts_with(expected), "{error}");
+            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
+            assert_eq!(seen.message, "it was let through");
+        }
+    }
+
+    /// What clients are told of a tool holds for what it asks for.
+    #[tokio::test]
+    async fn a_tool_that_only_reads_asks_for_no_change() {
+        let (selection, meta) = (Selection::default(), JsonObject::new());
+        for (name, expected) in [
+            ("status_get", "a tool that only reads has asked"),
+            ("schedule_resume", "it was let through"),
+        ] {
+            let tool = selection.find(name).unwrap();
+            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.read(asked).await.unwrap_err();
+            assert!(error.message.starts_with(expected), "{error}");
+            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
+            assert_eq!(seen.message, "it was let through");
         }
     }
 }

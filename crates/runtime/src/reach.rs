@@ -2,7 +2,7 @@
 //! the standing orders let it reach others.
 
 use api::{
-    AgentList, ApprovalList, Budget, BudgetLimit, Code, Error, LiveRuns, Request, RunList,
+    AgentList, ApprovalList, Budget, BudgetLimit, Class, Code, Error, LiveRuns, Request, RunList,
     ScheduleAdd, ScheduleList, Status,
 };
 use kernel::agent::AgentName;
@@ -168,9 +168,7 @@ impl Watch {
         request: &Request,
         of: Option<&AgentName>,
     ) -> Result<(), Error> {
-        if orders_about(request).is_none() {
-            return Ok(());
-        }
+        let Class::Change(_) = request.class() else { return Ok(()) };
         let (principal, is_approved) = match actor.call() {
             Some(run) => self.caller(&run).await?,
             None => (actor.clone(), false),
@@ -238,9 +236,10 @@ impl Watch {
         request: &Request,
         of: Option<&AgentName>,
     ) -> Result<(&'static str, Option<String>, Vec<Option<AgentName>>), Error> {
-        let Some(Ordered { capability, about }) = orders_about(request) else {
+        let Class::Change(capability) = request.class() else {
             return Ok((reading(request), None, vec![None]));
         };
+        let about = about(request)?;
         let resource = match about {
             About::Schedule(id) | About::Run(id) => Some(id.to_owned()),
             About::New(_) => None,
@@ -329,12 +328,6 @@ impl Watch {
     }
 }
 
-/// What the standing orders are asked.
-struct Ordered<'a> {
-    capability: &'static str,
-    about: About<'a>,
-}
-
 /// What a runner's request is about.
 enum About<'a> {
     Schedule(&'a str),
@@ -343,31 +336,30 @@ enum About<'a> {
     New(Vec<Option<&'a str>>),
 }
 
-/// What the standing orders have to allow before a runner changes something. What is not in here changes nothing,
-/// or is for people by a rule of its noun.
-fn orders_about(request: &Request) -> Option<Ordered<'_>> {
-    let (capability, about) = match request {
-        Request::ScheduleAdd(asked) => ("schedule.create", About::New(vec![agent_of(asked)])),
+/// What a request is about that the standing orders have to allow. Of whom nobody can tell what they want to
+/// change, nobody is let change it.
+fn about(request: &Request) -> Result<About<'_>, Error> {
+    Ok(match request {
+        Request::ScheduleAdd(asked) => About::New(vec![agent_of(asked)]),
         Request::ScheduleAddAll(asked) => {
-            ("schedule.create", About::New(asked.schedules.iter().map(agent_of).collect()))
+            About::New(asked.schedules.iter().map(agent_of).collect())
         }
-        Request::ScheduleEdit(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::SchedulePause(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleResume(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleRemove(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleFire(asked) => ("run.start", About::Schedule(&asked.id)),
-        Request::RunRetry(asked) => ("run.start", About::Run(&asked.id)),
-        Request::RunCancel(asked) => ("run.cancel", About::Run(&asked.id)),
-        _ => return None,
-    };
-    Some(Ordered { capability, about })
+        Request::ScheduleEdit(asked) => About::Schedule(&asked.id),
+        Request::SchedulePause(asked) => About::Schedule(&asked.id),
+        Request::ScheduleResume(asked) => About::Schedule(&asked.id),
+        Request::ScheduleRemove(asked) => About::Schedule(&asked.id),
+        Request::ScheduleFire(asked) => About::Schedule(&asked.id),
+        Request::RunRetry(asked) => About::Run(&asked.id),
+        Request::RunCancel(asked) => About::Run(&asked.id),
+        other => return Err(errors::internal(format!("`{}` is about nothing", other.name()))),
+    })
 }
 
-/// The class of a request that only reads.
+/// The class by which a runner sees what a request is about.
 fn reading(request: &Request) -> &'static str {
-    match request {
-        Request::LedgerTail(_) | Request::PolicyReplay(_) => "ledger.read",
-        _ => "schedule.read",
+    match request.class() {
+        Class::Read(capability) => capability,
+        Class::Change(_) | Class::People => "schedule.read",
     }
 }
 
@@ -420,5 +412,53 @@ impl Wanted {
             Wanted::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
             Wanted::Agent(name) => errors::agent(agent::Refusal::Unknown(name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::backend::Tier;
+    use policy::capability;
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(call: &str, with: serde_json::Value) -> Request {
+        serde_json::from_value(json!({ "call": call, "with": with })).unwrap()
+    }
+
+    /// What a request is said to be is a class of the closed table, and reaches as far as that says.
+    #[test]
+    fn what_a_runner_may_change_has_a_class_and_is_about_something() {
+        let id = || json!({ "id": "sch_0a1b2c3d" });
+        for (call, with) in [
+            ("schedule.add_all", json!({ "schedules": [] })),
+            ("schedule.edit", id()),
+            ("schedule.pause", id()),
+            ("schedule.resume", id()),
+            ("schedule.remove", id()),
+            ("schedule.fire", id()),
+            ("run.retry", id()),
+            ("run.cancel", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Change(capability) = request.class() else { panic!("{call}") };
+            let found = capability::find(capability).expect(call);
+            assert!(Tier::ReadOnly < found.tier && request.changes(), "{call}");
+            assert!(about(&request).is_ok(), "{call}");
+        }
+        for (call, with) in [
+            ("status", json!({})),
+            ("ledger.tail", json!({})),
+            ("schedule.list", json!({})),
+            ("run.show", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Read(capability) = request.class() else { panic!("{call}") };
+            assert_eq!(capability::find(capability).expect(call).tier, Tier::ReadOnly, "{call}");
+            assert!(!request.changes(), "{call}");
+        }
+        let decide = json!({ "id": "apr_1", "decision": "approve" });
+        assert_eq!(request("approval.decide", decide).class(), Class::People);
     }
 }

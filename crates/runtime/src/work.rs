@@ -288,6 +288,7 @@ impl Watch {
             expects,
             ..Change::by(&system, None)
         };
+        let used = self.used_by(schedule, agent.as_ref()).await?;
         let mut wanted = Wanted::default();
         // Only a call is for no agent.
         let action = match agent {
@@ -320,7 +321,7 @@ impl Watch {
                 let sight = seen.and_then(|seen| seen.on(taken, rows));
                 let looked = sight.as_ref().map(|sight| sight.looked);
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
-                let begun = self.under_orders(schedule, approval, rows, |orders| {
+                let begun = self.under_orders(schedule, approval, rows, &used, |orders| {
                     let orders = Orders { called, looked, questions, ..*orders };
                     run::start(ground, agent, holder, &orders)
                 });

@@ -10,7 +10,7 @@ const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// Another seed than a random one, to look at a failure again.
 const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Each of these must have happened: lives in which nothing happened prove nothing.
-const HAPPENED: [&str; 21] = [
+const HAPPENED: [&str; 23] = [
     "/acknowledged",
     "/in_doubt",
     "/jumps",
@@ -20,6 +20,8 @@ const HAPPENED: [&str; 21] = [
     "/ended",
     "/reads",
     "/begun_by_two",
+    "/out_of_tokens",
+    "/out_of_money",
     "/origins/slot",
     "/origins/catch_up",
     "/origins/manual",

@@ -1,6 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
-use super::decision::Task;
+use super::decision::{Task, circumstances, judged};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -13,10 +13,12 @@ use crate::authority::{Authority, Lease, Step};
 use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
+use crate::posture::Trust;
 use crate::progress::{Progress, Status};
-use crate::ruling::{Request, Ruling, Verdict};
+use crate::ruling::{Circumstances, Details, Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::tables::Counter;
 use crate::tick::Tick;
 use crate::time::Timestamp;
 use crate::tool::Called;
@@ -109,6 +111,12 @@ pub struct Orders<'a> {
     pub limits: &'a Limits,
     /// What the schedule's call of a tool comes to now, or why it cannot be made; nothing where it prompts.
     pub called: Option<&'a Result<Called, Cause>>,
+    /// What counters of budgets show, as far as somebody has looked.
+    pub used: &'a [(Counter, i64)],
+    /// What posture and flags leave.
+    pub trust: Trust,
+    /// What rules can narrow their view to, of an agent.
+    pub details: &'a dyn Fn(&Agent) -> Details,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
     /// Other questions about runs of the schedule.
@@ -200,9 +208,12 @@ pub fn start(
     };
     let (agent, tier) = (task.agent(), task.tier);
     let name = agent.map(|agent| &agent.name);
-    let (ruling, step) = orders.rule(&task.request, now);
-    if step == Step::Paused {
-        return ground.without_lease(ruling, &task);
+    let facts = orders.facts(run, definition, &task, now);
+    let ruling = judged(&task.request, facts.lease, orders.judge);
+    let circumstances = Some(Box::new(circumstances(&task.request, facts.clone())));
+    let ruled = |ruling| Some(Ruled { ruling, tier, circumstances: circumstances.clone() });
+    if facts.lease == Step::Paused {
+        return ground.without_lease(ruled(ruling));
     }
     let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
@@ -226,8 +237,8 @@ pub fn start(
             holder: holder.to_owned(),
             repeatable: task.is_repeatable(),
             tier,
-            request: task.stored_request(),
             ruling: Some(ruling),
+            circumstances: circumstances.clone(),
             charge: charge(name, tier, now),
             hold: agent.and_then(|agent| ground.hold(definition, agent, orders.limits)),
             price: agent.map(|agent| agent.price).unwrap_or_default(),
@@ -242,7 +253,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some((ruling, &task)), Some(Lapse::RunEnded))
+            ground.refused(cause, ruled(ruling), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -260,20 +271,21 @@ pub fn start(
                 let what =
                     format!("the last {} questions about agent `{}`", agent.denials, agent.name);
                 let cause = Cause::new("denied_often", &format!("{what} were denied"));
-                return ground.refused(cause, Some((ruling, &task)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
-                return ground.refused(cause, Some((ruling, &task)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if let Some(cause) = orders.asked_already(&hashes.action, now) {
-                return ground.refused(cause, Some((ruling, &task)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             let asked = Asked {
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
                 request: task.request.clone(),
+                facts: Some(facts),
                 ruling,
                 authors: orders.authors.to_vec(),
                 charge: name.map(|name| Charge { agent: Some(name.clone()), day: day(now) }),
@@ -304,7 +316,7 @@ pub fn start(
                 }
                 Err(Uncovered { why, cause, changed }) => {
                     let lapsed = ground.lapse_by(why, changed);
-                    let ended = ground.refused(cause, Some((ruling, &task)), None);
+                    let ended = ground.refused(cause, ruled(ruling), None);
                     lapsed.into_iter().chain(ended).collect()
                 }
             }
@@ -371,7 +383,7 @@ pub fn finish(
         Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
     };
     let left = match is_known || usage.is_some() {
-        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone() },
+        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone(), refund: None },
         false => Left { output, ..Left::default() },
     };
     // Cancel wins unless the end was committed first.
@@ -413,7 +425,8 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            let left = Left { frees: run.hold.clone(), ..Left::default() };
+            let (refund, frees) = (run.charge.clone(), run.hold.clone());
+            let left = Left { refund, frees, ..Left::default() };
             ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), left)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
@@ -527,6 +540,16 @@ struct Left {
     output: Option<Output>,
     spent: Option<Spent>,
     frees: Option<Hold>,
+    /// What it is not counted for, as it did nothing.
+    refund: Option<Charge>,
+}
+
+/// What the standing orders said of a run, and what they were told.
+#[derive(Debug)]
+struct Ruled {
+    ruling: Ruling,
+    tier: Tier,
+    circumstances: Option<Box<Circumstances>>,
 }
 
 impl Orders<'_> {
@@ -585,10 +608,11 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
-            request: None,
+            circumstances: None,
             refused: false,
             lacking: None,
             denied: None,
+            refund: left.refund,
             spent: left.spent,
             frees: left.frees,
             at: self.now,
@@ -599,7 +623,7 @@ impl Ground<'_> {
     /// What a try is expected to use that begins now, if that is something.
     fn hold(&self, definition: &Definition, agent: &Agent, limits: &Limits) -> Option<Hold> {
         let last = self.progress.and_then(|progress| progress.usage);
-        let (tokens, money) = expected(last, &agent.price, &definition.terms, limits);
+        let (tokens, money) = expected(last, agent, &definition.terms, limits);
         let (agent, schedule) = (agent.name.clone(), self.run.schedule.clone());
         let hold = Hold { agent, schedule, day: day(self.now), tokens, money };
         (0 < tokens || !money.is_zero()).then_some(hold)
@@ -615,23 +639,23 @@ impl Ground<'_> {
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(
-        &self,
-        cause: Cause,
-        ruled: Option<(Ruling, &Task<'_>)>,
-        lapse: Option<Lapse>,
-    ) -> Vec<Body> {
+    fn refused(&self, cause: Cause, ruled: Option<Ruled>, lapse: Option<Lapse>) -> Vec<Body> {
         self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, ruling: Ruling, task: &Task<'_>) -> Vec<Body> {
+    fn without_lease(&self, ruled: Option<Ruled>) -> Vec<Body> {
         let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, task)));
+        let ended = self.not_begun(Cause::new("lease_ended", what), ruled);
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
     }
 
-    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, &Task<'_>)>) -> Ended {
-        let (ruling, task) = ruled.unzip();
+    fn not_begun(&self, cause: Cause, ruled: Option<Ruled>) -> Ended {
+        let (ruling, tier, circumstances) = match ruled {
+            Some(Ruled { ruling, tier, circumstances }) => {
+                (Some(ruling), Some(tier), circumstances)
+            }
+            None => (None, None, None),
+        };
         Ended {
             schedule: self.run.schedule.clone(),
             outcome: Outcome::Cancelled,
@@ -639,11 +663,12 @@ impl Ground<'_> {
             output: None,
             no_room: self.leaves_no_room(),
             ruling,
-            tier: task.map(|task| task.tier),
-            request: task.and_then(Task::stored_request),
+            tier,
+            circumstances,
             refused: true,
             lacking: None,
             denied: None,
+            refund: None,
             spent: None,
             frees: None,
             at: self.now,

@@ -396,4 +396,7 @@ fn only_its_holder_gives_a_run_back() {
         panic!("{bodies:?}")
     };
     assert_eq!(ended.outcome, Outcome::Cancelled);
+    // And is not counted, as nothing was done.
+    let charge = world.run(1).unwrap().charge;
+    assert!(charge.is_some() && ended.refund == charge, "{ended:?}");
 }
