@@ -216,7 +216,7 @@ pub fn decide(
             Err(Refusal::ReachesOutside(name.clone()))
         }
         (Some(agent), Command::Test) => {
-            let charge = budget::charge(name, agent.tier, now);
+            let charge = budget::charge(Some(name), agent.tier, now);
             Ok(Some(Event::Tested(Tested { charge, at: now })))
         }
         (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),

@@ -21,7 +21,7 @@ use crate::approval;
 use crate::budget::{Charge, Hold, Spent, Usage};
 use crate::id::{ApprovalId, ScheduleId};
 use crate::money::{Money, Price};
-use crate::ruling::{Circumstances, Request, Ruling};
+use crate::ruling::{Circumstances, Ruling};
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 use crate::wording::Wording;

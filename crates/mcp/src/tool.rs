@@ -287,22 +287,6 @@ mod tests {
     #[tokio::test]
     async fn a_tool_that_only_reads_asks_for_no_change() {
         let (selection, meta) = (Selection::default(), JsonObject::new());
-        for (effect, expected) in
-            [(Effect::Read, "a tool that only reads has asked"), (Effect::Write, "it was let")]
-        {
-            let through = Through { handle: &Open, selection: &selection, effect, meta: &meta };
-            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
-            let error = through.read(asked).await.unwrap_err();
-            assert!(error.message.starts_with(expected), "{error}");
-            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
-            assert_eq!(seen.message, "it was let through");
-        }
-    }
-
-    /// What clients are told of a tool holds for what it asks for.
-    #[tokio::test]
-    async fn a_tool_that_only_reads_asks_for_no_change() {
-        let (selection, meta) = (Selection::default(), JsonObject::new());
         for (name, expected) in [
             ("status_get", "a tool that only reads has asked"),
             ("schedule_resume", "it was let through"),

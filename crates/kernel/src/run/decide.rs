@@ -10,6 +10,7 @@ use crate::approval::{
     Looked, Plan, Uncovered,
 };
 use crate::authority::{Authority, Lease, Step};
+use crate::backend::Tier;
 use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
@@ -202,7 +203,7 @@ pub fn start(
     };
     // A run is begun with the agent that it was queued for, or not at all.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let task = match Task::of(&run.schedule, definition, agent, orders.called) {
+    let task = match Task::of(&run.schedule, definition, agent, orders) {
         Ok(task) => task,
         Err(cause) => return ground.failed(cause, Left::default()),
     };
