@@ -64,7 +64,7 @@ impl Account {
                 Some(State::Run(run)) => drop(runs.insert(id, run)),
                 Some(State::Agent(_) | State::Schedule(_) | State::Progress(_)) => {}
                 Some(State::Watch(_) | State::Approval(_)) => {}
-                Some(State::Authority(_) | State::Token(_)) | None => {}
+                Some(State::Authority(_) | State::Token(_) | State::Tool(_)) | None => {}
             }
         }
         for ((noun, id), row) in &tables.rows {
