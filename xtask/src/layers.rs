@@ -77,6 +77,7 @@ pub const LAYERS: &[Layer] = &[
         ],
     ),
     edge("cluster", &[]),
+    edge("conformance", &["api", "gateway", "mcp"]),
     Layer { krate: "sim", side: Side::Edge, inside: Inside::Any },
     Layer { krate: "bench", side: Side::Edge, inside: Inside::Any },
     edge("xtask", &[]),

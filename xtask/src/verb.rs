@@ -5,7 +5,9 @@ mod bench;
 mod crash;
 mod docs;
 mod fix;
+mod fuzz;
 mod letta;
+mod mcp_conformance;
 mod sim;
 mod test;
 mod tidy;
@@ -27,7 +29,9 @@ pub enum Verb {
     Bench { name: String, args: Vec<String> },
     Crash { args: Vec<String> },
     Sim { args: Vec<String> },
+    Fuzz { args: Vec<String> },
     Letta,
+    McpConformance,
     Help,
 }
 
@@ -55,7 +59,9 @@ const ROWS: &[Row] = &[
     Row { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
     Row { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
     Row { verb: "sim", args: "[ARGS]", purpose: "lives on virtual time: `[--seed N] --lives N`" },
+    Row { verb: "fuzz", args: "[ARGS]", purpose: "mangled lines of MCP: `[--seed N] --seconds N`" },
     Row { verb: "letta", args: "", purpose: "install a Letta server and prompt its agent" },
+    Row { verb: "mcp-conformance", args: "", purpose: "hold the MCP server to suite and SDKs" },
     Row { verb: "help", args: "", purpose: "this table" },
 ];
 
@@ -72,7 +78,9 @@ impl Verb {
             }
             ("crash", args) => Ok(Verb::Crash { args: args.to_vec() }),
             ("sim", args) => Ok(Verb::Sim { args: args.to_vec() }),
+            ("fuzz", args) => Ok(Verb::Fuzz { args: args.to_vec() }),
             ("letta", []) => Ok(Verb::Letta),
+            ("mcp-conformance", []) => Ok(Verb::McpConformance),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
             ("bench", []) => Err(Misuse("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
@@ -88,7 +96,9 @@ impl Verb {
             Verb::Bench { name, args } => bench::run(root, name, args),
             Verb::Crash { args } => crash::run(root, args),
             Verb::Sim { args } => sim::run(root, args),
+            Verb::Fuzz { args } => fuzz::run(root, args),
             Verb::Letta => letta::run(root),
+            Verb::McpConformance => mcp_conformance::run(root),
             Verb::Help => {
                 help();
                 Ok(())

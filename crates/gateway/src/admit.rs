@@ -1,5 +1,6 @@
 //! Who is let in: first where the request thinks that it is, then who makes it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use api::wire::Secret;
@@ -13,8 +14,22 @@ const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Whoever knows tokens.
 pub trait Door: Send + Sync {
-    /// The handle that speaks for the one with this token, as far as an agent may speak for them.
-    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Arc<dyn Handle>, Error>>;
+    /// The one with this token, as far as an agent may speak for them.
+    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>>;
+}
+
+/// Somebody who was let in.
+pub struct Guest {
+    /// By which all of their tokens are known.
+    pub name: String,
+    /// What speaks for them.
+    pub handle: Arc<dyn Handle>,
+}
+
+impl fmt::Debug for Guest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Guest({})", self.name)
+    }
 }
 
 /// Why somebody is turned away.

@@ -6,7 +6,8 @@
 
 mod admit;
 mod patient;
+mod places;
 mod serve;
 
-pub use admit::Door;
+pub use admit::{Door, Guest};
 pub use serve::serve;

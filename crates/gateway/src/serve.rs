@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcp::{Endpoint, Selection};
+use mcp::{Endpoint, ServerHandler};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::select;
 use tokio::sync::watch::Receiver;
@@ -22,14 +22,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::admit::{Door, Turned, check_place, token, unauthorised};
+use crate::admit::{Door, Guest, Turned, check_place, token, unauthorised};
 use crate::patient::Patient;
+use crate::places::{Held, Place, Places};
 
 /// How long a client may take to write the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it may read nothing of what it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 const CONNECTIONS_MAX: usize = 256;
+/// Requests that one principal may have open at once, streams among them.
+const REQUESTS_EACH_MAX: usize = 64;
 /// How long it may take to write the rest.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -45,37 +48,44 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     connections: usize,
+    requests_each: usize,
     write: Duration,
 }
 
 /// What every connection leads to.
-struct Paths {
+struct Paths<S> {
     /// Where this listens.
     port: u16,
     door: Arc<dyn Door>,
-    mcp: Endpoint,
+    places: Places,
+    mcp: Endpoint<S>,
 }
 
-/// Serves until it is told to stop: these tools, of a program of this version.
-pub async fn serve(
+/// Serves until it is told to stop. At `/mcp` are the servers that `mcp` makes.
+pub async fn serve<S: ServerHandler>(
     listener: TcpListener,
     door: Arc<dyn Door>,
-    (selection, version): (Selection, &'static str),
+    mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
-    let limits = Limits { connections: CONNECTIONS_MAX, write: WRITE_TIMEOUT };
-    serve_within(limits, listener, door, (selection, version), stopped).await;
+    let limits = Limits {
+        connections: CONNECTIONS_MAX,
+        requests_each: REQUESTS_EACH_MAX,
+        write: WRITE_TIMEOUT,
+    };
+    serve_within(limits, listener, door, mcp, stopped).await;
 }
 
-async fn serve_within(
+async fn serve_within<S: ServerHandler>(
     limits: Limits,
     listener: TcpListener,
     door: Arc<dyn Door>,
-    (selection, version): (Selection, &'static str),
+    mcp: impl Fn() -> S + Send + Sync + 'static,
     stopped: Receiver<bool>,
 ) {
     let port = listener.local_addr().map_or(0, |address| address.port());
-    let paths = Arc::new(Paths { port, door, mcp: Endpoint::new(selection, version, port) });
+    let (places, mcp) = (Places::new(limits.requests_each), Endpoint::new(port, mcp));
+    let paths = Arc::new(Paths { port, door, places, mcp });
     let mut connections = JoinSet::new();
     let mut stop = stopped.clone();
     loop {
@@ -100,10 +110,10 @@ async fn serve_within(
     connections.shutdown().await;
 }
 
-async fn converse(
+async fn converse<S: ServerHandler>(
     stream: TcpStream,
     limits: Limits,
-    paths: Arc<Paths>,
+    paths: Arc<Paths<S>>,
     mut stopped: Receiver<bool>,
 ) {
     // An answer in several pieces would wait for the client to acknowledge the first.
@@ -131,19 +141,26 @@ async fn converse(
     }
 }
 
-impl Paths {
+impl<S: ServerHandler> Paths<S> {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         match self.admitted(request).await {
-            Ok(request) => self.mcp.answer(request).await,
+            Ok((request, place)) => {
+                let answer = self.mcp.answer(request).await;
+                answer.map(|body| BoxBody::new(Held::new(body, place)))
+            }
             Err(turned) => turned.into_answer(),
         }
     }
 
     /// The whole request, with the handle that speaks for whoever makes it.
-    async fn admitted(&self, request: Request<Incoming>) -> Result<Request<Full<Bytes>>, Turned> {
+    async fn admitted(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<(Request<Full<Bytes>>, Place), Turned> {
         check_place(request.uri(), request.headers(), self.port)?;
         let admitted = self.door.admit(token(request.headers())?).await;
-        let handle = admitted.map_err(unauthorised)?;
+        let Guest { name, handle } = admitted.map_err(unauthorised)?;
+        let place = self.places.take(name).ok_or_else(crowded)?;
         if request.uri().path() != "/mcp" {
             let error = Error::new(api::Code::NotFound, "there is nothing at this path");
             return Err(Turned {
@@ -160,8 +177,15 @@ impl Paths {
         let any = HeaderValue::from_static("application/json, text/event-stream");
         head.headers.entry(ACCEPT).or_insert(any);
         head.extensions.insert(handle);
-        Ok(Request::from_parts(head, Full::new(body)))
+        Ok((Request::from_parts(head, Full::new(body)), place))
     }
+}
+
+fn crowded() -> Turned {
+    let what = format!("you have {REQUESTS_EACH_MAX} requests open, and can have no more");
+    let error = Error::new(api::Code::LimitReached, what);
+    let error = error.hint("end a stream, or wait for an answer");
+    Turned { status: StatusCode::TOO_MANY_REQUESTS, error }
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Turned> {
@@ -208,56 +232,72 @@ mod tests {
     use std::thread;
 
     use api::wire::Secret;
-    use api::{Call, Code, Handle};
-    use futures::future::{BoxFuture, FutureExt, ready};
+    use api::{Call, Handle};
+    use futures::future::{BoxFuture, FutureExt, pending, ready};
+    use mcp::{Selection, Server};
+    use serde_json::{Value, json};
 
     use super::*;
 
-    /// Lets everybody in, to where nothing is.
+    /// Lets everybody in by the name that they show, to where nothing is ever answered.
     #[derive(Debug)]
     struct Open;
 
     impl Door for Open {
-        fn admit(&self, _: Secret) -> BoxFuture<'_, Result<Arc<dyn Handle>, Error>> {
-            let handle: Arc<dyn Handle> = Arc::new(Open);
-            ready(Ok(handle)).boxed()
+        fn admit(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Guest, Error>> {
+            ready(Ok(Guest { name, handle: Arc::new(Open) })).boxed()
         }
     }
 
     impl Handle for Open {
         fn call(&self, _: Call) -> BoxFuture<'_, Result<api::Answer, Error>> {
-            ready(Err(Error::new(Code::NotFound, "there is nothing here"))).boxed()
+            pending().boxed()
         }
+    }
+
+    fn server() -> Server {
+        Server::of_requests(Selection::default(), "1")
     }
 
     /// A good request whose answer is long.
     fn good(address: net::SocketAddr) -> Vec<u8> {
-        let body = serde_json::json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/list",
-            "params": {"_meta": {
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            }},
-        })
-        .to_string();
+        request(address, "x", "tools/list", json!({}))
+    }
+
+    fn request(address: net::SocketAddr, who: &str, method: &str, mut asked: Value) -> Vec<u8> {
+        asked["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let name = asked["name"].as_str().map(|name| format!("Mcp-Name: {name}\r\n"));
+        let name = name.unwrap_or_default();
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": asked});
+        let body = body.to_string();
         format!(
-            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer x\r\n\
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {who}\r\n\
              Content-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-             Mcp-Method: tools/list\r\nContent-Length: {}\r\n\r\n{body}",
+             Mcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n{body}",
             body.len()
         )
         .into_bytes()
+    }
+
+    /// The first line of the answer.
+    fn status(stream: &mut net::TcpStream) -> String {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        String::from_utf8_lossy(&first).into_owned()
     }
 
     #[tokio::test]
     async fn connections_that_never_read_do_not_lock_the_door() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let limits = Limits { connections: 2, write: Duration::from_millis(50) };
+        let limits = Limits { connections: 2, requests_each: 9, write: Duration::from_millis(50) };
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served =
-            serve_within(limits, listener, Arc::new(Open), (Selection::default(), "1"), stopped);
+        let served = serve_within(limits, listener, Arc::new(Open), server, stopped);
         let first = tokio::task::spawn_blocking(move || {
             let request = good(address);
             let mute: Vec<_> = (0..limits.connections)
@@ -269,14 +309,12 @@ mod tests {
                 })
                 .collect();
             let mut stream = net::TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             stream.write_all(&request).unwrap();
-            let mut first = [0; 15];
-            stream.read_exact(&mut first).unwrap();
+            let first = status(&mut stream);
             for thread in mute {
                 thread.join().unwrap();
             }
-            String::from_utf8_lossy(&first).into_owned()
+            first
         });
         let first = async {
             let first = first.await;
@@ -284,6 +322,39 @@ mod tests {
             first
         };
         let ((), first) = futures::join!(served, first);
-        assert_eq!(first.unwrap(), "HTTP/1.1 200 OK");
+        assert_eq!(first.unwrap(), "HTTP/1.1 200");
+    }
+
+    #[tokio::test]
+    async fn one_principal_with_many_requests_leaves_room_for_the_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits { connections: 9, requests_each: 2, write: Duration::from_secs(30) };
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let served = serve_within(limits, listener, Arc::new(Open), server, stopped);
+        let told = tokio::task::spawn_blocking(move || {
+            let send = |who: &str, method: &str, asked: Value| {
+                let mut stream = net::TcpStream::connect(address).unwrap();
+                stream.write_all(&request(address, who, method, asked)).unwrap();
+                stream
+            };
+            let waits = || send("ada", "tools/call", json!({"name": "status_get"}));
+            let held = [waits(), waits()];
+            // They are let in one after the other, and nobody says when.
+            let becomes = |expected: &str| {
+                (0..10_000).any(|_| status(&mut send("ada", "tools/list", json!({}))) == expected)
+            };
+            assert!(becomes("HTTP/1.1 429"), "there is no end to what one may have");
+            assert_eq!(status(&mut send("ben", "tools/list", json!({}))), "HTTP/1.1 200");
+            drop(held);
+            assert!(becomes("HTTP/1.1 200"), "what has gone still has its place");
+        });
+        let told = async {
+            let told = told.await;
+            stop.send_replace(true);
+            told
+        };
+        let ((), told) = futures::join!(served, told);
+        told.unwrap();
     }
 }

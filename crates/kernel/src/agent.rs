@@ -28,7 +28,7 @@ pub const SILENCED: &str = "silenced";
 
 /// Invariant: 1 to 64 of `a-z 0-9 - _ .`, beginning with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct AgentName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,26 +10,26 @@ use std::sync::Arc;
 use api::{Code, Error};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
+use rmcp::handler::server::ServerHandler;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Server;
 use crate::sessions::{SESSIONS_MAX, Sessions};
-use crate::toolset::Selection;
 
 /// What answers at `/mcp`.
-pub struct Endpoint {
-    service: StreamableHttpService<Server, Sessions>,
+pub struct Endpoint<S> {
+    service: StreamableHttpService<S, Sessions>,
     sessions: Arc<Sessions>,
     stop: CancellationToken,
 }
 
-impl Endpoint {
-    /// `port` is where it is reached; pages from elsewhere are turned away.
-    pub fn new(selection: Selection, version: &'static str, port: u16) -> Endpoint {
+impl<S: ServerHandler> Endpoint<S> {
+    /// `port` is where it is reached; pages from elsewhere are turned away. Every session has a server of its
+    /// own, and so has every request of the later era.
+    pub fn new(port: u16, server: impl Fn() -> S + Send + Sync + 'static) -> Endpoint<S> {
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
             .with_allowed_origins(
@@ -37,9 +37,9 @@ impl Endpoint {
             )
             .with_json_response(true)
             .with_cancellation_token(stop.clone());
-        let server = move || Ok(Server::of_requests(selection.clone(), version));
         let sessions = Arc::new(Sessions::default());
-        let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
+        let service =
+            StreamableHttpService::new(move || Ok(server()), Arc::clone(&sessions), config);
         Endpoint { service, sessions, stop }
     }
 
@@ -48,11 +48,15 @@ impl Endpoint {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Response<BoxBody<Bytes, Infallible>> {
-        let answer = self.service.handle(request).await;
+        let is_end = request.method() == Method::DELETE;
+        let mut answer = self.service.handle(request).await;
         match answer.status() {
-            StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => full(),
-            _ => answer,
+            StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => return full(),
+            // It is done, and there are clients that take anything else for a failure.
+            StatusCode::ACCEPTED if is_end => *answer.status_mut() = StatusCode::NO_CONTENT,
+            _ => {}
         }
+        answer
     }
 
     /// Ends every stream.
@@ -73,7 +77,7 @@ fn full() -> Response<BoxBody<Bytes, Infallible>> {
     answer
 }
 
-impl fmt::Debug for Endpoint {
+impl<S> fmt::Debug for Endpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Endpoint(/mcp)")
     }

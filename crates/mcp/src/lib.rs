@@ -9,9 +9,12 @@
 //! a client: ids of runs, schedules and approvals are the handles, and each is looked up on every call.
 
 mod adapters;
+mod completion;
 mod dialect;
 mod http;
 mod lines;
+mod page;
+mod progress;
 mod prompts;
 mod resources;
 pub mod scheduled;
@@ -25,6 +28,7 @@ mod toolset;
 
 pub use self::http::Endpoint;
 pub use lines::{LINE_BYTES_MAX, serve};
+pub use rmcp::handler::server::ServerHandler;
 pub use rmcp::transport::io::stdio_pipes as pipes;
 pub use server::{INSTRUCTIONS, Server};
 pub use tool::{Effect, Tool};

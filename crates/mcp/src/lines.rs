@@ -7,18 +7,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage, serve_directly};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::select;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 use tracing::debug;
 
 /// The longest line that is read.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// Lines that wait for the client to read those before.
+const LINES_WAITING_MAX: usize = 64;
 
 /// How long what was asked last may take to be answered. What was asked of the watch is carried out anyway.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -29,27 +34,55 @@ where
     R: AsyncBufRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let (output, ended) = (Arc::new(Mutex::new(output)), Arc::new(Notify::new()));
-    let lines = Lines { input, line: Vec::new(), skips: false, output, ended: Arc::clone(&ended) };
+    let (said, to_write) = channel(LINES_WAITING_MAX);
+    let ended = Arc::new(Notify::new());
+    let lines = Lines {
+        input,
+        line: Vec::new(),
+        skips: false,
+        owed: None,
+        output: said,
+        ended: Arc::clone(&ended),
+    };
     // A client of the later era begins without a handshake, and so may one that is mistaken.
     let running = serve_directly(server, lines, None);
+    let written = async {
+        if let Err(error) = write(to_write, output).await {
+            debug!(%error, "the client cannot be written to");
+            ended.notify_one();
+        }
+    };
     let left_alone = async {
         ended.notified().await;
         sleep(LAST_ANSWERS).await;
     };
     select! {
-        end = running.waiting() => end.map(drop).map_err(io::Error::other),
+        (end, ()) = join(running.waiting(), written) => end.map(drop).map_err(io::Error::other),
         () = left_alone => Ok(()),
     }
 }
 
-struct Lines<R, W> {
+/// Writes line after line. Nobody else does, so that none is cut off by whoever gives up on it.
+async fn write<W: AsyncWrite + Unpin>(
+    mut lines: Receiver<Vec<u8>>,
+    mut output: W,
+) -> io::Result<()> {
+    while let Some(line) = lines.recv().await {
+        output.write_all(&line).await?;
+        output.flush().await?;
+    }
+    output.shutdown().await
+}
+
+struct Lines<R> {
     input: R,
     /// What was read of the line that is being read.
     line: Vec<u8>,
     /// The rest of the line is too much.
     skips: bool,
-    output: Arc<Mutex<W>>,
+    /// What was wrong with the last one, as long as nobody was told.
+    owed: Option<ErrorData>,
+    output: Sender<Vec<u8>>,
     /// Told when there is no more to read.
     ended: Arc<Notify>,
 }
@@ -61,22 +94,28 @@ enum Came {
     End,
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
-where
-    R: AsyncBufRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl<R: AsyncBufRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
     type Error = io::Error;
 
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        write(Arc::clone(&self.output), message)
+        let output = self.output.clone();
+        async move {
+            let line = line_of(&message)?;
+            output.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        }
     }
 
+    /// May be given up at any time: what is read and not yet told is kept.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if self.owed.is_some() {
+                let place = self.output.reserve().await.ok()?;
+                let answer = TxJsonRpcMessage::<RoleServer>::error(self.owed.take()?, None);
+                place.send(line_of(&answer).ok()?);
+            }
             let read = match self.read_line().await {
                 Ok(Came::End) => {
                     self.ended.notify_one();
@@ -97,20 +136,17 @@ where
             match read {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(wrong) => {
-                    let answer = TxJsonRpcMessage::<RoleServer>::error(wrong, None);
-                    write(Arc::clone(&self.output), answer).await.ok()?;
-                }
+                Err(wrong) => self.owed = Some(wrong),
             }
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.output.lock().await.shutdown().await
+        Ok(())
     }
 }
 
-impl<R: AsyncBufRead + Unpin, W> Lines<R, W> {
+impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Reads up to the end of a line. May be given up at any time, and goes on where it was.
     async fn read_line(&mut self) -> io::Result<Came> {
         loop {
@@ -169,13 +205,8 @@ fn too_long() -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_REQUEST, what, None)
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    output: Arc<Mutex<W>>,
-    message: TxJsonRpcMessage<RoleServer>,
-) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
+fn line_of(message: &TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    let mut output = output.lock().await;
-    output.write_all(&line).await?;
-    output.flush().await
+    Ok(line)
 }

@@ -4,6 +4,8 @@ use rmcp::model::{
     ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
 };
 
+use crate::completion::Ids;
+
 /// A prompt with what it asks for.
 struct Canned {
     name: &'static str,
@@ -61,6 +63,13 @@ pub(crate) fn get(name: &str, arguments: JsonObject) -> Result<GetPromptResult, 
     };
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(canned.about))
+}
+
+/// What completes an argument of a prompt.
+pub(crate) fn ids(name: &str, argument: &str) -> Option<Ids> {
+    let canned = ALL.iter().find(|canned| canned.name == name)?;
+    let (takes, _) = canned.argument?;
+    (takes == argument).then_some(if takes == "run_id" { Ids::Runs } else { Ids::Unknown })
 }
 
 impl Canned {

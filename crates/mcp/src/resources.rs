@@ -13,9 +13,10 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RoleServer};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::completion::Ids;
 use crate::tool::shown;
 
 /// Resources of which one request may ask for news.
@@ -54,20 +55,29 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// What completes a place in an address.
+pub(crate) fn ids(template: &str, argument: &str) -> Option<Ids> {
+    match (named(template)?, argument) {
+        (Named::Run("{id}") | Named::RunEvents("{id}"), "id") => Some(Ids::Runs),
+        (Named::Schedule("{id}"), "id") => Some(Ids::Schedules),
+        _ => None,
+    }
+}
+
 pub(crate) fn is_known(uri: &str) -> bool {
     named(uri).is_some()
 }
 
 pub(crate) async fn read(handle: &dyn Handle, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let value = match named(uri).ok_or_else(|| unknown(uri))? {
-        Named::Run(id) => json(ask(handle, RunShow { id: id.to_owned() }).await),
+        Named::Run(id) => told(ask(handle, RunShow { id: id.to_owned() }).await),
         Named::RunEvents(id) => events(handle, id).await,
-        Named::Schedule(id) => json(ask(handle, ScheduleShow { id: id.to_owned() }).await),
+        Named::Schedule(id) => told(ask(handle, ScheduleShow { id: id.to_owned() }).await),
         Named::LedgerHead => {
             let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
-            json(ask(handle, last).await)
+            told(ask(handle, last).await)
         }
-        Named::Status => json(ask(handle, StatusAsk {}).await),
+        Named::Status => told(ask(handle, StatusAsk {}).await),
     };
     let value = value.map_err(|error| failed(uri, &error))?;
     let text = ResourceContents::text(value.to_string(), uri).with_mime_type(JSON);
@@ -215,16 +225,17 @@ struct Events {
     events: Vec<api::Event>,
 }
 
-fn json(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
+fn told(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
     shown(&answer?)
 }
 
 fn unknown(uri: &str) -> ErrorData {
-    ErrorData::resource_not_found(format!("there is no resource `{uri}`"), None)
+    let data = json!({ "uri": uri });
+    ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(data))
 }
 
 fn failed(uri: &str, error: &Error) -> ErrorData {
-    let data = serde_json::to_value(error).ok();
+    let data = Some(json!({ "uri": uri, "error": error }));
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(format!("{uri}: {error}"), data),
         _ => ErrorData::invalid_request(format!("{uri}: {error}"), data),

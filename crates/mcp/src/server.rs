@@ -6,20 +6,21 @@ use std::sync::Arc;
 use api::Handle;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Described,
-    UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool as Described, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tracing::debug;
 
+use crate::page::page;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
 use crate::toolset::Selection;
-use crate::{prompts, resources};
+use crate::{completion, progress, prompts, resources};
 
 /// What a model is told before it sees a tool.
 pub const INSTRUCTIONS: &str = "\
@@ -70,7 +71,7 @@ impl Server {
     }
 
     /// One whose requests each carry a handle, among what came with them over HTTP.
-    pub(crate) fn of_requests(selection: Selection, version: &'static str) -> Server {
+    pub fn of_requests(selection: Selection, version: &'static str) -> Server {
         Server::of(Principal::OfRequest, selection, version)
     }
 
@@ -97,6 +98,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_completions()
             .enable_prompts()
             .enable_resources()
             .enable_resources_subscribe()
@@ -108,13 +110,16 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.selection.tools().map(|tool| tool.described()).collect();
-        Ok(ListToolsResult::with_all_items(tools)
+        let (tools, next) = page(tools, asked, |tool: &Described| &tool.name)?;
+        let mut listed = ListToolsResult::with_all_items(tools)
             .with_ttl_ms(LIST_TTL_MS)
-            .with_cache_scope(CacheScope::Private))
+            .with_cache_scope(CacheScope::Private);
+        listed.next_cursor = next;
+        Ok(listed)
     }
 
     fn get_tool(&self, name: &str) -> Option<Described> {
@@ -134,7 +139,8 @@ impl ServerHandler for Server {
         let handle = self.handle(&context)?;
         let selection = &self.selection;
         let through = Through { handle: &*handle, tool, selection, meta: &context.meta.0.0 };
-        let answer = tool.call(&through, asked.arguments.unwrap_or_default()).await;
+        let call = tool.call(&through, asked.arguments.unwrap_or_default());
+        let answer = progress::shown(&context, call).await;
         if let Err(error) = &answer {
             debug!(tool = tool.name, code = error.code.name(), "a call was refused");
         }
@@ -164,10 +170,13 @@ impl ServerHandler for Server {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::all()))
+        let (items, next) = page(prompts::all(), asked, |item| &item.name)?;
+        let mut listed = ListPromptsResult::with_all_items(items);
+        listed.next_cursor = next;
+        Ok(listed)
     }
 
     async fn get_prompt(
@@ -178,20 +187,35 @@ impl ServerHandler for Server {
         prompts::get(&asked.name, asked.arguments.unwrap_or_default()).map(Into::into)
     }
 
+    async fn complete(
+        &self,
+        asked: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let handle = self.handle(&context)?;
+        completion::complete(&*handle, &asked).await
+    }
+
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::fixed()))
+        let (items, next) = page(resources::fixed(), asked, |item| &item.uri)?;
+        let mut listed = ListResourcesResult::with_all_items(items);
+        listed.next_cursor = next;
+        Ok(listed)
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        let (items, next) = page(resources::templates(), asked, |item| &item.uri_template)?;
+        let mut listed = ListResourceTemplatesResult::with_all_items(items);
+        listed.next_cursor = next;
+        Ok(listed)
     }
 
     async fn read_resource(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Ask, Call, Code, Error, Handle, ToolMisuse};
+use api::{Answer, Ask, Call, Code, Error, Handle, ToolMisuse};
 use futures::future::{BoxFuture, FutureExt};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -53,6 +53,7 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// The way to the watch, for one call.
+#[derive(Debug)]
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
     /// That is called.
@@ -173,14 +174,14 @@ fn call<'a, T: Input>(
 
 impl Through<'_> {
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        self.call(None, request).await
+        api::ask(self, request).await
     }
 
     /// Nothing is asked with arguments that are none, but it is counted.
     async fn misused(&self) {
         let changes = self.tool.effect != Effect::Read;
         // Whoever called learns why anyway.
-        let _ = self.call(None, ToolMisuse { changes }).await;
+        let _ = self.read(ToolMisuse { changes }).await;
     }
 
     /// A change; with the same key, it happens once.
@@ -194,12 +195,14 @@ impl Through<'_> {
             return Err(Error::new(Code::SwitchedOff, what)
                 .hint("leave it, or ask your user to start it without `--read-only`"));
         }
-        self.call(key, request).await
+        Call { key, ..Call::new(request) }.ask::<R>(self).await
     }
+}
 
-    async fn call<R: Ask>(&self, key: Option<String>, request: R) -> Result<R::Answer, Error> {
-        let tool = Some(self.tool.name.to_owned());
-        Call { key, tool, ..Call::new(request) }.ask::<R>(self.handle).await
+/// Whatever is asked on behalf of a tool says which it is.
+impl Handle for Through<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call })
     }
 }
 
@@ -250,8 +253,6 @@ impl fmt::Debug for Tool {
 
 #[cfg(test)]
 mod tests {
-    use api::Answer;
-
     use super::*;
 
     /// Whatever reaches it was let through.

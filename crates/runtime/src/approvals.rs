@@ -9,7 +9,7 @@ use kernel::approval::{
 };
 use kernel::token::Token;
 use kernel::{Actor, ApprovalId, Noun, Timestamp, TokenId};
-use store::Item;
+use store::{FIRST_DUE, Item};
 use tokio::select;
 use tracing::error;
 
@@ -141,7 +141,8 @@ impl Watch {
     pub(crate) async fn lapse_approvals(&self) {
         loop {
             let now = self.now();
-            let due = self.store().due(Noun::Approval.name(), now.as_micros(), BATCH).await;
+            let due =
+                self.store().due(Noun::Approval.name(), FIRST_DUE, now.as_micros(), BATCH).await;
             let due = due.unwrap_or_else(|unreachable| {
                 error!(error = %unreachable, "which approvals have run out could not be read");
                 Vec::new()
@@ -151,7 +152,7 @@ impl Watch {
                     error!(%failed, id = item.id, "an approval could not be given up");
                 }
             }
-            let next = self.store().due(Noun::Approval.name(), i64::MAX, 1).await;
+            let next = self.store().due(Noun::Approval.name(), FIRST_DUE, i64::MAX, 1).await;
             let next = next.ok().and_then(|items| items.first().and_then(|item| item.due_us));
             // One that could not be given up just now has its turn later.
             let soonest = now.as_micros().saturating_add(SLEEP_US_MAX / 60);

@@ -429,6 +429,32 @@ mod tests {
 
     use super::*;
 
+    /// Nobody waits for the answer any more, so nobody learns whether it was made.
+    #[test]
+    fn what_a_commit_would_have_written_is_forgotten_when_it_is_left() {
+        let remembered = Remembered::default();
+        let rows = |version, names: &[&str]| {
+            let mut rows = Rows::default();
+            for name in names {
+                let row = kernel::Row { version, state: None };
+                rows.insert((Noun::Agent, (*name).to_owned()), Arc::new(row));
+            }
+            rows
+        };
+        let (before, mut after) = (rows(1, &["ada", "eve"]), rows(1, &["eve"]));
+        after.extend(rows(2, &["ada"]));
+        for (key, row) in before.changed(&Rows::default()) {
+            remembered.keep_written(key, row);
+        }
+        let turn = remembered.turn();
+        drop(InDoubt { remembered: &remembered, before: &before, after: &after });
+        let [ada, eve] = ["ada", "eve"].map(|name| (Noun::Agent, name.to_owned()));
+        assert_eq!(remembered.get(&ada), None);
+        assert_eq!(remembered.get(&eve).map(|row| row.version), Some(1), "it was only read");
+        remembered.keep_read(turn, &ada, &Arc::new(kernel::Row { version: 1, state: None }));
+        assert_eq!(remembered.get(&ada), None, "it was read before");
+    }
+
     /// Whoever has the store and not the key cannot try out what a sensitive schedule may say.
     #[test]
     fn what_was_asked_is_not_to_be_guessed_by_its_hash_where_it_is_sensitive() {

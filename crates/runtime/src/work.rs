@@ -16,6 +16,7 @@ use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Orders, Output, Rep
 use kernel::schedule::Action;
 use kernel::wording::Wording;
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use store::FIRST_DUE;
 use tokio::select;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -38,8 +39,8 @@ use crate::tools::Call;
 use crate::transact::Change;
 use crate::watch::Watch;
 
-/// Live runs that are looked at after a start.
-const LIVE_MAX: usize = 1_000_000;
+/// Live runs that are looked at at a time.
+const LIVE_PAGE: usize = 1_000;
 /// How long runs have to stop once the watch does not wait for them any more.
 const STOP: Duration = Duration::from_secs(15);
 /// How often to look for runs that wait and are not on the desk.
@@ -76,6 +77,33 @@ struct Over {
     was_stopped: bool,
 }
 
+/// A walk through the live runs.
+#[derive(Default)]
+struct Live {
+    /// When the last one that was seen is due, and its id.
+    seen: Option<(i64, String)>,
+}
+
+impl Live {
+    /// The next of them, if there are more.
+    async fn page(&mut self, watch: &Watch) -> Result<Option<Vec<(RunId, Run)>>, Error> {
+        let after = self.seen.as_ref().map_or(FIRST_DUE, |(due_us, id)| (*due_us, id));
+        let live = watch.store().due(Noun::Run.name(), after, i64::MAX, LIVE_PAGE).await;
+        let live = live.map_err(errors::store)?;
+        let Some(last) = live.last() else { return Ok(None) };
+        self.seen = Some((last.due_us.unwrap_or(i64::MAX), last.id.clone()));
+        // One that cannot be read must not keep the others from being worked on.
+        let readable = live.iter().filter_map(|item| match runs::run_in(item) {
+            Ok(run) => Some(run),
+            Err(failed) => {
+                error!(%failed, id = item.id, "a run cannot be read");
+                None
+            }
+        });
+        Ok(Some(readable.collect()))
+    }
+}
+
 impl Watch {
     /// Takes up what the store holds: runs that wait, and those that an earlier process left behind.
     pub(crate) async fn take_up(&self) -> Result<(), Error> {
@@ -84,16 +112,22 @@ impl Watch {
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
         self.get_to_know_agents().await?;
-        for (id, run) in self.live().await? {
-            match &run.state {
-                // Nobody else can be at work on a store that nobody else can write.
-                State::Running { holder: other, .. }
-                    if holder.left_behind(other) || !self.store().is_shared() =>
-                {
-                    self.recover(&id, &run.schedule).await?;
-                }
-                State::Running { .. } | State::Queued { .. } | State::Parked | State::Ended(_) => {
-                    self.desk().put(&id, &run);
+        let mut live = Live::default();
+        while let Some(page) = live.page(self).await? {
+            for (id, run) in page {
+                match &run.state {
+                    // Nobody else can be at work on a store that nobody else can write.
+                    State::Running { holder: other, .. }
+                        if holder.left_behind(other) || !self.store().is_shared() =>
+                    {
+                        self.recover(&id, &run.schedule).await?;
+                    }
+                    State::Running { .. }
+                    | State::Queued { .. }
+                    | State::Parked
+                    | State::Ended(_) => {
+                        self.desk().put(&id, &run);
+                    }
                 }
             }
         }
@@ -122,26 +156,15 @@ impl Watch {
     /// Puts on the desk what waits in the store: nothing is forgotten there for long, whatever became
     /// of the answer to the commit that queued it.
     async fn look_for_queued(&self) -> Result<(), Error> {
-        for (id, run) in self.live().await? {
-            if matches!(run.state, State::Queued { .. }) {
-                self.desk().put(&id, &run);
+        let mut live = Live::default();
+        while let Some(page) = live.page(self).await? {
+            for (id, run) in page {
+                if matches!(run.state, State::Queued { .. }) {
+                    self.desk().put(&id, &run);
+                }
             }
         }
         Ok(())
-    }
-
-    async fn live(&self) -> Result<Vec<(RunId, Run)>, Error> {
-        let live = self.store().due(Noun::Run.name(), i64::MAX, LIVE_MAX).await;
-        let live = live.map_err(errors::store)?;
-        // One that cannot be read must not keep the others from being worked on.
-        let readable = live.iter().filter_map(|item| match runs::run_in(item) {
-            Ok(run) => Some(run),
-            Err(failed) => {
-                error!(%failed, id = item.id, "a run cannot be read");
-                None
-            }
-        });
-        Ok(readable.collect())
     }
 
     async fn recover(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {

@@ -119,6 +119,7 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
         window: has_window.then(|| dice.one("30s", &["10m", "3h", "30d"]).to_owned()),
         jitter: has_jitter.then(|| dice.one("5s", &["45s", "10m"]).to_owned()),
         attempts: Some(dice.one(1, &[2, 5])),
+        backoff: None,
         pause_after: Some(dice.one(5, &[0, 1, 3])),
         resume: Some(dice.one("skip", &["as_missed"]).to_owned()),
         priority: Some(dice.one(5, &[0, 9])),

@@ -4,7 +4,8 @@ use calendar::{Calendar, Span};
 
 use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
 use super::event::{MadeBy, Passed, Paused, Removed, Resumed};
-use super::terms::{ATTEMPTS_MAX, KEYS_MAX, PRIORITY_MAX, Resume, Terms};
+use super::terms::{ATTEMPTS_MAX, BACKOFF_CAP_MAX, BACKOFF_FACTOR_MAX};
+use super::terms::{KEYS_MAX, PRIORITY_MAX, Resume, Terms};
 use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, Schedule};
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
@@ -595,6 +596,12 @@ impl Definition {
         }
         if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
             return invalid("a run is tried 1 to 100 times");
+        }
+        if !(1..=BACKOFF_FACTOR_MAX).contains(&terms.retry.factor) {
+            return invalid("the factor of a backoff is from 1 to 10");
+        }
+        if terms.retry.cap < terms.retry.initial || BACKOFF_CAP_MAX < terms.retry.cap {
+            return invalid("the cap of a backoff is from its first delay to a day");
         }
         if KEYS_MAX < terms.keys.len() {
             return invalid("a schedule has at most 8 concurrency keys");

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Code, Error, Handle};
+use api::{Code, Error};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::Door;
+use gateway::{Door, Guest};
 use mcp::Selection;
 use runtime::Watch;
 use tokio::net::TcpListener;
@@ -52,11 +52,10 @@ fn refused(address: SocketAddr, error: &io::Error) -> Error {
 pub(super) struct ByToken(pub(super) Watch);
 
 impl Door for ByToken {
-    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Arc<dyn Handle>, Error>> {
+    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>> {
         async move {
             let actor = self.0.admit_token(&token).await?;
-            let handle: Arc<dyn Handle> = Arc::new(self.0.handle(actor));
-            Ok(handle)
+            Ok(Guest { name: actor.name.clone(), handle: Arc::new(self.0.handle(actor)) })
         }
         .boxed()
     }

@@ -16,6 +16,7 @@ use client::connect;
 use futures::future::{FutureExt, join};
 use kernel::Actor;
 use kernel::posture::Finding;
+use mcp::Server;
 use runtime::Watch;
 use serde::Serialize;
 use tokio::select;
@@ -102,7 +103,8 @@ pub async fn keep(
         let selection = http::selection(&loaded);
         async move {
             if let Some(web) = web {
-                gateway::serve(web, door, (selection, VERSION), stopped).await;
+                let server = move || Server::of_requests(selection.clone(), VERSION);
+                gateway::serve(web, door, server, stopped).await;
             }
         }
     };
