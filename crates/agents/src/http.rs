@@ -27,6 +27,8 @@ use crate::reach::{Forbidden, Reach};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What a server without a password is sent all the same, as its clients do. It is no secret.
+pub const NO_TOKEN: &str = "dummy-token-for-unsecured-server";
 
 /// Finds the addresses of a name.
 pub type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
@@ -44,6 +46,8 @@ struct Clients {
     public: OnceLock<Result<Client, Unanswered>>,
     local: OnceLock<Result<Client, Unanswered>>,
     private: OnceLock<Result<Client, Unanswered>>,
+    machine: OnceLock<Result<Client, Unanswered>>,
+    near: OnceLock<Result<Client, Unanswered>>,
 }
 
 /// A request that carries a document.
@@ -170,8 +174,8 @@ impl Http {
     }
 
     fn of(lookup: Lookup, own_port: Option<u16>) -> Http {
-        let (tls, public, local, private) = Default::default();
-        Http(Arc::new(Clients { lookup, own_port, tls, public, local, private }))
+        let (tls, public, local, private, machine, near) = Default::default();
+        Http(Arc::new(Clients { lookup, own_port, tls, public, local, private, machine, near }))
     }
 
     pub async fn get(&self, get: Get<'_>) -> Result<Answer, Unanswered> {
@@ -230,6 +234,11 @@ impl Http {
         let own_port = self.0.own_port;
         let is_own = own_port.is_some() && url.port_or_known_default() == own_port;
         let reach = if is_own { Reach::Public } else { reach };
+        let is_secret = token.is_some_and(|token| token != NO_TOKEN);
+        let reach = match is_secret && url.scheme() == "http" {
+            true => reach.in_the_clear().ok_or_else(in_the_clear)?,
+            false => reach,
+        };
         if let Some(address) = literal(&url) {
             reach.check(address).map_err(|it| Unanswered::new(Why::Forbidden, it))?;
         }
@@ -249,6 +258,8 @@ impl Http {
             Reach::Public => &self.0.public,
             Reach::Local => &self.0.local,
             Reach::Private => &self.0.private,
+            Reach::Machine => &self.0.machine,
+            Reach::Near => &self.0.near,
         };
         place.get_or_init(|| self.build(reach)).as_ref().map_err(Clone::clone)
     }
@@ -346,10 +357,16 @@ impl Unanswered {
     }
 }
 
+fn in_the_clear() -> Unanswered {
+    let what = "its secret would go over the internet in the clear: use an https url";
+    Unanswered::new(Why::Forbidden, what)
+}
+
 /// What stands behind `Retry-After`, if the answer is of this date.
 fn wait(after: &str, date: Option<&str>) -> Option<Duration> {
-    if let Ok(seconds) = after.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !after.is_empty() && after.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Whatever is longer than anybody can say is the longest there is.
+        return Some(Duration::from_secs(after.parse().unwrap_or(u64::MAX)));
     }
     let (until, now) = (http_date(after)?, http_date(date?)?);
     // What is over need not be waited for.
@@ -450,7 +467,8 @@ mod tests {
             ("-1", date, None),
             ("1.5", date, None),
             ("", date, None),
-            ("99999999999999999999999999", date, None),
+            ("+5", date, None),
+            ("99999999999999999999999999", date, Some(u64::MAX)),
         ] {
             assert_eq!(wait(after, date), seconds.map(Duration::from_secs), "{after}");
         }

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use backends::{Backends, supports};
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
 pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
-pub use http::{Answer, Get, Http, Lookup, Post, Unanswered, Way};
+pub use http::{Answer, Get, Http, Lookup, NO_TOKEN, Post, Unanswered, Way};
 pub use letta::Stop;
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
 pub use process::{bury_orphans, run_of};

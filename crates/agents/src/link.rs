@@ -6,7 +6,7 @@ use kernel::backend::{SecretRef, Url};
 use reqwest::Method;
 
 use crate::failure::{refused, unanswered};
-use crate::http::{Answer, Http, Request, Way, is_this_machine};
+use crate::http::{Answer, Http, Request, is_this_machine};
 use crate::reach::Reach;
 use crate::secrets::Secrets;
 use crate::work::{Failure, Reason};
@@ -59,16 +59,6 @@ impl<'a> Link<'a> {
             200..=299 => Ok(answer),
             _ => Err(refused(answer, self.secrets).await),
         }
-    }
-
-    /// Refuses to show a secret to whoever is on the way.
-    pub(crate) fn check_confidential(&self, url: &Url) -> Result<(), Failure> {
-        let is_open = Way::to(url) == Some(Way::Open) && self.reach == Reach::Public;
-        if !is_open || self.secret.is_none() {
-            return Ok(());
-        }
-        let message = "its secret would go over the internet in the clear: use an https url";
-        Err(Failure::permanent(Reason::NotAllowed, message))
     }
 }
 

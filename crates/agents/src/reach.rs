@@ -12,6 +12,10 @@ pub enum Reach {
     Local,
     /// To private networks as well.
     Private,
+    /// Only to this machine.
+    Machine,
+    /// Only to this machine and to private networks.
+    Near,
 }
 
 /// An address that a request may not go to. Nothing was sent.
@@ -34,19 +38,34 @@ impl Reach {
     pub(crate) fn check(self, address: IpAddr) -> Result<(), Forbidden> {
         let place = place_of(address);
         let may = match (place, self) {
-            (Place::Internet, _) => true,
-            (Place::Machine, Reach::Local | Reach::Private) => true,
-            (Place::Private, Reach::Private) => true,
-            (Place::Machine | Place::Private | Place::Nowhere, _) => false,
+            (Place::Internet, Reach::Public | Reach::Local | Reach::Private) => true,
+            (Place::Machine, Reach::Public) => false,
+            (Place::Machine, _) => true,
+            (Place::Private, Reach::Private | Reach::Near) => true,
+            (Place::Internet | Place::Private | Place::Nowhere, _) => false,
         };
         if may { Ok(()) } else { Err(Forbidden { address, place }) }
+    }
+}
+
+impl Reach {
+    /// How far a secret may go in the clear: not where strangers listen.
+    pub(crate) const fn in_the_clear(self) -> Option<Reach> {
+        match self {
+            Reach::Public => None,
+            Reach::Local | Reach::Machine => Some(Reach::Machine),
+            Reach::Private | Reach::Near => Some(Reach::Near),
+        }
     }
 }
 
 impl Place {
     const fn words(self) -> &'static str {
         match self {
-            Place::Internet => "an address of the internet",
+            // Nothing but a secret in the clear is kept from there.
+            Place::Internet => {
+                "an address of the internet, and its secret would go there in the clear: use an https url"
+            }
             Place::Machine => "an address of this machine",
             Place::Private => "an address of a private network",
             Place::Nowhere => "an address of nobody",
@@ -136,18 +155,18 @@ mod tests {
 
     #[test]
     fn each_reach_goes_as_far_as_it_says() {
-        for (address, public, local, private) in [
-            ("1.1.1.1", true, true, true),
-            ("127.0.0.1", false, true, true),
-            ("10.0.0.1", false, false, true),
-            ("169.254.169.254", false, false, true),
-            ("0.0.0.0", false, false, false),
-            ("255.255.255.255", false, false, false),
+        for (address, expected) in [
+            ("1.1.1.1", [true, true, true, false, false]),
+            ("127.0.0.1", [false, true, true, true, true]),
+            ("10.0.0.1", [false, false, true, false, true]),
+            ("169.254.169.254", [false, false, true, false, true]),
+            ("0.0.0.0", [false; 5]),
+            ("255.255.255.255", [false; 5]),
         ] {
             let address = address.parse().unwrap();
-            let found = [Reach::Public, Reach::Local, Reach::Private]
-                .map(|reach| reach.check(address).is_ok());
-            assert_eq!(found, [public, local, private], "{address}");
+            let all = [Reach::Public, Reach::Local, Reach::Private, Reach::Machine, Reach::Near];
+            let found = all.map(|reach| reach.check(address).is_ok());
+            assert_eq!(found, expected, "{address}");
         }
     }
 }

@@ -7,8 +7,8 @@ pub mod register;
 pub mod view;
 
 use api::{
-    Action, Call, Code, Error, Handle, Schedule, ScheduleAdd, SchedulePause, ScheduleShow, Terms,
-    ask,
+    Action, Call, Code, Error, Handle, Schedule, ScheduleAdd, SchedulePause, ScheduleShow,
+    StatusAsk, Terms, ask,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -24,7 +24,7 @@ const TRIES_MAX: usize = 100;
 const ATTEMPTS: u32 = 3;
 /// However long nobody was there, what was missed is made up for once.
 const WINDOW: &str = "3660d";
-/// Bytes of a hash that make a number: with what numbers of keys begin at, it fits into a double.
+/// Bytes of a hash that make a number: with what such numbers begin at, it fits into a double.
 const KEY_BYTES: usize = 6;
 
 #[derive(Debug, Serialize)]
@@ -97,15 +97,25 @@ impl Of<'_> {
 }
 
 /// Adds a schedule under the first number that is free. Whoever else takes that one at the same time has
-/// used its key for another request.
+/// used its key for another request. Whoever does not see all schedules cannot know what is free, and has
+/// numbers that follow from the name of the agent.
 pub async fn add(
     handle: &dyn Handle,
     said: &Said,
     wanted: &Wanted,
     agent: &str,
 ) -> Result<Registered, Error> {
-    let first = view::free_number(&schedules(handle).await?);
-    for id in (first..).take(TRIES_MAX) {
+    // In this order, so that whoever sees one that has come meanwhile sees all the same.
+    let all = ask(handle, StatusAsk {}).await?.schedules;
+    let seen = schedules(handle).await?;
+    let sees_all = i64::try_from(seen.len()).is_ok_and(|seen| all <= seen);
+    let is_free = |id: &u64| seen.iter().all(|it| view::number_in(&it.name) != Some(*id));
+    let first = if sees_all { view::free_number(&seen) } else { 1 };
+    let ids = (first..).map(|place| match sees_all {
+        true => place,
+        false => number_of(&format!("{agent} {place}")),
+    });
+    for id in ids.filter(is_free).take(TRIES_MAX) {
         match add_as(handle, id, said, wanted, agent).await {
             Err(taken) if taken.code == Code::KeyTaken => {}
             Err(error) => return Err(error),
@@ -143,7 +153,7 @@ pub async fn add_once(
 fn number_of(key: &str) -> u64 {
     let hash = Sha256::digest(key.as_bytes());
     let bytes = hash.iter().take(KEY_BYTES);
-    view::KEYED_FROM + bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+    view::DERIVED_FROM + bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Nothing if there was such a schedule once, and it was removed since.

@@ -74,6 +74,7 @@ pub use policy::Rules;
 pub use principals::{Descent, Visitor};
 pub use reload::{Reader, Reread};
 pub use restore::{ExportDir, RestoredKey, restore};
+pub use schedules::check_schedule;
 pub use signatures::{SIGNATURE_PREFIX, Statement, hashes};
 pub use standing::Standing;
 pub use tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};

@@ -6,10 +6,11 @@ mod define;
 mod wire;
 
 use api::{
-    Answer, Code, Error, LIST_BYTES_MAX, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
-    SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, Schedules,
+    Answer, Code, Error, LIST_BYTES_MAX, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList,
+    SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
+    ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
 };
+use kernel::id::SCHEDULE_DIGITS;
 use kernel::schedule::{self, Action, Command, Ground};
 use kernel::{Actor, Body, Noun, ScheduleId, Timestamp, slot};
 
@@ -23,6 +24,17 @@ use crate::transact::{Change, Key};
 use crate::watch::Watch;
 pub(crate) use define::edited_action;
 use wire::{skipped, upcoming, wire};
+
+/// Whether a schedule could be added as it is said, whoever its agent is. Pure.
+pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
+    let definition = Box::new(define::new(asked.clone())?.definition);
+    let (rows, id) = (Rows::default(), ScheduleId::of(&[0; 32], SCHEDULE_DIGITS));
+    let add = Command::Add { definition, paused: false };
+    match schedule::decide(ground(&rows, &id, now), &Actor::system(), add) {
+        Ok(_) | Err(schedule::Refusal::UnknownAgent(_)) => Ok(()),
+        Err(refusal) => Err(errors::schedule(refusal)),
+    }
+}
 
 impl Watch {
     pub(crate) async fn schedule_list(&self, asked: ScheduleList) -> Result<Schedules, Error> {

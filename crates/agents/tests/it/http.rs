@@ -92,6 +92,27 @@ async fn a_document_arrives_with_its_key_and_its_token() {
     assert!(asked.ends_with("\n\n[\"a\",\"ä\"]"), "{asked}");
 }
 
+/// What counts is the address that a name leads to, and not what may be reached besides.
+#[tokio::test]
+async fn a_token_in_the_clear_goes_to_no_address_of_the_internet() {
+    let server = Server::new("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let http = Http::with_names(|name| {
+        let address = if name == "near.example" { [127, 0, 0, 1] } else { [1, 1, 1, 1] };
+        Box::pin(async move { Ok(vec![address.into()]) })
+    });
+    let port = server.listener.local_addr().unwrap().port();
+    for reach in [Reach::Public, Reach::Local, Reach::Private] {
+        let url = format!("http://far.example:{port}/").parse().unwrap();
+        let asked = http.post(Post { reach, ..post(&url, &[]) }).await;
+        let said = asked.unwrap_err().to_string();
+        assert!(said.ends_with("in the clear: use an https url"), "{reach:?}: {said}");
+    }
+    let url = format!("http://near.example:{port}/").parse().unwrap();
+    let asking = http.post(Post { reach: Reach::Private, ..post(&url, &[]) });
+    let (answered, asked) = server.during(asking).await;
+    assert_eq!((answered.unwrap().status(), asked.len()), (200, 1), "{asked:?}");
+}
+
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_not_followed() {
     let moved =

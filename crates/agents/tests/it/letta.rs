@@ -280,9 +280,31 @@ async fn a_secret_is_there_and_does_not_travel_in_the_clear() {
     if let Backend::Letta(letta) = &mut open.agent.backend {
         letta.url = "http://letta.example".parse().unwrap();
     }
-    let said = said(&World::new().run(open).await.outcome);
-    assert!(said.starts_with("not_allowed permanent: its secret would go"), "{said}");
+    let told = said(&World::new().run(open).await.outcome);
+    let expected = "not_allowed permanent: it was not sent: its secret would go";
+    assert!(told.starts_with(expected), "{told}");
+    // Who may be reached in a private network is not therefore told a secret on the internet.
+    let mut open = prompt_for(&server, WAYS[0], "hi");
+    if let Backend::Letta(letta) = &mut open.agent.backend {
+        letta.url = "http://1.1.1.1".parse().unwrap();
+        letta.allow_private = true;
+    }
+    let told = said(&World::new().run(open).await.outcome);
+    let expected = "not_allowed permanent: it was not sent: 1.1.1.1 is an address of the internet, \
+                    and its secret would go there in the clear: use an https url";
+    assert_eq!(told, expected);
     assert!(server.asked().is_empty());
+}
+
+/// A server without a password gets what its clients send in the place of one.
+#[tokio::test]
+async fn without_a_key_the_token_for_unsecured_servers_is_sent() {
+    let server = StandIn::new([]);
+    let mut work = prompt_for(&server, WAYS[0], "hi");
+    work.agent.credential = None;
+    assert_eq!(said(&World::new().run(work).await.outcome), "done");
+    let bearer = "Bearer dummy-token-for-unsecured-server";
+    assert_eq!(server.asked()[0].header("authorization"), Some(bearer));
 }
 
 /// The id of an agent stays one piece of the path, whatever it holds.

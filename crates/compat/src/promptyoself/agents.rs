@@ -31,9 +31,10 @@ impl Agents {
         }
     }
 
+    /// One that has an id at a server goes by that alone: its name may be the id of another there.
     pub fn find(&self, id: &str) -> Option<&Agent> {
-        let remote = self.0.iter().find(|agent| agent.remote_id.as_deref() == Some(id));
-        remote.or_else(|| self.0.iter().find(|agent| agent.name == id))
+        let is_meant = |agent: &&Agent| agent.remote_id.as_deref().unwrap_or(&agent.name) == id;
+        self.0.iter().find(is_meant)
     }
 
     pub fn id_of(&self, name: &str) -> String {

@@ -117,8 +117,14 @@ pub fn time(text: &str) -> Result<i64, Error> {
     let wrong = || refused(format!("Invalid time: {text}. {TIME_FORMS}"));
     let utc = utc().ok_or_else(wrong)?;
     let trimmed = text.trim();
-    let plain = trimmed.strip_suffix("UTC").map_or(trimmed, str::trim_end);
-    parse_instant(plain, Some(&utc)).map_err(|_| wrong())
+    let Some(plain) = trimmed.strip_suffix("UTC").map(str::trim_end) else {
+        return parse_instant(trimmed, Some(&utc)).map_err(|_| wrong());
+    };
+    // One that has an offset as well says two things.
+    match parse_instant(plain, None) {
+        Ok(_) => Err(wrong()),
+        Err(_) => parse_instant(plain, Some(&utc)).map_err(|_| wrong()),
+    }
 }
 
 /// Whole seconds, minutes or hours.
@@ -230,6 +236,9 @@ mod tests {
             &["time=2030-01-01 09:30:00 UTC"],
             Ok("2030-01-01T09:30:00Z | 2030-01-01 09:30:00 UTC"),
         );
+        let twice = "2030-01-01T00:00:00+02:00 UTC";
+        let words = format!("Invalid time: {twice}. {TIME_FORMS}");
+        when(&[&format!("time={twice}")], Err(&words));
         when(&["time=2026-11-16T12:00:00Z"], future);
         when(&["time=2026-11-16T12:00:01"], Ok("2026-11-16T12:00:01Z | 2026-11-16T12:00:01"));
         when(&["time=2026-11-16T13:30:00+02:00", "max=0"], future);

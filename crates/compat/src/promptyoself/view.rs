@@ -57,13 +57,14 @@ pub fn number(schedule: &Schedule) -> u64 {
 /// What is shown in the place of a prompt that is not.
 const SENSITIVE: &str = "(sensitive)";
 
-/// Numbers from here on follow from the keys of callers.
-pub(super) const KEYED_FROM: u64 = 1 << 32;
+/// Numbers from here on are not given one after the other: they follow from the key of a caller, from the
+/// name of an agent that does not see them all, or from a number in a table of the earlier program.
+pub const DERIVED_FROM: u64 = 1 << 32;
 
 /// The first number that none of these has.
 pub fn free_number(schedules: &[Schedule]) -> u64 {
     let numbers = schedules.iter().filter_map(|schedule| number_in(&schedule.name));
-    numbers.filter(|number| *number < KEYED_FROM).max().unwrap_or_default().saturating_add(1)
+    numbers.filter(|number| *number < DERIVED_FROM).max().unwrap_or_default().saturating_add(1)
 }
 
 /// What is shown of a schedule, if it prompts an agent.

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{Agent, Code, Error, Schedule};
+use api::{Agent, Code, Error, Schedule, TokenList};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 use compat::promptyoself::register::{Asked, refused};
@@ -23,7 +23,7 @@ use serde::Serialize;
 use tracing::warn;
 
 use super::schedule::promptyoself_database;
-use crate::access::Staying;
+use crate::access::{Staying, TOKEN, ask, no_watch};
 use crate::context::Context;
 use crate::output::{Format, Output};
 use execute::Executed;
@@ -85,16 +85,16 @@ pub(super) struct Register {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Once, at an instant in ISO 8601; without an offset it is in UTC
-    #[arg(long, value_name = "ISO")]
+    #[arg(long, value_name = "ISO", allow_hyphen_values = true)]
     time: Option<String>,
     /// By a cron expression of five fields, in UTC
-    #[arg(long, value_name = "EXPRESSION")]
+    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
     cron: Option<String>,
     /// At an interval: 30s, 5m, 1h or a number of seconds
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     every: Option<String>,
     /// With --every: when the first one is due
-    #[arg(long, value_name = "ISO")]
+    #[arg(long, value_name = "ISO", allow_hyphen_values = true)]
     start_at: Option<String>,
     /// How often at the most
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
@@ -145,7 +145,7 @@ pub(super) struct Execute {
 #[derive(Debug, Args)]
 pub(super) struct Upload {
     /// What the tool is called; else its source says so
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     name: Option<String>,
     /// What the tool does
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -319,11 +319,28 @@ async fn register(context: &Context, asked: Register) -> Result<Registered, Erro
         validate(context, &letta, id).await?;
     }
     let wanted = said.wanted(SystemClock.now().as_micros())?;
+    let elsewhere = known.as_ref().and_then(|agent| elsewhere(context, agent));
     let agent = match known {
         Some(agent) => agent.name,
         None => agents::register(context, id, &letta).await?,
     };
-    words::add(&handle(context), &said, &wanted, &agent).await
+    let mut registered = words::add(&handle(context), &said, &wanted, &agent).await?;
+    registered.message.extend(elsewhere);
+    Ok(registered)
+}
+
+/// What is said if an agent is registered at another server than the one that was named: prompts go to the
+/// first.
+fn elsewhere(context: &Context, agent: &Agent) -> Option<String> {
+    let (url, named) = (agent.url.as_deref()?, Letta::named(&context.environment)?);
+    let is_same = agent.backend != "letta" || url.trim_end_matches('/') == named;
+    let name = &agent.name;
+    (!is_same).then(|| {
+        format!(
+            ". It goes to {url}, where agent `{name}` is registered, and not to LETTA_BASE_URL: \
+             `midwatch agent edit {name} --url URL` changes that"
+        )
+    })
 }
 
 async fn validate(context: &Context, letta: &Letta, id: &str) -> Result<(), Error> {
@@ -369,20 +386,53 @@ async fn execute(context: &Context, asked: Execute) -> Result<Executed, Error> {
     execute::on_and_on(context, interval, told).await
 }
 
+/// With the agents that whoever asks may know of.
 async fn test(context: &Context) -> Result<Tested, Error> {
     let agent_count = remote_agents(context).await?.len();
     Ok(Tested { message: "Connection to Letta server successful", agent_count })
 }
 
+/// The agents of the server; of those, whoever is held to itself is shown its own.
 async fn remote_agents(context: &Context) -> Result<Vec<RemoteAgent>, Error> {
+    let own = held_to(&context.environment)?;
+    let reached = match is_operator(context).await? {
+        true => None,
+        false => Some(agents::registered(context).await?),
+    };
     let letta = Letta::of(&context.environment);
-    Server::new(&letta, &context.environment).agents().await
+    let mut agents = Server::new(&letta, &context.environment).agents().await?;
+    agents.retain(|agent| own.is_none_or(|own| own == agent.id));
+    agents.retain(|agent| reached.as_ref().is_none_or(|known| known.find(&agent.id).is_some()));
+    Ok(agents)
+}
+
+/// Whether whoever asks may do what the key of the environment lets them: agents may not, whether a token
+/// says who they are or a run has started them.
+async fn is_operator(context: &Context) -> Result<bool, Error> {
+    match is_missing(context)? {
+        // Nobody has given out a token yet.
+        true if has_token(context) => Err(no_watch(&context.directory)),
+        true => Ok(true),
+        false => match ask(context, TokenList { limit: Some(1), cursor: None }).await {
+            Ok(_) => Ok(true),
+            Err(refused) if refused.code == Code::RoleTooLow => Ok(false),
+            Err(refused) => Err(refused),
+        },
+    }
+}
+
+fn has_token(context: &Context) -> bool {
+    context.environment.get(TOKEN).is_some_and(|token| !token.is_empty())
 }
 
 async fn upload(context: &Context, asked: Upload) -> Result<Uploaded, Error> {
     let source_code = asked.source_code.filter(|text| !text.is_empty());
     let missing = || refused("Missing required argument: source-code");
     let source_code = source_code.ok_or_else(missing)?;
+    if held_to(&context.environment)?.is_some() || !is_operator(context).await? {
+        let what = "Whoever is held to itself may not give the Letta server a tool";
+        return Err(Error::new(Code::RoleTooLow, what).hint("ask an operator to upload it"));
+    }
     let tool = Tool { source_code, name: asked.name, description: asked.description };
     let letta = Letta::of(&context.environment);
     let taken = Server::new(&letta, &context.environment).upload(&tool).await?;

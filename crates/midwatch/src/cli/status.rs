@@ -188,7 +188,7 @@ fn page(status: &api::Status) -> String {
         warned(&watch.warnings).map(|what| ("ATTENTION", what)),
         authority::attention(authority).map(|what| ("ATTENTION", what)),
         asked(approvals).map(|what| ("ATTENTION", what)),
-        cut_off(unknown).map(|what| ("ATTENTION", what)),
+        unsettled(unknown).map(|what| ("ATTENTION", what)),
         failing(paused).map(|what| ("ATTENTION", what)),
         unasked(silenced).map(|what| ("ATTENTION", what)),
         Some(("log", signed)),
@@ -267,14 +267,14 @@ fn unasked(silenced: &[String]) -> Option<String> {
 }
 
 /// Runs that a human must look at.
-fn cut_off(unknown: &[String]) -> Option<String> {
+fn unsettled(unknown: &[String]) -> Option<String> {
     let first = unknown.first()?;
-    let (runs, are) = match unknown.len() {
-        1 => ("1 run".to_owned(), "was"),
-        count => (format!("{count} runs"), "were"),
+    let runs = match unknown.len() {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
     };
     Some(format!(
-        "{runs} {are} cut off, and nobody knows how that ended: \
-         `midwatch run settle {first} --as done|failed`"
+        "nobody knows how {runs} ended: `midwatch run settle {first} --as done|failed`, \
+         once you have looked with `midwatch run show {first}`"
     ))
 }

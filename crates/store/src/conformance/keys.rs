@@ -68,11 +68,11 @@ pub(super) async fn due_rows_go_by_instant_and_id(place: &dyn Place) {
     assert_eq!(found, [expected]);
     // Where one page ends the next begins, also between two of one instant.
     for (after, until_us, expected) in [
-        ((i64::MIN, "first"), i64::MAX, &all[1..]),
-        ((-5, ""), i64::MAX, &all[1..]),
-        ((-5, "early"), i64::MAX, &all[2..]),
-        ((20, "b"), i64::MAX, &all[3..]),
-        ((20, "b"), 29, &all[3..4]),
+        ((i64::MIN, "first"), i64::MAX, &["early", "b", "c", "a", "last"][..]),
+        ((-5, ""), i64::MAX, &["early", "b", "c", "a", "last"]),
+        ((-5, "early"), i64::MAX, &["b", "c", "a", "last"]),
+        ((20, "b"), i64::MAX, &["c", "a", "last"]),
+        ((20, "b"), 29, &["c"]),
         ((20, "c"), 20, &[]),
         ((i64::MAX, "last"), i64::MAX, &[]),
     ] {

@@ -1,6 +1,7 @@
 //! Agents of promptyoself: those that are registered, and those that are with their first prompt.
 
 use api::{AgentAdd, Code, Error};
+use compat::astra::short_hash;
 use compat::promptyoself::agents::Agents;
 use kernel::agent::NAME_BYTES_MAX;
 
@@ -23,8 +24,8 @@ pub(in crate::cli) async fn register(
     id: &str,
     letta: &Letta,
 ) -> Result<String, Error> {
-    let add = AgentAdd {
-        name: name_for(id),
+    let add = |name: String| AgentAdd {
+        name,
         backend: "letta".to_owned(),
         url: Some(letta.url.clone()),
         remote_id: Some(id.to_owned()),
@@ -33,7 +34,12 @@ pub(in crate::cli) async fn register(
         allow_private: true,
         ..AgentAdd::default()
     };
-    match ask(context, add).await {
+    let added = match ask(context, add(name_for(id))).await {
+        // Another agent has it, whose id makes the same name.
+        Err(taken) if taken.code == Code::Exists => ask(context, add(other_name_for(id))).await,
+        added => added,
+    };
+    match added {
         Ok(added) => Ok(added.agent.name),
         Err(refused) if refused.code == Code::RoleTooLow => {
             let what = format!("agent `{id}` is not registered, and you may not register it");
@@ -41,6 +47,13 @@ pub(in crate::cli) async fn register(
         }
         Err(refused) => Err(refused),
     }
+}
+
+/// The name of one whose name is another's already: no other id makes it.
+fn other_name_for(id: &str) -> String {
+    let hash = short_hash(id);
+    let plain: String = name_for(id).chars().take(NAME_BYTES_MAX - hash.len() - 1).collect();
+    format!("{plain}-{hash}")
 }
 
 /// A name that an agent may have; that of an id that is one already stays as it is.
@@ -73,5 +86,9 @@ mod tests {
             assert!(name.parse::<kernel::agent::AgentName>().is_ok(), "{id}");
         }
         assert_eq!(name_for(&"a".repeat(99)).len(), NAME_BYTES_MAX);
+        let others = ["Agent B", "AGENT-B", "agent-b"].map(other_name_for);
+        assert!(others.iter().all(|name| name.parse::<kernel::agent::AgentName>().is_ok()));
+        assert!(others.iter().collect::<std::collections::HashSet<_>>().len() == 3, "{others:?}");
+        assert_eq!(other_name_for(&"a".repeat(99)).len(), NAME_BYTES_MAX);
     }
 }

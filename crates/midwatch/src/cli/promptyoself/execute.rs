@@ -5,6 +5,7 @@
 //! at once, each prompt is sent once; and an agent that is prompted can schedule the next one.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use api::wire::Hello;
@@ -14,7 +15,7 @@ use client::connect;
 use compat::promptyoself::agents::Agents;
 use compat::promptyoself::register::refused;
 use compat::promptyoself::view;
-use futures::future::join;
+use futures::future::pending;
 use kernel::Timestamp;
 use runtime::{Clock, SystemClock};
 use serde::Serialize;
@@ -23,8 +24,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::settings::held_to;
-use super::{agents, schedules};
-use crate::access::ask;
+use super::{agents, has_token, schedules};
+use crate::access::{TOKEN, ask};
 use crate::context::{Context, VERSION};
 use crate::daemon;
 
@@ -32,6 +33,8 @@ use crate::daemon;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait for deliveries; what takes longer goes on, and is shown by `midwatch run list`.
 const WAIT_MAX: Duration = Duration::from_secs(1_800);
+/// A run that is tried again later than that is reported as it stands.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Items of a report, the newest; those before are counted.
 const ITEMS_MAX: usize = 1_000;
 const PAGE_RUNS: u32 = 100;
@@ -103,7 +106,7 @@ pub(super) async fn once(context: &Context) -> Result<Executed, Error> {
     } else {
         keep_while(context, settled).await?;
     }
-    let items = unreported.take(context).await?;
+    let items = unreported.take(context, is_told).await?;
     Ok(Executed::of_all(items))
 }
 
@@ -122,7 +125,7 @@ pub(super) async fn on_and_on(
             loop {
                 sleep(interval).await;
                 // What could not be asked for now is told the next time.
-                if let Ok(items) = unreported.take(context).await {
+                if let Ok(items) = unreported.take(context, is_over).await {
                     told(total.add(items));
                 }
             }
@@ -135,7 +138,7 @@ pub(super) async fn on_and_on(
             () = ticks => {}
         }
     }
-    let items = unreported.take(context).await?;
+    let items = unreported.take(context, is_over).await?;
     total.add(items);
     Ok(Executed::of(total.items, total.count))
 }
@@ -161,7 +164,7 @@ async fn turn(
     }
     match daemon::keep(context, stop, |_| {}).await {
         Err(held) if held.code == Code::AlreadyRunning => Ok(Turn::Again),
-        kept => kept.map(|()| Turn::Over),
+        kept => kept.map(|()| Turn::Over).map_err(|error| unkept(context, error)),
     }
 }
 
@@ -188,17 +191,35 @@ async fn keep_while(
             let _ = ready.send(());
         },
     );
+    let (mut kept, mut work) = (pin!(kept), pin!(work));
     let worked = async {
-        // Without one there is another watch, or none and an error that says so.
-        let _ = is_ready.await;
-        let worked = work.await;
-        let _ = done.send("everything that was due is done".to_owned());
-        worked
+        match is_ready.await {
+            Ok(()) => work.as_mut().await,
+            // The watch is another's, or cannot be kept, and nobody delivers.
+            Err(_) => pending().await,
+        }
     };
-    match join(kept, worked).await {
-        (Err(failed), _) if failed.code != Code::AlreadyRunning => Err(failed),
-        (_, worked) => worked,
+    let worked = select! {
+        ended = &mut kept => match ended {
+            Err(held) if held.code == Code::AlreadyRunning => return work.await,
+            ended => return ended.map_err(|error| unkept(context, error)),
+        },
+        worked = worked => worked,
+    };
+    let _ = done.send("everything that was due is done".to_owned());
+    kept.await.and(worked)
+}
+
+/// Why the watch cannot be kept from here, and who has to do it.
+fn unkept(context: &Context, error: Error) -> Error {
+    if error.code != Code::UnsafeSetup || !has_token(context) {
+        return error;
     }
+    let what = format!(
+        "no daemon keeps the watch, and nobody keeps it with a token in {TOKEN}, so nothing is delivered"
+    );
+    Error::new(error.code, what)
+        .hint(format!("let a daemon deliver: `midwatch up` without {TOKEN}; or unset it here"))
 }
 
 /// Waits until what was due has ended, waits for a human, or a signal comes.
@@ -230,7 +251,7 @@ async fn is_settled(context: &Context, id: &str, started: Timestamp) -> Result<b
     for id in schedule.live {
         let run = ask(context, RunShow { id }).await?.run;
         let is_of_then = is_by(run.slot.as_deref().or(Some(&run.queued_at)), started);
-        if is_of_then && !is_over(&run) {
+        if is_of_then && !is_told(&run) {
             return Ok(false);
         }
     }
@@ -251,6 +272,13 @@ fn is_by(instant: Option<&str>, now: Timestamp) -> bool {
 /// Whether nothing more happens to a run by itself.
 fn is_over(run: &Run) -> bool {
     !matches!(run.state.as_str(), "queued" | "running")
+}
+
+/// Whether there is nothing more to say about a run for now.
+fn is_told(run: &Run) -> bool {
+    let soon =
+        SystemClock.now().after_us(RETRY_WAIT_MAX.as_micros().try_into().unwrap_or(i64::MAX));
+    is_over(run) || (run.retry_at.is_some() && !is_by(run.retry_at.as_deref(), soon))
 }
 
 /// Nothing is delivered by a watch that is frozen, however long one waits.
@@ -278,8 +306,12 @@ impl Unreported {
         Ok(Unreported { newest, open: open.collect() })
     }
 
-    /// What has ended since, the oldest first.
-    async fn take(&mut self, context: &Context) -> Result<Vec<Item>, Error> {
+    /// What has ended since, or of which all `is_told` that can be, the oldest first.
+    async fn take(
+        &mut self,
+        context: &Context,
+        is_told: fn(&Run) -> bool,
+    ) -> Result<Vec<Item>, Error> {
         if context.storage()?.is_missing(&context.directory)? {
             return Ok(Vec::new());
         }
@@ -289,7 +321,7 @@ impl Unreported {
         }
         runs.extend(self.newer(context).await?);
         runs.sort_by(|one, other| one.id.cmp(&other.id));
-        let (over, open): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(is_over);
+        let (over, open): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(is_told);
         let (schedules, agents) = match over.is_empty() {
             true => (Vec::new(), Agents::default()),
             false => (schedules(context).await?, agents::registered(context).await?),
@@ -342,7 +374,10 @@ impl Item {
             (Some(approval), _) if run.state == "waiting_permission" => {
                 format!("it waits for a human: `midwatch approval show {approval}`")
             }
-            (_, Some(message)) => message.clone(),
+            (_, Some(message)) => match run.retry_at.as_ref().filter(|_| !is_over(run)) {
+                Some(at) => format!("{message}; it is tried again at {at}"),
+                None => message.clone(),
+            },
             (_, None) => format!("run {} is {}", run.id, run.state),
         };
         Item::Failed { id, agent_id, delivered: false, error, next_run }

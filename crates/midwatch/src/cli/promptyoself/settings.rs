@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use agents::NO_TOKEN;
 use api::{Code, Error};
 
 const CLOUD: &str = "https://api.letta.com";
 const LOCAL: &str = "http://localhost:8283";
-/// What a server without a password is sent all the same.
-const NO_KEY: &str = "dummy-token-for-unsecured-server";
 /// Variables that `.env` may set. Nothing of the configuration is among them: the file may be anybody's, and
 /// the configuration starts programs.
 const OF_FILE: [&str; 10] = [
@@ -40,7 +39,7 @@ impl Letta {
     pub(in crate::cli) fn of(variables: &Variables) -> Letta {
         let has = |name: &str| given(variables, name).is_some();
         let names = ["LETTA_API_KEY", "LETTA_SERVER_PASSWORD"];
-        let url = given(variables, "LETTA_BASE_URL").map(|url| url.trim_end_matches('/'));
+        let url = Letta::named(variables);
         let otherwise = if has("LETTA_API_KEY") { CLOUD } else { LOCAL };
         Letta {
             url: url.unwrap_or(otherwise).to_owned(),
@@ -48,8 +47,13 @@ impl Letta {
         }
     }
 
+    /// The server that was named in so many words.
+    pub(super) fn named(variables: &Variables) -> Option<&str> {
+        given(variables, "LETTA_BASE_URL").map(|url| url.trim_end_matches('/'))
+    }
+
     pub(super) fn token<'a>(&self, variables: &'a Variables) -> &'a str {
-        self.credential.and_then(|name| given(variables, name)).unwrap_or(NO_KEY)
+        self.credential.and_then(|name| given(variables, name)).unwrap_or(NO_TOKEN)
     }
 }
 
@@ -134,7 +138,7 @@ mod tests {
     #[test]
     fn a_key_without_a_server_is_for_the_cloud() {
         for (text, url, credential, token) in [
-            ("", LOCAL, None, NO_KEY),
+            ("", LOCAL, None, NO_TOKEN),
             ("LETTA_API_KEY=k", CLOUD, Some("LETTA_API_KEY"), "k"),
             ("LETTA_SERVER_PASSWORD=p", LOCAL, Some("LETTA_SERVER_PASSWORD"), "p"),
             (
@@ -143,7 +147,7 @@ mod tests {
                 Some("LETTA_API_KEY"),
                 "k",
             ),
-            ("LETTA_API_KEY=\nLETTA_BASE_URL= ", LOCAL, None, NO_KEY),
+            ("LETTA_API_KEY=\nLETTA_BASE_URL= ", LOCAL, None, NO_TOKEN),
         ] {
             let variables = variables(text);
             let letta = Letta::of(&variables);

@@ -234,9 +234,10 @@ async fn with_agents(context: &Context, planned: Vec<Planned>) -> Result<Vec<Pla
     let known = agents::registered(context).await?;
     let letta = Letta::of(&context.environment);
     let mut names: HashMap<String, String> = HashMap::new();
-    for Planned { request, remote_id, .. } in &planned {
-        let Some(agent) = &request.action.agent else { continue };
-        if names.contains_key(agent) {
+    for planned in &planned {
+        let Planned { request, remote_id, .. } = planned;
+        let (Some(agent), Some(meant)) = (&request.action.agent, planned.agent()) else { continue };
+        if names.contains_key(meant) {
             continue;
         }
         let name = match remote_id {
@@ -253,11 +254,12 @@ async fn with_agents(context: &Context, planned: Vec<Planned>) -> Result<Vec<Pla
                 found?.agent.name
             }
         };
-        names.insert(agent.clone(), name);
+        names.insert(meant.to_owned(), name);
     }
     let with_agent = planned.into_iter().map(|mut planned| {
-        let agent = &mut planned.request.action.agent;
-        *agent = agent.take().map(|agent| names.get(&agent).cloned().unwrap_or(agent));
+        if let Some(name) = planned.agent().and_then(|meant| names.get(meant)) {
+            planned.request.action.agent = Some(name.clone());
+        }
         planned
     });
     Ok(with_agent.collect())

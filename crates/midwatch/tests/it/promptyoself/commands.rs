@@ -304,3 +304,119 @@ fn the_token_of_an_agent_lets_it_schedule_for_itself_alone() {
     let theirs: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     assert_eq!(theirs["schedules"][0]["status"], "active", "{theirs}");
 }
+
+/// The key of the environment is the operator's, and not for whoever is held to itself.
+#[test]
+fn whoever_is_held_to_itself_uploads_no_tool_and_sees_no_others() {
+    let mut world = World::new();
+    let (url, requests) = letta(r#"[{"id": "agent-1"}, {"id": "agent-2"}]"#);
+    world.set("LETTA_BASE_URL", &url);
+    world.set("LETTA_API_KEY", "hunter2");
+    let upload = ["upload", "--source-code", "def roll(): ..."];
+    let ids = |world: &World| {
+        let agents = ok(world, &["agents"])["agents"].as_array().unwrap().clone();
+        agents.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let is_held = |world: &World| {
+        let (code, document) = run(world, &upload);
+        assert_eq!((code, &document["code"]), (Some(1), &json!("role_too_low")), "{document}");
+        assert_eq!(document["error"], document["message"]);
+        assert_eq!(ids(world), ["agent-1"]);
+        assert_eq!(ok(world, &["test"])["agent_count"], 1);
+    };
+    assert_eq!(ids(&world), ["agent-1", "agent-2"]);
+    // A token of nobody, with and without a watch that could know it.
+    world.set("MIDWATCH_TOKEN", "mw_0");
+    let all = [&upload[..], &["agents"], &["test"]];
+    all.iter().for_each(|flags| drop(refused(&world, flags)));
+    world.set("MIDWATCH_TOKEN", "");
+    world.ok(&["agent", "add", "one", "--backend", "letta", "--remote-id", "agent-1"]);
+    world.set("MIDWATCH_TOKEN", "mw_0");
+    all.iter().for_each(|flags| drop(refused(&world, flags)));
+    world.set("MIDWATCH_TOKEN", "");
+    let token = ["token", "create", "--name", "one", "--role", "runner"];
+    let secret = world.json(&token)["token"]["secret"].as_str().unwrap().to_owned();
+    world.set("MIDWATCH_TOKEN", secret);
+    is_held(&world);
+    world.set("MIDWATCH_TOKEN", "");
+    world.set("PROMPTYOSELF_SELF_ONLY", "1");
+    for flags in all {
+        assert!(refused(&world, flags).contains("LETTA_AGENT_ID"));
+    }
+    world.set("LETTA_AGENT_ID", "agent-1");
+    is_held(&world);
+    assert!(requests.try_iter().all(|(head, _)| head.starts_with("get ")));
+}
+
+/// Whoever does not see all schedules does not take the number of one that it does not see.
+#[test]
+fn one_number_is_one_schedule_whoever_gives_it() {
+    let mut world = world();
+    world.ok(&["agent", "add", "one", "--backend", "letta", "--remote-id", "agent-1"]);
+    assert_eq!(register(&world, "agent-2", "theirs", &["--every", "1h"])["id"], 1);
+    let token = ["token", "create", "--name", "one", "--role", "runner"];
+    let secret = world.json(&token)["token"]["secret"].as_str().unwrap().to_owned();
+    world.set("MIDWATCH_TOKEN", secret);
+    let mine = |prompt: &str| {
+        register(&world, "agent-1", prompt, &["--every", "1h"])["id"].as_u64().unwrap()
+    };
+    let mut ids = vec![mine("a"), mine("b"), mine("b")];
+    ok(&world, &["cancel", "--id", &ids[1].to_string()]);
+    ids.push(mine("c"));
+    assert!(ids.iter().all(|id| 1 << 32 <= *id), "{ids:?}");
+    world.set("MIDWATCH_TOKEN", "");
+    ids.extend([
+        1,
+        register(&world, "agent-2", "more", &["--every", "1h"])["id"].as_u64().unwrap(),
+    ]);
+    assert_eq!(ids.last(), Some(&2));
+    ids.sort_unstable();
+    let mut listed: Vec<u64> =
+        list(&world, &["--all"]).iter().map(|item| item["id"].as_u64().unwrap()).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, ids);
+    listed.dedup();
+    assert_eq!(listed, ids);
+}
+
+/// An agent of Letta is its id, whatever name it has here.
+#[test]
+fn ids_that_make_one_name_are_agents_of_their_own() {
+    let world = world();
+    for id in ["Agent B", "agent-b", "AGENT-B"] {
+        register(&world, id, id, &["--every", "1h"]);
+        register(&world, id, id, &["--every", "2h"]);
+    }
+    let listed = list(&world, &[]);
+    assert_eq!(listed.len(), 6);
+    assert!(listed.iter().all(|item| item["agent_id"] == item["prompt_text"]), "{listed:?}");
+}
+
+#[test]
+fn who_is_registered_at_another_server_is_told_where_prompts_go() {
+    let mut world = World::new();
+    world.set("LETTA_BASE_URL", "http://first.example");
+    register(&world, "agent-1", "p", &["--every", "1h"]);
+    world.set("LETTA_BASE_URL", "http://second.example/");
+    let message = register(&world, "agent-1", "p", &["--every", "1h"])["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(message.starts_with("Prompt scheduled with ID 2. It goes to http://first.example,"));
+    world.set("LETTA_BASE_URL", "http://first.example/");
+    let message = register(&world, "agent-1", "p", &["--every", "1h"])["message"].clone();
+    assert_eq!(message, "Prompt scheduled with ID 3");
+}
+
+/// The text that clients know comes, and not that of a wrong command line.
+#[test]
+fn a_value_may_begin_with_a_dash() {
+    let world = world();
+    let start = ["register", "--agent-id", "a", "--prompt", "p", "--skip-validation"];
+    for (flags, text) in [
+        (&["--time", "-5"][..], "Invalid time: -5."),
+        (&["--cron", "-5"], "Invalid cron expression: -5"),
+        (&["--every", "5m", "--start-at", "-5"], "Invalid time: -5."),
+    ] {
+        let said = refused(&world, &[&start, flags].concat());
+        assert!(said.starts_with(text), "{said}");
+    }
+}

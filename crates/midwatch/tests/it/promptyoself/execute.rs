@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{list, ok, refused, run, world};
-use crate::stand_in::{Act, StandIn};
-use crate::world::{Outcome, World, wait_for};
+use crate::stand_in::{Act, StandIn, with_status};
+use crate::world::{Daemon, Outcome, World, wait_for};
 
 /// A world with an agent that writes each of its prompts into a file, one on a line.
 fn with_scribe() -> (World, PathBuf) {
@@ -61,6 +61,28 @@ fn end(child: Child) -> (Option<i32>, Vec<Value>) {
 fn terminate(child: &Child) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
+}
+
+/// Whoever has the token of an agent keeps no watch; that is said at once, and who has to.
+#[test]
+fn with_the_token_of_an_agent_and_no_daemon_nobody_is_kept_waiting() {
+    let (mut world, file) = with_scribe();
+    due(&world, "hello", &["--max-repetitions", "1"]);
+    let token = ["token", "create", "--name", "scribe", "--role", "runner"];
+    let secret = world.json(&token)["token"]["secret"].as_str().unwrap().to_owned();
+    world.set("MIDWATCH_TOKEN", secret);
+    for flags in [&["execute"][..], &["execute", "--loop"]] {
+        let (code, document) = run(&world, flags);
+        assert_eq!((code, &document["code"]), (Some(1), &json!("unsafe_setup")), "{document}");
+        assert!(document["error"].as_str().unwrap().contains("no daemon keeps the watch"));
+        assert!(document["hint"].as_str().unwrap().contains("`midwatch up`"), "{document}");
+    }
+    assert!(written(&file).is_empty());
+    // With one, it is told what became of its own.
+    let daemon = Daemon::start(world.command().arg("up").env_remove("MIDWATCH_TOKEN"));
+    ok(&world, &["execute"]);
+    assert_eq!(written(&file), ["hello"]);
+    daemon.stop();
 }
 
 /// Nobody has registered the agent beforehand; the server is slow, and two want it delivered.
@@ -138,6 +160,25 @@ fn with_a_daemon_the_daemon_delivers() {
     assert_eq!(ok(&world, &["execute"])["executed"], json!([]));
     daemon.stop();
     assert_eq!(written(&file), ["hello"]);
+}
+
+/// Whoever is told to come back in an hour is not waited for, and the report says when it is tried again.
+#[test]
+fn a_server_that_wants_a_long_pause_holds_nobody_up() {
+    let busy = with_status(429, "retry-after: 3600\r\n", "later");
+    let server = StandIn::new([Act::Raw(busy)]);
+    let mut world = world();
+    world.set("LETTA_BASE_URL", server.url());
+    due_for(&world, "agent-123", "hello", &["--max-repetitions", "1", "--skip-validation"]);
+    for _ in 0..2 {
+        let executed = ok(&world, &["execute"])["executed"].clone();
+        assert_eq!(executed[0]["delivered"], false, "{executed}");
+        let error = executed[0]["error"].as_str().unwrap();
+        assert!(error.contains("429") && error.contains("it is tried again at 20"), "{error}");
+    }
+    assert_eq!(server.count("/messages"), 1, "{:?}", server.asked());
+    let bearer = "Bearer dummy-token-for-unsecured-server";
+    assert_eq!(server.asked()[0].header("authorization"), Some(bearer));
 }
 
 /// No server of Letta listens there: what cannot be delivered is told, tried no more, and stops nothing.

@@ -69,7 +69,7 @@ fn a_database_of_promptyoself_is_imported_and_its_numbers_stay() {
     let names = [
         "3: promptyoself 3: 2035-01-01T00:00:00-05:00",
         "7: promptyoself 7: 0 9 * * *",
-        "3: promptyoself 10: 45",
+        "3: promptyoself 4294967299: 45",
     ];
     let reasons =
         ["8: it was cancelled, or is over", "9: its expression `every day` cannot be understood"];
@@ -80,6 +80,7 @@ fn a_database_of_promptyoself_is_imported_and_its_numbers_stay() {
     assert_eq!(created(&real), [true, true, true]);
 
     let listed = list(&world, &[]);
+    const OLDER: u64 = (1 << 32) + 3;
     let found = |id: u64| listed.iter().find(|item| item["id"] == id).unwrap();
     assert_eq!(found(3)["next_run"], "2035-01-01T05:00:00Z");
     assert_eq!(
@@ -87,7 +88,7 @@ fn a_database_of_promptyoself_is_imported_and_its_numbers_stay() {
         (&json!(2), &json!("agent-1"))
     );
     assert_eq!(
-        (&found(10)["agent_id"], &found(10)["schedule_value"]),
+        (&found(OLDER)["agent_id"], &found(OLDER)["schedule_value"]),
         (&json!("agent-2"), &json!("45"))
     );
 
@@ -103,6 +104,51 @@ fn a_database_of_promptyoself_is_imported_and_its_numbers_stay() {
     assert!(left_out.contains(&format!("3: schedule {id} has this name, and does something else")));
     assert_eq!(list(&world, &["--all"]).len(), 3);
     world.verified();
+}
+
+/// Numbers of the older table do not depend on what else is there, so nothing comes twice.
+#[test]
+fn a_database_that_has_grown_is_imported_again_without_duplicates() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    database(&path);
+    let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+    assert_eq!(created(&world.json(&import)), [true, true, true]);
+    let grow = "
+        INSERT INTO unified_reminders (id, message, active, schedule_type, schedule_value, agent_id)
+            VALUES (10, 'new', 1, 'cron', '0 7 * * *', 'agent-1');
+        INSERT INTO schedules (id, agent_id, prompt_text, schedule_type, schedule_value, active)
+            VALUES (1, 'agent-2', 'older still', 'interval', '60', 1);";
+    Connection::open(&path).unwrap().execute_batch(grow).unwrap();
+    let again = world.json(&import);
+    let created = |place: usize| again["imported"][place]["created"] == true;
+    let new: Vec<_> = (0..5).filter(|place| created(*place)).collect();
+    let names: Vec<_> = new.iter().map(|it| again["imported"][*it]["name"].clone()).collect();
+    assert_eq!(names, ["promptyoself 10: 0 7 * * *", "promptyoself 4294967297: 60"], "{again}");
+    assert_eq!(list(&world, &["--all"]).len(), 5);
+}
+
+/// Ids that differ are agents that differ, and a row that is no text keeps no other from coming.
+#[test]
+fn each_row_goes_to_its_own_agent_or_says_why_not() {
+    let world = world();
+    let path = world.root().join("promptyoself.db");
+    database(&path);
+    let more = "
+        INSERT INTO unified_reminders (id, message, active, schedule_type, schedule_value, agent_id)
+            VALUES (20, 'AGENT-1', 1, 'cron', '0 7 * * *', 'AGENT-1'),
+                (21, CAST(X'68FF' AS TEXT), 1, 'cron', '0 7 * * *', 'agent-1'),
+                (22, 'gone', 'False', 'cron', '0 7 * * *', 'agent-1');";
+    Connection::open(&path).unwrap().execute_batch(more).unwrap();
+    let import = ["schedule", "import", "--from", "promptyoself", path.to_str().unwrap()];
+    let real = world.json(&import);
+    let (_, left_out) = imported(&real);
+    assert!(left_out.contains(&"21: its `message` is not text in UTF-8".to_owned()), "{real}");
+    assert!(left_out.contains(&"22: it was cancelled, or is over".to_owned()), "{real}");
+    let listed = list(&world, &[]);
+    let agent = |id: u64| &listed.iter().find(|item| item["id"] == id).unwrap()["agent_id"];
+    assert_eq!((agent(20), agent(7)), (&json!("AGENT-1"), &json!("agent-1")));
+    assert_eq!(created(&world.json(&import)), [false; 4]);
 }
 
 #[test]
@@ -219,6 +265,31 @@ fn schedules_of_astra_are_imported_from_the_index_or_the_chain() {
     assert!(expected.1[1].starts_with("sch_never: "), "{expected:?}");
     assert_eq!(from_chain(&|index| fs::remove_file(index).unwrap()), expected);
     assert_eq!(from_chain(&|index| fs::write(index, "{\"sch_").unwrap()), expected);
+    // One that knows nothing is no better.
+    assert_eq!(from_chain(&|index| fs::write(index, "{}").unwrap()), expected);
+    // A member that was cut off while it was written.
+    let (shown, left_out) = from_chain(&|index| {
+        fs::remove_file(index).unwrap();
+        let path = index.with_file_name("2025-11.ndjson.gz");
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 30]).unwrap();
+    });
+    assert_eq!(shown, expected.0);
+    let reason = "2025-11.ndjson.gz: it can be read only in part: ";
+    assert!(left_out.iter().any(|why| why.starts_with(reason)), "{left_out:?}");
+    // One that cannot be added keeps no other from coming, and the dry run says so.
+    let (shown, left_out) = from_chain(&|index| {
+        let records = fs::read_to_string(index).unwrap();
+        let mut records: Value = serde_json::from_str(&records).unwrap();
+        for (name, value) in [("safety_tier", json!(9)), ("target_tool", json!("no tool"))] {
+            let mut odd = records["sch_coding"].clone();
+            odd[name] = value;
+            records[format!("sch_{name}")] = odd;
+        }
+        fs::write(index, records.to_string()).unwrap();
+    });
+    assert_eq!(shown, expected.0);
+    assert_eq!(left_out.len(), 3, "{left_out:?}");
 }
 
 #[test]

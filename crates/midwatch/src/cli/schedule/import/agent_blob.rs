@@ -131,8 +131,8 @@ fn when(record: &Record) -> Result<When, Refusal> {
             Ok(When { cron, tz, ..When::default() })
         }
         Due { interval_s: Some(seconds), .. } if (1.0..=3.2e8).contains(seconds) => {
-            // What it is counted from must not move with every run, or it would be another schedule.
-            let from = record.created_at.or(record.next_run_at).unwrap_or_default();
+            // It goes on with the times that it has there; its name says that it is the same one.
+            let from = record.next_run_at.or(record.created_at).unwrap_or_default();
             let anchor = format_instant(micros(from));
             let every = Some(format!("{}ms", millis(*seconds)));
             Ok(When { every, anchor: Some(anchor), ..When::default() })
@@ -194,7 +194,7 @@ mod tests {
         check(
             json!({"interval_s": 10}),
             prompt.clone(),
-            Ok("every 10 seconds from 1970-01-01T00:00:01.5Z"),
+            Ok("every 10 seconds from 1970-01-01T00:01:39Z"),
         );
         check(
             json!({"interval_s": 0.2}),

@@ -45,14 +45,24 @@ struct RunBudget {
 /// Records by their ids; those that cannot be read are told of.
 type Records = BTreeMap<String, Value>;
 
+/// What the files of the chain lead to, and where they could not be read to their end.
+type Chain = (Records, Vec<LeftOut>);
+
+/// An index that knows nothing is as good as none: the chain has all that ever was.
 pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
     let inside = directory.join(INSIDE);
     let directory = if inside.is_dir() { inside.as_path() } else { directory };
-    let records = match index(directory)? {
-        Some(records) => records,
-        None => chain(directory)?,
+    let index = index(directory)?;
+    let (records, damage) = match index {
+        Some(records) if !records.is_empty() => (records, Vec::new()),
+        index => match (chain(directory), index) {
+            (Err(none), Some(records)) if none.code == Code::NotFound => (records, Vec::new()),
+            (chain, _) => chain?,
+        },
     };
-    Ok(planned_from(records, now))
+    let mut plan = planned_from(records, now);
+    plan.left_out.extend(damage);
+    Ok(plan)
 }
 
 /// The index, if there is one that can be read.
@@ -65,7 +75,7 @@ fn index(directory: &Path) -> Result<Option<Records>, Error> {
     }
 }
 
-fn chain(directory: &Path) -> Result<Records, Error> {
+fn chain(directory: &Path) -> Result<Chain, Error> {
     let failed = |error| unreadable("directory", directory, error);
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -81,14 +91,26 @@ fn chain(directory: &Path) -> Result<Records, Error> {
     }
     // Their names begin with the month.
     files.sort();
-    let mut records = Records::new();
+    let (mut records, mut damage) = (Records::new(), Vec::new());
     for path in files {
-        let unread = |error| unreadable("chain", &path, error);
-        let text =
-            whole(MultiGzDecoder::new(File::open(&path).map_err(unread)?)).map_err(unread)?;
-        text.lines().for_each(|line| follow(&mut records, line));
+        let file = File::open(&path).map_err(|error| unreadable("chain", &path, error))?;
+        let mut bytes = Vec::new();
+        let read = MultiGzDecoder::new(file).take(BYTES_MAX + 1).read_to_end(&mut bytes);
+        if BYTES_MAX < bytes.len() as u64 {
+            return Err(unreadable("chain", &path, too_long()));
+        }
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            follow(&mut records, line);
+        }
+        if let Err(error) = read {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let reason = format!("it can be read only in part: {error}");
+            let hint = "what stands behind is not carried over; look whether something is missing";
+            let why = Refusal::new(reason, hint);
+            damage.push(LeftOut { place: Place::Entry(name.clone()), text: name, why });
+        }
     }
-    Ok(records)
+    Ok((records, damage))
 }
 
 fn whole(from: impl Read) -> io::Result<String> {
@@ -96,8 +118,12 @@ fn whole(from: impl Read) -> io::Result<String> {
     from.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     match text.len() as u64 <= BYTES_MAX {
         true => Ok(text),
-        false => Err(io::Error::other("it is longer than 64 MiB")),
+        false => Err(too_long()),
     }
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("it is longer than 64 MiB")
 }
 
 /// What one line of the chain does to the records; the last one may be cut off.

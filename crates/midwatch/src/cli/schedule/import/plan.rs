@@ -8,6 +8,7 @@ use api::{Action, Code, Error, ScheduleAdd, Terms, When};
 use calendar::{Silence, Zone};
 use kernel::Timestamp;
 use kernel::schedule::PROMPT_BYTES_MAX;
+use runtime::check_schedule;
 use runtime::when::{Meant, meant};
 use serde::Serialize;
 
@@ -39,6 +40,13 @@ pub(super) struct Planned {
     pub is_paused: bool,
     /// The agent's id at a server of Letta, if it is one of those.
     pub remote_id: Option<String>,
+}
+
+impl Planned {
+    /// The agent that is meant: by its id if it has one, as two ids may make one name.
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.remote_id.as_deref().or(self.request.action.agent.as_deref())
+    }
 }
 
 /// Where it stands in what is imported.
@@ -179,6 +187,7 @@ pub(super) fn planned(
     if let Some(silence) = calendar.silence_after(now.as_micros()) {
         return Err(silent(silence));
     }
+    check_schedule(&request, now).map_err(refused)?;
     Ok(Planned {
         place,
         request,

@@ -12,7 +12,7 @@ use compat::promptyoself::register::{cron, interval, time};
 use compat::promptyoself::{prompt, terms, view};
 use kernel::Timestamp;
 use kernel::schedule::PROMPT_BYTES_MAX;
-use rusqlite::types::Value;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
 use super::crontab::Refusal;
@@ -38,6 +38,9 @@ const ROWS_MAX: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
+    /// As the earlier program knows it.
+    id: String,
+    /// As it is known here.
     number: u64,
     agent_id: String,
     prompt: String,
@@ -46,8 +49,10 @@ pub(super) struct Row {
     next_run: String,
     is_active: bool,
     /// Zero for no limit.
-    max: u64,
-    count: u64,
+    max: i64,
+    count: i64,
+    /// The columns with a text that is none.
+    unreadable: Vec<&'static str>,
 }
 
 /// All rows of both tables. The file is not changed.
@@ -67,8 +72,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
         if columns.is_empty() {
             continue;
         }
+        // Where the table in use is there too, it may have every number some day.
+        let first = if tables == 0 { 0 } else { view::DERIVED_FROM };
         tables += 1;
-        rows.extend(rows_of(&database, table, &columns).map_err(failed)?);
+        rows.extend(rows_of(&database, table, &columns, first).map_err(failed)?);
     }
     if tables == 0 {
         let what = format!("`{}` is no database of promptyoself", path.display());
@@ -83,11 +90,12 @@ fn columns(database: &Connection, table: &str) -> rusqlite::Result<HashSet<Strin
     statement.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// Columns that are not there are empty.
+/// Columns that are not there are empty. The number of a row follows from its own and the `first` one.
 fn rows_of(
     database: &Connection,
     table: &str,
     columns: &HashSet<String>,
+    first: u64,
 ) -> rusqlite::Result<Vec<Row>> {
     let selected = COLUMNS.map(|column| match column {
         "message" if !columns.contains(column) => "prompt_text",
@@ -100,58 +108,74 @@ fn rows_of(
     let selected = selected.join(", ");
     let query = format!("SELECT {selected} FROM {table} ORDER BY 1 LIMIT {ROWS_MAX}");
     let mut statement = database.prepare(&query)?;
-    let text = |row: &rusqlite::Row<'_>, column: usize| -> rusqlite::Result<String> {
-        Ok(match row.get(column)? {
-            Value::Null | Value::Blob(_) => String::new(),
-            Value::Integer(number) => number.to_string(),
-            Value::Real(number) => number.to_string(),
-            Value::Text(text) => text,
-        })
-    };
-    let number = |row: &rusqlite::Row<'_>, column: usize| -> rusqlite::Result<u64> {
-        Ok(text(row, column)?.parse().unwrap_or_default())
-    };
     let rows = statement.query_map([], |row| {
-        Ok(Row {
-            number: number(row, 0)?,
-            agent_id: text(row, 1)?,
-            prompt: text(row, 2)?,
-            kind: text(row, 3)?,
-            value: text(row, 4)?,
-            next_run: text(row, 5)?,
-            is_active: !matches!(text(row, 6)?.as_str(), "0" | "false"),
-            max: number(row, 7)?,
-            count: number(row, 8)?,
-        })
+        let (mut texts, mut unreadable) = (Vec::new(), Vec::new());
+        for (place, column) in COLUMNS.into_iter().enumerate() {
+            texts.push(match row.get_ref(place)? {
+                ValueRef::Null | ValueRef::Blob(_) => String::new(),
+                ValueRef::Integer(number) => number.to_string(),
+                ValueRef::Real(number) => number.to_string(),
+                ValueRef::Text(text) => {
+                    let text = String::from_utf8(text.to_vec());
+                    text.unwrap_or_else(|_| {
+                        unreadable.push(column);
+                        String::new()
+                    })
+                }
+            });
+        }
+        Ok(Row { unreadable, ..Row::of(texts, first) })
     })?;
     rows.collect()
 }
 
+impl Row {
+    /// By the texts of its columns.
+    fn of(texts: Vec<String>, first: u64) -> Row {
+        let mut texts = texts.into_iter();
+        let mut next = || texts.next().unwrap_or_default();
+        let number = |text: String| text.parse::<i64>().unwrap_or_default();
+        let id = next();
+        Row {
+            number: first.saturating_add(id.parse().unwrap_or_default()),
+            id,
+            agent_id: next(),
+            prompt: next(),
+            kind: next(),
+            value: next(),
+            next_run: next(),
+            is_active: !["0", "false"].contains(&next().to_ascii_lowercase().as_str()),
+            max: number(next()),
+            count: number(next()),
+            unreadable: Vec::new(),
+        }
+    }
+}
+
 pub(super) fn plan(rows: Vec<Row>, now: Timestamp) -> Plan {
     let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
-    let mut free = rows.iter().map(|row| row.number).max().unwrap_or_default();
-    let mut taken = HashSet::new();
     for row in rows {
-        let place = Place::Entry(row.number.to_string());
-        let number = match taken.insert(row.number) {
-            true => row.number,
-            false => {
-                free += 1;
-                free
-            }
-        };
-        match schedule(&row, number, now) {
+        match schedule(&row, now) {
             Ok(planned) => plan.schedules.push(planned),
             Err(why) => {
                 let text = row.prompt.lines().next().unwrap_or_default().to_owned();
-                plan.left_out.push(LeftOut { place, text, why });
+                plan.left_out.push(LeftOut { place: Place::Entry(row.id), text, why });
             }
         }
     }
     plan
 }
 
-fn schedule(row: &Row, number: u64, now: Timestamp) -> Result<Planned, Refusal> {
+fn schedule(row: &Row, now: Timestamp) -> Result<Planned, Refusal> {
+    let number = row.number;
+    if let Some(column) = row.unreadable.first() {
+        let reason = format!("its `{column}` is not text in UTF-8");
+        return Err(Refusal::new(reason, "register it anew"));
+    }
+    if row.id.parse::<u64>().is_err() {
+        let reason = format!("`{}` is no number that it could have here", row.id);
+        return Err(Refusal::new(reason, "register it anew"));
+    }
     if !row.is_active {
         return Err(Refusal::new("it was cancelled, or is over", "nothing needs to be done"));
     }
@@ -171,10 +195,11 @@ fn schedule(row: &Row, number: u64, now: Timestamp) -> Result<Planned, Refusal> 
         terms: terms(left(row, &mut warnings)?),
         ..ScheduleAdd::default()
     };
-    if number != row.number {
-        warnings.push(format!("the number {} is taken, so it is {number} here", row.number));
+    if row.id != number.to_string() {
+        let id = &row.id;
+        warnings.push(format!("the number {id} is the other table's, so it is {number} here"));
     }
-    let mut planned = planned(Place::Entry(row.number.to_string()), request, now)?;
+    let mut planned = planned(Place::Entry(row.id.clone()), request, now)?;
     planned.warnings.extend(warnings);
     planned.remote_id = Some(row.agent_id.clone());
     Ok(planned)
@@ -182,14 +207,14 @@ fn schedule(row: &Row, number: u64, now: Timestamp) -> Result<Planned, Refusal> 
 
 /// How often it may still be sent.
 fn left(row: &Row, warnings: &mut Vec<String>) -> Result<Option<u64>, Refusal> {
-    match row.max.checked_sub(row.count) {
-        _ if row.max == 0 => Ok(None),
-        None | Some(0) => {
+    let Row { count, max, .. } = row;
+    match u64::try_from(max.saturating_sub(*count)) {
+        _ if *max == 0 => Ok(None),
+        Err(_) | Ok(0) => {
             Err(Refusal::new("it was sent as often as it may be", "nothing needs to be done"))
         }
-        Some(left) => {
-            if 0 < row.count {
-                let Row { count, max, .. } = row;
+        Ok(left) => {
+            if 0 < *count {
                 warnings.push(format!("{count} of {max} were sent before; {left} are left"));
             }
             Ok(Some(left))
@@ -243,6 +268,7 @@ mod tests {
 
     fn row(kind: &str, value: &str) -> Row {
         Row {
+            id: "5".to_owned(),
             number: 5,
             agent_id: "agent-1".to_owned(),
             prompt: "hi".to_owned(),
@@ -252,6 +278,7 @@ mod tests {
             is_active: true,
             max: 0,
             count: 0,
+            unreadable: Vec::new(),
         }
     }
 
@@ -307,14 +334,23 @@ mod tests {
         check(some, Ok(("at 09:00 every day", Some(2), &[told])));
         let all = Row { max: 5, count: 5, ..row("cron", "0 9 * * *") };
         check(all, Err("it was sent as often as it may be"));
+        let odd = Row { max: -1, ..row("cron", "0 9 * * *") };
+        check(odd, Err("it was sent as often as it may be"));
+        let nobodys = Row { id: "-5".to_owned(), ..row("cron", "0 9 * * *") };
+        check(nobodys, Err("`-5` is no number that it could have here"));
     }
 
     #[test]
-    fn two_rows_of_one_number_are_two_schedules() {
+    fn a_row_of_the_older_table_has_a_number_of_its_own() {
+        let texts = ["5", "agent-1", "hi", "cron", "0 8 * * *", "", "False", "-1", ""];
+        let texts = texts.map(str::to_owned).to_vec();
+        let older = Row::of(texts, view::DERIVED_FROM);
+        assert_eq!((older.is_active, older.max), (false, -1));
         let now = Timestamp::from_micros(0);
-        let plan = plan(vec![row("cron", "0 9 * * *"), row("cron", "0 8 * * *")], now);
-        let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
-        assert_eq!(names, ["promptyoself 5: 0 9 * * *", "promptyoself 6: 0 8 * * *"]);
-        assert_eq!(plan.schedules[1].warnings, ["the number 5 is taken, so it is 6 here"]);
+        let plan = plan(vec![Row { is_active: true, max: 0, ..older }], now);
+        let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
+        assert_eq!(planned.request.name, "promptyoself 4294967301: 0 8 * * *");
+        let told = "the number 5 is the other table's, so it is 4294967301 here";
+        assert_eq!(planned.warnings, [told]);
     }
 }
