@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Answer, Ask, Call, Code, Error, Handle, Request, SchedulePause, StatusAsk, ToolList};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt};
 use kernel::{Actor, Role};
 use runtime::{Meant, Tools};
 use tokio::time::sleep;
@@ -31,7 +31,7 @@ impl Tools for Names {
         _: String,
         _: &'a dyn Handle,
     ) -> BoxFuture<'a, Result<String, Error>> {
-        unimplemented!()
+        async { Err(Error::new(Code::NotFound, "none")) }.boxed()
     }
 }
 
