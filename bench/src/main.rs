@@ -7,6 +7,7 @@
 
 mod log_end;
 mod machine;
+mod mcp;
 mod policy;
 mod raw;
 mod raw_postgres;
@@ -71,6 +72,8 @@ enum Command {
     },
     /// Schedules: lateness, fires, runs done, growth, recovery and creation, each beside a peer
     Schedule(schedule::Options),
+    /// The MCP server beside those of the Python and the TypeScript SDK
+    Mcp(mcp::Options),
     /// Start to ready on a long log, memory at rest, and `--version`
     Start {
         #[arg(long, default_value_t = 1_000_000)]
@@ -95,6 +98,7 @@ fn main() -> anyhow::Result<()> {
         Command::LogEnd { seconds, rounds } => log_end::run(seconds, rounds),
         Command::Verify { entries, rounds } => verify::run(entries, rounds),
         Command::Policy { rounds } => policy::run(rounds),
+        Command::Mcp(options) => mcp::run(&options),
         Command::Schedule(options) => schedule::run(&options),
         Command::Start { entries, rounds } => start::run(entries, rounds),
     }

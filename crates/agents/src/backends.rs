@@ -11,12 +11,13 @@ use kernel::agent::Agent;
 use kernel::approval::Footing;
 use kernel::backend::{Backend, BackendKind};
 use kernel::budget::Usage;
+use kernel::ruling::Details;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::Doer;
 use crate::command;
-use crate::footing::Look;
+use crate::footing::{self, Look};
 use crate::http::Http;
 use crate::letta::{self, Turn};
 use crate::output::Recorder;
@@ -155,6 +156,13 @@ impl Doer for Backends {
             let broken = |_| Failure::passing(Reason::NotStarted, "its program was not looked at");
             looked.map_err(broken)?.map(Some)
         })
+    }
+
+    fn details(&self, agent: &Agent) -> Details {
+        match &agent.backend {
+            Backend::Command(program) => footing::details(program, &self.environment),
+            other => Details::of(other),
+        }
     }
 
     fn end_strays(&self) {

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use kernel::approval::{Directory, Executable, Footing};
 use kernel::program::Program;
+use kernel::ruling::Details;
 use rustix::fs::{Access, access};
 use sha2::{Digest, Sha256};
 
@@ -52,20 +53,11 @@ impl Look {
         let failed = |what: &dyn std::fmt::Display| {
             Failure::permanent(Reason::NotStarted, format!("`{word}` cannot be started: {what}"))
         };
-        let path = self.find(word, directory).ok_or_else(|| failed(&"there is no such program"))?;
+        let path = find(word, directory, &self.environment);
+        let path = path.ok_or_else(|| failed(&"there is no such program"))?;
         let path = path.canonicalize().map_err(|error| failed(&error))?;
         let sha256 = digest_of(&path).map_err(|error| failed(&error))?;
         Ok(Executable { path: path.to_string_lossy().into_owned(), sha256 })
-    }
-
-    /// As the system looks for a program that it is to execute.
-    fn find(&self, word: &str, directory: &Path) -> Option<PathBuf> {
-        if word.contains('/') {
-            return Some(directory.join(word)).filter(|path| is_executable(path));
-        }
-        let places = self.environment.get("PATH").map_or(PATH_DEFAULT, String::as_str);
-        let mut paths = places.split(':').map(|place| directory.join(place).join(word));
-        paths.find(|path| is_executable(path))
     }
 
     fn variables(&self) -> BTreeMap<String, String> {
@@ -83,6 +75,45 @@ impl Look {
         );
         in_hex(&digest.finalize())
     }
+}
+
+/// What rules see of a program: its command line with the file that would be executed, and the directory in
+/// which it is started. What cannot be found is left out.
+pub(crate) fn details(program: &Program, environment: &BTreeMap<String, String>) -> Details {
+    let directory = program.cwd.as_ref().map(|path| Path::new(path.as_str()));
+    let directory = directory.unwrap_or_else(|| home(environment));
+    let (word, rest) = program.argv.split_first().unzip();
+    let found = word.and_then(|word| find(word, directory, environment)).and_then(plain);
+    let argv = found.map(|path| [path].into_iter().chain(rest.unwrap_or_default().to_vec()));
+    Details {
+        path: directory
+            .canonicalize()
+            .ok()
+            .and_then(|path| path.into_os_string().into_string().ok()),
+        argv: argv.into_iter().flatten().collect(),
+        ..Details::default()
+    }
+}
+
+/// A program goes by the name under which it is found, so a link is not resolved: `sh` is `sh`, whichever
+/// shell that is. Only a path that could mean another place than it says is.
+fn plain(path: PathBuf) -> Option<String> {
+    let is_plain = !path.components().any(|part| part == Component::ParentDir);
+    let path: PathBuf = match is_plain {
+        true => path.components().collect(),
+        false => path.canonicalize().ok()?,
+    };
+    path.into_os_string().into_string().ok()
+}
+
+/// As the system looks for a program that it is to execute.
+fn find(word: &str, directory: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    if word.contains('/') {
+        return Some(directory.join(word)).filter(|path| is_executable(path));
+    }
+    let places = environment.get("PATH").map_or(PATH_DEFAULT, String::as_str);
+    let mut paths = places.split(':').map(|place| directory.join(place).join(word));
+    paths.find(|path| is_executable(path))
 }
 
 fn directory_at(path: &Path) -> Result<Directory, Failure> {

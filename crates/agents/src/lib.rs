@@ -31,6 +31,7 @@ use std::fmt::Debug;
 use futures::future::BoxFuture;
 use kernel::agent::Agent;
 use kernel::approval::Footing;
+use kernel::ruling::Details;
 use tokio_util::sync::CancellationToken;
 
 pub use backends::{Backends, supports};
@@ -63,6 +64,12 @@ pub trait Doer: Debug + Send + Sync + 'static {
         _salt: String,
     ) -> BoxFuture<'_, Result<Option<Footing>, Failure>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// What rules can narrow their view to when this agent is prompted: where it is, which program is
+    /// started, and in which directory. It opens nothing.
+    fn details(&self, agent: &Agent) -> Details {
+        Details::of(&agent.backend)
     }
 
     /// Ends what earlier work has left behind, as far as it can be found.

@@ -14,7 +14,11 @@ pub struct Approval {
     pub state: String,
     pub run_id: String,
     pub schedule_id: String,
-    pub agent: String,
+    /// That is prompted, unless a tool is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     pub tier: u8,
     pub asked_at: String,
     /// Too late from this instant on.
@@ -193,10 +197,54 @@ pub struct ApprovalDecided {
 pub struct PolicyExplained {
     pub run_id: String,
     pub state: String,
+    /// What the orders were asked. Absent before, and of what was decided before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PolicyRequest>,
+    /// What was so then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<PolicyFacts>,
     /// Absent before the orders were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
     pub sentence: String,
+}
+
+/// What the standing orders are asked, in the form in which `policy explain --request` takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRequest {
+    pub principal: String,
+    pub role: String,
+    pub capability: String,
+    pub tier: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+}
+
+/// What is so when the standing orders are asked about a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyFacts {
+    /// Of the day, the least of all limits that bind; absent where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_left: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_left: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money_left: Option<String>,
+    /// No human has asked for it by hand.
+    pub unattended: bool,
+    /// `full`, `ask` or `paused`
+    pub lease: String,
+    /// What can be switched and is off, by the posture or by a flag.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

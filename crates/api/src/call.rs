@@ -21,6 +21,8 @@ pub struct Call {
     /// A change asked for twice with the same key happens once; the second time gets the answer of
     /// the first.
     pub key: Option<String>,
+    /// The tool that makes it, if one does.
+    pub tool: Option<String>,
     pub progress: ProgressSink,
 }
 
@@ -50,7 +52,7 @@ pub async fn ask<R: Ask>(handle: &dyn Handle, request: R) -> Result<R::Answer, E
 impl Call {
     pub fn new(request: impl Ask) -> Call {
         let request = request.into_request();
-        Call { request, key: None, progress: ProgressSink::default() }
+        Call { request, key: None, tool: None, progress: ProgressSink::default() }
     }
 
     /// Makes this call and takes the answer that belongs to `R`.
@@ -122,6 +124,8 @@ macro_rules! requests {
 requests! {
     StatusAsk "status" Status;
     BudgetList "budget.list" Budgets;
+    ToolList "tool.list" Tools;
+    ToolMisuse "tool.misuse" Misused;
     AgentAdd "agent.add" AgentAdded;
     AgentEdit "agent.edit" AgentEdited;
     AgentList "agent.list" Agents;

@@ -8,6 +8,7 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
+mod class;
 mod config;
 mod error;
 pub mod json;
@@ -17,6 +18,7 @@ mod run;
 mod schedule;
 mod status;
 mod token;
+mod tool;
 pub mod wire;
 
 pub use agent::{
@@ -26,10 +28,11 @@ pub use agent::{
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
     Approvals, ChangedDecision, Needs, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained,
-    PolicyReplay, PolicyReplayed, Ruling, StandsOn,
+    PolicyFacts, PolicyReplay, PolicyReplayed, PolicyRequest, Ruling, StandsOn,
 };
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
+pub use class::Class;
 pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloaded};
 pub use error::{Code, Error};
 pub use ledger::{
@@ -54,6 +57,7 @@ pub use status::{
     NextDue, Status, StatusAsk, Watch,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
+pub use tool::{Misused, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
 
 /// Items in a list when nobody says how many.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

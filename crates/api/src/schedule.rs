@@ -84,6 +84,9 @@ pub struct Terms {
     /// How often a run is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+    /// How the delays between tries grow: `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<String>,
     /// Failed runs in a row after which the schedule is paused; 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_after: Option<u32>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Answer, Error, Progress, Request};
 
 /// Both ends must speak the same one.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Longest line, either way.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
@@ -57,6 +57,9 @@ pub struct Asked {
     pub request: Request,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The tool that makes the call, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
 }
 
 /// Any number of `progress`, then one of the others.

@@ -75,7 +75,7 @@ impl Connection {
     }
 
     async fn call(&mut self, call: Call) -> io::Result<Option<Result<Answer, Error>>> {
-        let asked = Asked { request: call.request, key: call.key };
+        let asked = Asked { request: call.request, key: call.key, tool: call.tool };
         frames::write(&mut self.output, &asked).await?;
         loop {
             match frames::read(&mut self.input).await? {

@@ -12,6 +12,8 @@ const OF_USER: &str = "uid:";
 const OF_AGENT: &str = "agent:";
 /// What the name of somebody's assistant begins with.
 const OF_ASSISTANT: &str = "mcp:";
+/// What the name of a call begins with that a run makes by itself.
+const OF_CALL: &str = "tool:";
 
 /// What a principal may do, from least to most. The order is part of the rules: a command names
 /// the least role that may give it.
@@ -71,6 +73,17 @@ impl Actor {
         name.and_then(|id| id.parse().ok())
     }
 
+    /// The call of a tool that is the whole work of a run. It speaks for those who have written its schedule.
+    pub fn of_call(run: &RunId) -> Actor {
+        Actor { name: format!("{OF_CALL}{run}"), role: Role::Runner }
+    }
+
+    /// The run whose work the call is, if it is one.
+    pub fn call(&self) -> Option<RunId> {
+        let name = self.name.strip_prefix(OF_CALL).filter(|_| self.role == Role::Runner);
+        name.and_then(|id| id.parse().ok())
+    }
+
     /// The user of this machine who holds the data directory, at the terminal or over the socket.
     pub fn local_user(uid: u32) -> Actor {
         Actor { name: format!("{OF_USER}{uid}"), role: Role::Maintainer }
@@ -91,7 +104,8 @@ impl Actor {
     /// Whether it speaks for a person. It does what the standing orders allow, and nothing that is for people
     /// alone.
     pub fn is_assistant(&self) -> bool {
-        self.role == Role::Runner && self.name.starts_with(OF_ASSISTANT)
+        let speaks_for = [OF_ASSISTANT, OF_CALL];
+        self.role == Role::Runner && speaks_for.iter().any(|prefix| self.name.starts_with(prefix))
     }
 
     /// The person behind a name: an assistant's doing is that of whom it speaks for.
@@ -104,9 +118,19 @@ impl Actor {
         self.name.starts_with(OF_USER)
     }
 
+    /// Whether a name is that of a call that a run makes by itself.
+    pub fn is_call(name: &str) -> bool {
+        name.starts_with(OF_CALL)
+    }
+
     /// Whether a name is that of a user of the machine, of a run or of an agent, and tells of no person.
     pub fn tells_no_person(name: &str) -> bool {
-        [OF_USER, OF_RUN, OF_AGENT].iter().any(|prefix| name.starts_with(prefix))
+        [OF_USER, OF_RUN, OF_AGENT, OF_CALL].iter().any(|prefix| name.starts_with(prefix))
+    }
+
+    /// Whether a name is that of a run.
+    pub(crate) fn names_run(name: &str) -> bool {
+        name.starts_with(OF_RUN)
     }
 
     /// What the author of a schedule is called that an agent has written with its own token.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::{Actor, Role};
 use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
+use crate::budget::{self, Charge, Spent, Usage};
 use crate::money::{Money, Price};
 use crate::schedule;
 use crate::time::Timestamp;
@@ -28,7 +29,7 @@ pub const SILENCED: &str = "silenced";
 
 /// Invariant: 1 to 64 of `a-z 0-9 - _ .`, beginning with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct AgentName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +101,7 @@ pub enum Event {
     Registered(Settled),
     Changed(Settled),
     Tested(Tested),
+    Answered(Answered),
     Removed(Removed),
 }
 
@@ -128,6 +130,17 @@ pub struct Removed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tested {
+    /// What it is counted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charge: Option<Charge>,
+    pub at: Timestamp,
+}
+
+/// It was prompted by hand, and that has used something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answered {
+    pub spent: Spent,
     pub at: Timestamp,
 }
 
@@ -202,12 +215,24 @@ pub fn decide(
         (Some(agent), Command::Test) if agent.tier == Tier::External => {
             Err(Refusal::ReachesOutside(name.clone()))
         }
-        (Some(_), Command::Test) => Ok(Some(Event::Tested(Tested { at: now }))),
+        (Some(agent), Command::Test) => {
+            let charge = budget::charge(Some(name), agent.tier, now);
+            Ok(Some(Event::Tested(Tested { charge, at: now })))
+        }
         (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),
         (None, Command::Change(_) | Command::Test | Command::Remove) => {
             Err(Refusal::Unknown(name.clone()))
         }
     }
+}
+
+/// What a test has used, if that is something.
+pub fn spent_by_test(agent: &Agent, usage: Option<Usage>, now: Timestamp) -> Option<Event> {
+    let cost = agent.price.cost(usage.unwrap_or_default());
+    let (name, day) = (agent.name.clone(), budget::day(now));
+    let spent = Spent { agent: name, schedule: None, day, usage, cost };
+    let is_something = usage.is_some() || !cost.is_zero();
+    is_something.then_some(Event::Answered(Answered { spent, at: now }))
 }
 
 /// The agent after an event.
@@ -219,7 +244,7 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
             let schedules_made = agent.map_or(0, |agent| agent.schedules_made);
             Some(Agent { schedules_made, ..settled.agent(name, registered_at) })
         }
-        Event::Tested(_) => agent,
+        Event::Tested(_) | Event::Answered(_) => agent,
         Event::Removed(_) => None,
     }
 }

@@ -43,10 +43,16 @@ pub struct Plan {
     pub schedule: ScheduleId,
     pub revision: u32,
     pub attempt: u32,
-    pub agent: AgentName,
-    pub backend: Backend,
+    /// That is prompted, unless a tool is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SecretRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<PlannedTool>,
+    /// What the agent or the tool is told.
     pub prompt: Wording,
     pub tier: Tier,
     /// Which rules were in force.
@@ -54,6 +60,15 @@ pub struct Plan {
     /// What the effect stands on, where it stands on something of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footing: Option<Footing>,
+}
+
+/// A tool that is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedTool {
+    pub name: String,
+    /// Of all that callers are told of it.
+    pub hash: String,
 }
 
 /// What a plan is recognised by.

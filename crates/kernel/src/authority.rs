@@ -42,10 +42,11 @@ pub struct Lease {
 }
 
 /// What is left of the authority, from most to least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// All that the standing orders allow.
+    #[default]
     Full,
     /// What a human allows, case by case.
     Ask,
@@ -235,6 +236,10 @@ impl Lease {
 }
 
 impl Step {
+    pub(crate) fn is_full(&self) -> bool {
+        *self == Step::Full
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Step::Full => "full",

@@ -241,6 +241,15 @@ impl BackendKind {
         }
     }
 
+    /// Whether such an agent tells what its model has read and written.
+    pub const fn tells_usage(self) -> bool {
+        match self {
+            BackendKind::Letta | BackendKind::Openai | BackendKind::Anthropic => true,
+            BackendKind::Builtin | BackendKind::Command => false,
+            BackendKind::Webhook | BackendKind::Mcp => false,
+        }
+    }
+
     /// The lowest tier an operator may register: one below the default for a webhook or a tool
     /// server, the default for all others.
     pub const fn tier_min(self) -> Tier {
@@ -349,6 +358,19 @@ impl Backend {
             Backend::Letta(letta) => Some(&letta.remote_id),
             Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => None,
             Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => None,
+        }
+    }
+
+    /// The machine that it is reached at, as its url has it.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Backend::Letta(letta) => Some(letta.url.host()),
+            Backend::Webhook(webhook) => Some(webhook.url.host()),
+            Backend::Openai { url, .. } | Backend::Anthropic { url, .. } => Some(url.host()),
+            Backend::Mcp(McpServer::Url(url)) => Some(url.host()),
+            Backend::Builtin { .. } | Backend::Command(_) | Backend::Mcp(McpServer::Argv(_)) => {
+                None
+            }
         }
     }
 
@@ -511,6 +533,25 @@ impl Url {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// As it is written, without the port.
+    pub fn host(&self) -> &str {
+        host(self.0.split_once("://").map_or("", |(_, rest)| rest))
+    }
+}
+
+/// Of what follows the scheme of a url.
+fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Without the port. An address in brackets has colons of its own.
+fn host(rest: &str) -> &str {
+    let authority = authority(rest);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
 }
 
 impl FromStr for Url {
@@ -525,12 +566,10 @@ impl FromStr for Url {
         }
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         let rest = rest.ok_or(Invalid::Url("does not begin with http:// or https://"))?;
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') {
+        if authority(rest).contains('@') {
             return Err(Invalid::Url("contains credentials; give them as a secret reference"));
         }
-        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        if host.is_empty() {
+        if host(rest).is_empty() {
             return Err(Invalid::Url("names no host"));
         }
         Ok(Url(text.to_owned()))

@@ -13,6 +13,7 @@ use crate::actor::Actor;
 use crate::agent::{self, AgentName};
 use crate::id::{ApprovalId, RunId, ScheduleId, TokenId};
 use crate::time::Timestamp;
+use crate::tool::{self, ToolName};
 use crate::{approval, authority, run, schedule, token, watch};
 
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub enum Body {
     Schedule(ScheduleId, schedule::Event),
     Run(RunId, run::Event),
     Token(TokenId, token::Event),
+    Tool(ToolName, tool::Event),
     /// What the watch writes about itself, with the id of this installation.
     Watch(String, watch::Event),
 }
@@ -47,6 +49,7 @@ pub enum Noun {
     Schedule,
     Slot,
     Token,
+    Tool,
     Watch,
 }
 
@@ -61,6 +64,7 @@ impl Noun {
             Noun::Schedule => "schedule",
             Noun::Slot => "slot",
             Noun::Token => "token",
+            Noun::Tool => "tool",
             Noun::Watch => "watch",
         }
     }
@@ -164,6 +168,10 @@ kinds! {
     "config.reloaded" 1 Watch watch::Event::Reloaded;
     "config.refused" 1 Watch watch::Event::ReloadRefused;
     "agent.tested" 1 Agent agent::Event::Tested;
+    "tool.called" 1 Tool tool::Event::Made;
+    "tool.alerted" 1 Tool tool::Event::Alerted;
+    "tool.used" 1 Watch watch::Event::ToolsUsed;
+    "agent.answered" 1 Agent agent::Event::Answered;
 }
 
 impl Body {
@@ -175,6 +183,7 @@ impl Body {
             Body::Schedule(..) => Noun::Schedule,
             Body::Run(..) => Noun::Run,
             Body::Token(..) => Noun::Token,
+            Body::Tool(..) => Noun::Tool,
             Body::Watch(..) => Noun::Watch,
         }
     }

@@ -13,22 +13,22 @@ const TIMED_DIGITS: usize = 32;
 
 /// Invariant: `sch_` and 8 to 64 hexadecimal digits, the beginning of a hash of its first content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct ScheduleId(String);
 
 /// Invariant: `run_` and 32 hexadecimal digits that grow with time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct RunId(String);
 
 /// Invariant: `apr_` and 32 hexadecimal digits that grow with time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct ApprovalId(String);
 
 /// Invariant: `tok_` and 32 hexadecimal digits that grow with time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(try_from = "String")]
 pub struct TokenId(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

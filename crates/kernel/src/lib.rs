@@ -29,6 +29,7 @@ pub mod tables;
 pub mod tick;
 pub mod time;
 pub mod token;
+pub mod tool;
 pub mod variables;
 pub mod watch;
 pub mod wording;

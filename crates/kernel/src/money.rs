@@ -74,6 +74,11 @@ impl Price {
         *self == Price::default()
     }
 
+    /// Whether a try costs the same whatever it uses.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.input.is_zero() && self.output.is_zero()
+    }
+
     /// What a try costs that used so much.
     ///
     /// ```

@@ -14,6 +14,7 @@ use crate::id::{ApprovalId, RunId, ScheduleId};
 use crate::run::{self, Cause, Ended, Outcome, WATCH};
 use crate::schedule::{self, Paused};
 use crate::time::Timestamp;
+use crate::tool::{self, Alerted, ToolName};
 
 /// A longer code is none of ours.
 const CODE_BYTES_MAX: usize = 40;
@@ -37,6 +38,7 @@ pub enum Kind {
     RunUnknown,
     SchedulePaused,
     LeaseLow,
+    ToolFailing,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             Kind::RunUnknown => "run_unknown",
             Kind::SchedulePaused => "schedule_paused",
             Kind::LeaseLow => "lease_low",
+            Kind::ToolFailing => "tool_failing",
         }
     }
 }
@@ -67,6 +70,7 @@ pub fn of(body: &Body) -> Option<Notice> {
         Body::Authority(instance, authority::Event::Warned(warned)) => {
             Some(lease_low(instance, warned))
         }
+        Body::Tool(name, tool::Event::Alerted(alerted)) => Some(tool_failing(name, alerted)),
         // Whatever is not listed above needs nobody.
         _ => None,
     }
@@ -91,11 +95,16 @@ pub fn settled(body: &Body) -> Option<&str> {
 }
 
 fn approval_asked(id: &ApprovalId, asked: &Asked) -> Notice {
-    let (run, agent) = (&asked.plan.run, asked.plan.agent.as_str());
+    let run = &asked.plan.run;
+    let of = match (&asked.plan.agent, &asked.plan.tool) {
+        (Some(agent), _) => format!("agent {agent}"),
+        (None, Some(tool)) => format!("tool {}", tool.name),
+        (None, None) => asked.plan.schedule.to_string(),
+    };
     Notice {
         kind: Kind::ApprovalAsked,
         subject: id.to_string(),
-        text: format!("Run {run} of agent {agent} waits for approval."),
+        text: format!("Run {run} of {of} waits for approval."),
         command: format!("midwatch approval show {id}"),
         at: asked.at,
     }
@@ -145,6 +154,17 @@ fn lease_low(instance: &str, warned: &Warned) -> Notice {
         text: format!("No human was here for long: from {from} on {what}."),
         command: "midwatch lease renew".to_owned(),
         at: warned.at,
+    }
+}
+
+fn tool_failing(name: &ToolName, alerted: &Alerted) -> Notice {
+    let Alerted { calls, failures, .. } = alerted;
+    Notice {
+        kind: Kind::ToolFailing,
+        subject: name.to_string(),
+        text: format!("Of {calls} calls of {name} in this hour {failures} failed."),
+        command: "midwatch status --tools".to_owned(),
+        at: alerted.at,
     }
 }
 

@@ -163,6 +163,12 @@ impl Trust {
         }
     }
 
+    /// What can be switched and is off.
+    pub(crate) fn off(self) -> Vec<String> {
+        let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
+        off.map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// What can be switched, by name, and why it is off, if it is.
     pub fn switches(self, posture: Posture) -> [(&'static str, Option<Off>); 4] {
         let most = posture.trust();

@@ -168,7 +168,9 @@ impl Progress {
     pub(crate) fn backfill_due(&self) -> Option<Timestamp> {
         let backfill = self.backfill.as_ref()?;
         let has_room = self.waiting.is_empty() && self.live.len() < backfill.at_once as usize;
-        backfill.next.filter(|_| has_room).map(|_| backfill.due)
+        // Whatever the clock shows by now: without a gap it does not wait for a time.
+        let due = backfill.gap.map_or(Timestamp::from_micros(0), |_| backfill.due);
+        backfill.next.filter(|_| has_room).map(|_| due)
     }
 
     /// Slots that have a run or wait for one.
@@ -282,7 +284,7 @@ impl Progress {
             }
             Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
             Body::Run(..) | Body::Approval(..) | Body::Authority(..) => {}
-            Body::Agent(..) | Body::Token(..) | Body::Watch(..) => {}
+            Body::Agent(..) | Body::Token(..) | Body::Tool(..) | Body::Watch(..) => {}
         }
     }
 

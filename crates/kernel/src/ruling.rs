@@ -2,13 +2,16 @@
 //! they led to. The rules themselves, and how they are weighed, are the crate `policy`.
 
 use std::fmt;
+use std::ops::Not;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Role;
 use crate::agent::AgentName;
-use crate::backend::Tier;
+use crate::authority::Step;
+use crate::backend::{Backend, Tier};
+use crate::budget::Left;
 
 /// From least to most strict: of several, the greatest holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,6 +67,37 @@ pub struct Details {
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
+}
+
+/// What was so when something was asked, whatever it was. No rule looks at it but the lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// What was left of the budgets of the day.
+    #[serde(default, skip_serializing_if = "Left::is_unbounded")]
+    pub left: Left,
+    /// No human had asked for it by hand.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub unattended: bool,
+    /// What was left of the authority of the watch.
+    #[serde(default, skip_serializing_if = "Step::is_full")]
+    pub lease: Step,
+    /// What can be switched and was off, by the posture or by a flag.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<String>,
+}
+
+/// What is recorded of a decision besides what follows from its run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Circumstances {
+    pub tier: Tier,
+    #[serde(default, skip_serializing_if = "Details::is_empty")]
+    pub details: Details,
+    /// What was asked, where it does not follow from the run and the two above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<Request>>,
+    pub facts: Facts,
 }
 
 /// What the standing orders say of a request.
@@ -126,6 +160,11 @@ impl Default for Approvers {
 }
 
 impl Details {
+    /// What an agent tells of itself that is not a matter of the machine.
+    pub fn of(backend: &Backend) -> Details {
+        Details { host: backend.host().map(str::to_owned), ..Details::default() }
+    }
+
     pub fn is_empty(&self) -> bool {
         *self == Details::default()
     }

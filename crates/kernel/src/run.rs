@@ -21,7 +21,7 @@ use crate::approval;
 use crate::budget::{Charge, Hold, Spent, Usage};
 use crate::id::{ApprovalId, ScheduleId};
 use crate::money::{Money, Price};
-use crate::ruling::Ruling;
+use crate::ruling::{Circumstances, Ruling};
 use crate::schedule::{self, terms::Key};
 use crate::time::Timestamp;
 use crate::wording::Wording;
@@ -30,7 +30,9 @@ pub use decide::{
     give_back, hush, interrupt, recover, start, starve,
 };
 pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
-pub use decision::{Foretold, LEASE, foretell, judged, requested, ruled};
+pub use decision::{
+    Foretold, LEASE, asked_of, facts, foretell, judged, principal, requested, ruled, tier,
+};
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };
@@ -104,6 +106,9 @@ pub struct Run {
     /// What the standing orders said of it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    /// What else they were told then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circumstances: Option<Box<Circumstances>>,
     /// It ended the first time because the standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
@@ -219,6 +224,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             (run.epoch, run.attempt, run.started_at) = (*epoch, *attempt, Some(*at));
             run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
             (run.approval, run.ruling) = (None, started.ruling.clone());
+            run.circumstances = started.circumstances.clone();
             run.charge = started.charge.clone();
             (run.hold, run.price) = (started.hold.clone(), started.price);
         }
@@ -234,10 +240,16 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         Event::Ended(ended) => {
             run.add(ended.spent.as_ref(), ended.frees.as_ref());
             run.state = State::Ended(ended.outcome);
+            if ended.refund.is_some() {
+                run.charge = None;
+            }
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
             (run.approval, run.asking) = (None, None);
-            run.ruling = ended.ruling.clone().or(run.ruling);
+            if ended.ruling.is_some() {
+                run.ruling = ended.ruling.clone();
+                run.circumstances = ended.circumstances.clone();
+            }
             if run.first_outcome.is_none() {
                 (run.refused, run.lacking) = (ended.refused, ended.lacking);
             }
@@ -264,7 +276,10 @@ pub(crate) fn answered(run: Option<Run>, id: &ApprovalId, event: &approval::Even
         approval::Event::Asked(asked) => {
             run.state = State::Parked;
             (run.approval, run.ruling) = (Some(id.clone()), Some(asked.ruling.clone()));
-            run.asking = asked.charge.as_ref().map(|charge| charge.agent.clone());
+            let facts = asked.facts.clone();
+            run.circumstances =
+                facts.map(|facts| Box::new(decision::circumstances(&asked.request, facts)));
+            run.asking = asked.charge.as_ref().and_then(|charge| charge.agent.clone());
         }
         approval::Event::Decided(decided) if decided.decision.is_approved => {
             run.state = State::Queued { from: decided.decision.at };
@@ -327,6 +342,7 @@ impl Run {
             approval: None,
             asking: None,
             ruling: None,
+            circumstances: None,
             refused: false,
             lacking: None,
             charge: None,

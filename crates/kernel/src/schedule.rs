@@ -33,8 +33,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
 /// Of what tells one start by hand from another.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Who has changed a schedule, as far as it is remembered.
-const CHANGED_BY_MAX: usize = 32;
+/// Of those who have changed a schedule, from when on one run stands for all runs.
+const CHANGED_BY_EACH_MAX: usize = 32;
 /// Schedules that one installation may hold.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
 
@@ -63,6 +63,9 @@ pub enum Action {
     Tool {
         tool: String,
         payload: Wording,
+        /// Of what the tool was when somebody last said that this schedule shall call it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
     },
 }
 
@@ -75,7 +78,7 @@ pub struct Schedule {
     pub created_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
-    /// Who has changed it since, each once.
+    /// Who has changed it since, each once. Nobody is forgotten who could approve its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_by: Vec<String>,
     pub created_at: Timestamp,
@@ -108,10 +111,14 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
     }
 }
 
-/// The oldest of very many are forgotten.
+/// People are as many as have a token. Of runs there is no end, and no run approves anything: that there was
+/// one is enough.
 fn joined(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
-    if let Some(name) = name.filter(|name| !names.contains(name)) {
-        names.drain(..names.len().saturating_sub(CHANGED_BY_MAX - 1));
+    let is_told = |name: &String| {
+        let is_many = CHANGED_BY_EACH_MAX <= names.len();
+        is_many && Actor::names_run(name) && names.iter().any(|it| Actor::names_run(it))
+    };
+    if let Some(name) = name.filter(|name| !names.contains(name) && !is_told(name)) {
         names.push(name.clone());
     }
     names
@@ -146,6 +153,16 @@ impl Definition {
         };
         Calendar::new(trigger, self.zone.clone())
             .map_err(|invalid| Refusal::Invalid(invalid.to_string()))
+    }
+
+    /// Without what its tool was when it was written: what makes two definitions the same.
+    #[must_use]
+    pub fn without_tool_hash(&self) -> Definition {
+        let mut same = self.clone();
+        if let Action::Tool { hash, .. } = &mut same.action {
+            *hash = None;
+        }
+        same
     }
 
     /// When it fires, in words.

@@ -232,6 +232,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
         | Body::Agent(..)
         | Body::Authority(..)
         | Body::Token(..)
+        | Body::Tool(..)
         | Body::Watch(..) => slot,
     }
 }

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::agent::{self, Agent, AgentName};
+use crate::agent::{self, Agent, AgentName, Tested};
 use crate::approval::{self, Approval};
 use crate::authority::{self, Authority};
+use crate::backend::Tier;
 use crate::budget::{Charge, Hold, Limits, Spent, day};
 use crate::event::{Body, Noun};
 use crate::id::{RunId, ScheduleId};
@@ -22,6 +23,7 @@ use crate::schedule::{self, Added, Removed, Schedule};
 use crate::slot::{self, Slot, Source};
 use crate::time::Timestamp;
 use crate::token::{self, Token};
+use crate::tool::{self, Use};
 use crate::watch::{self, Identity};
 
 /// Every derived row and counter.
@@ -59,6 +61,7 @@ pub enum State {
     Schedule(Schedule),
     Slot(Slot),
     Token(Token),
+    Tool(Use),
     Watch(Identity),
 }
 
@@ -115,7 +118,7 @@ impl Row {
             State::Run(run) => run.due(),
             State::Approval(approval) => approval.due(),
             State::Agent(_) | State::Schedule(_) | State::Slot(_) => None,
-            State::Authority(_) | State::Token(_) | State::Watch(_) => None,
+            State::Authority(_) | State::Token(_) | State::Tool(_) | State::Watch(_) => None,
         }
     }
 
@@ -128,7 +131,7 @@ impl Row {
             State::Progress(progress) => progress.listed_under(),
             State::Token(token) => token.listed_under(),
             State::Agent(agent) => agent.listed_under(),
-            State::Authority(_) | State::Slot(_) | State::Watch(_) => None,
+            State::Authority(_) | State::Slot(_) | State::Tool(_) | State::Watch(_) => None,
         }
     }
 }
@@ -182,7 +185,13 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
         (Noun::Token, Body::Token(_, event)) => {
             token::apply(state.and_then(State::token), event).map(State::Token)
         }
-        (Noun::Schedule | Noun::Run | Noun::Token | Noun::Watch, _) => state,
+        (Noun::Tool, Body::Tool(_, event)) => {
+            tool::apply(state.and_then(State::tool), event).map(State::Tool)
+        }
+        (Noun::Tool, Body::Watch(_, watch::Event::ToolsUsed(told))) => {
+            tool::counted(state.and_then(State::tool), id, told).map(State::Tool)
+        }
+        (Noun::Schedule | Noun::Run | Noun::Token | Noun::Tool | Noun::Watch, _) => state,
     }
 }
 
@@ -270,6 +279,11 @@ pub fn touched(body: &Body) -> Vec<Touched> {
         Body::Authority(instance, _) => vec![known(Noun::Authority, instance)],
         Body::Token(id, token::Event::Created(_)) => vec![new(Noun::Token, id.to_string())],
         Body::Token(id, token::Event::Revoked(_)) => vec![known(Noun::Token, id.as_str())],
+        Body::Tool(_, tool::Event::Made(_)) => Vec::new(),
+        Body::Tool(name, tool::Event::Alerted(_)) => vec![known(Noun::Tool, name.as_str())],
+        Body::Watch(_, watch::Event::ToolsUsed(told)) => {
+            told.tools.iter().map(|used| known(Noun::Tool, used.tool.as_str())).collect()
+        }
         Body::Watch(instance, watch::Event::Started(started)) => {
             let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
             lease.into_iter().collect()
@@ -329,12 +343,15 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
             refunded.chain(freed).chain(used(retried.spent.as_ref())).collect()
         }
         Body::Run(_, run::Event::Ended(ended)) => {
-            let freed = held(ended.frees.as_ref(), -1).into_iter();
-            freed.chain(used(ended.spent.as_ref())).collect()
+            let refunded = counted(ended.refund.as_ref(), -1).into_iter();
+            let freed = held(ended.frees.as_ref(), -1);
+            refunded.chain(freed).chain(used(ended.spent.as_ref())).collect()
         }
-        Body::Agent(_, agent::Event::Changed(_) | agent::Event::Tested(_)) => Vec::new(),
+        Body::Agent(_, agent::Event::Tested(tested)) => counted(tested.charge.as_ref(), 1),
+        Body::Agent(_, agent::Event::Answered(answered)) => used(Some(&answered.spent)),
+        Body::Agent(_, agent::Event::Changed(_)) => Vec::new(),
         Body::Approval(_, event) => asked(event),
-        Body::Authority(..) => Vec::new(),
+        Body::Authority(..) | Body::Tool(..) => Vec::new(),
         Body::Schedule(..) | Body::Run(..) | Body::Watch(..) => Vec::new(),
     }
 }
@@ -342,7 +359,9 @@ pub fn deltas(body: &Body) -> Vec<(Counter, i64)> {
 fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
     let frees = match event {
         approval::Event::Asked(asked) => {
-            let Some(Charge { agent, day }) = &asked.charge else { return Vec::new() };
+            let Some(Charge { agent: Some(agent), day }) = &asked.charge else {
+                return Vec::new();
+            };
             let asks = Counter::Asks(agent.clone(), *day);
             return vec![(asks, 1), (Counter::PendingAsks(agent.clone()), 1)];
         }
@@ -355,7 +374,8 @@ fn asked(event: &approval::Event) -> Vec<(Counter, i64)> {
 
 fn counted(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {
     let Some(Charge { agent, day }) = charge else { return Vec::new() };
-    vec![(Counter::Runs(*day), add), (Counter::AgentRuns(agent.clone(), *day), add)]
+    let of_agent = agent.iter().map(|agent| (Counter::AgentRuns(agent.clone(), *day), add));
+    [(Counter::Runs(*day), add)].into_iter().chain(of_agent).collect()
 }
 
 /// What no budget can refuse any more.
@@ -377,18 +397,8 @@ fn used(spent: Option<&Spent>) -> Vec<(Counter, i64)> {
 /// What is held back, or given back.
 fn held(hold: Option<&Hold>, sign: i64) -> Vec<(Counter, i64)> {
     let Some(Hold { agent, schedule, day, tokens, money }) = hold else { return Vec::new() };
-    let tokens = [
-        Counter::Spent(*day),
-        Counter::AgentSpent(agent.clone(), *day),
-        Counter::ScheduleSpent(schedule.clone(), *day),
-    ]
-    .map(|counter| (counter, sign * tokens));
-    let money = [
-        Counter::Cost(*day),
-        Counter::AgentCost(agent.clone(), *day),
-        Counter::ScheduleCost(schedule.clone(), *day),
-    ]
-    .map(|counter| (counter, sign * money.as_micros()));
+    let tokens = tokens_of(agent, schedule, *day).map(|counter| (counter, sign * tokens));
+    let money = money_of(agent, schedule, *day).map(|it| (it, sign * money.as_micros()));
     tokens.into_iter().chain(money).filter(|(_, add)| *add != 0).collect()
 }
 
@@ -400,24 +410,62 @@ pub fn guards(body: &Body, run: &Run, terms: &Terms, limits: &Limits) -> Vec<(Co
     let (day, schedule) = (day(started.at), &run.schedule);
     let hold = started.hold.as_ref();
     let (tokens, money) = hold.map_or((0, 0), |hold| (hold.tokens, hold.money.as_micros()));
-    let tokens = [
-        Counter::Spent(day),
-        Counter::AgentSpent(agent.clone(), day),
-        Counter::ScheduleSpent(schedule.clone(), day),
-    ]
-    .map(|counter| (counter, tokens));
-    let money = [
-        Counter::Cost(day),
-        Counter::AgentCost(agent.clone(), day),
-        Counter::ScheduleCost(schedule.clone(), day),
-    ]
-    .map(|counter| (counter, money));
+    let tokens = tokens_of(agent, schedule, day).map(|counter| (counter, tokens));
+    let money = money_of(agent, schedule, day).map(|counter| (counter, money));
     let money = money.into_iter().filter(|_| !started.price.is_free());
     let limited = tokens.into_iter().chain(money).filter_map(|(counter, held)| {
         let most = counter.most(terms, limits);
         (most != 0).then(|| (counter, Limits::below(most, held)))
     });
     limited.collect()
+}
+
+/// The counters that bound a run of a schedule, each with its limit; those without one are left out. Only prompts
+/// to an agent use up tokens and money.
+pub fn bounds(
+    agent: Option<&Agent>,
+    schedule: &ScheduleId,
+    tier: Tier,
+    (terms, limits): (&Terms, &Limits),
+    day: i64,
+) -> Vec<(Counter, i64)> {
+    let name = agent.map(|agent| &agent.name);
+    let of_agent = name.map(|name| Counter::AgentRuns(name.clone(), day));
+    let runs = [Some(Counter::Runs(day)), of_agent].into_iter().flatten();
+    let runs = runs.filter(|_| Tier::ReadOnly < tier);
+    let tokens = name.into_iter().flat_map(|name| tokens_of(name, schedule, day));
+    let payable = agent.filter(|agent| !agent.price.is_free());
+    let money = payable.into_iter().flat_map(|agent| money_of(&agent.name, schedule, day));
+    let all = runs.chain(tokens).chain(money);
+    let limited = all.map(|counter| {
+        let most = counter.most(terms, limits);
+        (counter, most)
+    });
+    limited.filter(|(_, most)| *most != 0).collect()
+}
+
+/// The counters that must not have reached their limit when an agent is tested, and the most that each may
+/// show then.
+pub fn test_guards(agent: &Agent, tested: &Tested, limits: &Limits) -> Vec<(Counter, i64)> {
+    let (name, day) = (&agent.name, day(tested.at));
+    let tokens = [Counter::Spent(day), Counter::AgentSpent(name.clone(), day)];
+    let money = [Counter::Cost(day), Counter::AgentCost(name.clone(), day)];
+    let money = money.into_iter().filter(|_| !agent.price.is_free());
+    let limited = tokens.into_iter().chain(money).filter_map(|counter| {
+        let most = counter.most(&Terms::default(), limits);
+        (most != 0).then(|| (counter, Limits::below(most, 0)))
+    });
+    limited.collect()
+}
+
+fn tokens_of(agent: &AgentName, schedule: &ScheduleId, day: i64) -> [Counter; 3] {
+    let of_agent = Counter::AgentSpent(agent.clone(), day);
+    [Counter::Spent(day), of_agent, Counter::ScheduleSpent(schedule.clone(), day)]
+}
+
+fn money_of(agent: &AgentName, schedule: &ScheduleId, day: i64) -> [Counter; 3] {
+    let of_agent = Counter::AgentCost(agent.clone(), day);
+    [Counter::Cost(day), of_agent, Counter::ScheduleCost(schedule.clone(), day)]
 }
 
 impl Counter {
@@ -484,6 +532,7 @@ impl Serialize for State {
             State::Schedule(schedule) => schedule.serialize(out),
             State::Slot(slot) => slot.serialize(out),
             State::Token(token) => token.serialize(out),
+            State::Tool(used) => used.serialize(out),
             State::Watch(identity) => identity.serialize(out),
         }
     }
@@ -500,6 +549,7 @@ impl State {
             Noun::Schedule => Schedule::deserialize(body).map(State::Schedule),
             Noun::Slot => Slot::deserialize(body).map(State::Slot),
             Noun::Token => Token::deserialize(body).map(State::Token),
+            Noun::Tool => Use::deserialize(body).map(State::Tool),
             Noun::Watch => Identity::deserialize(body).map(State::Watch),
         }
     }
@@ -528,5 +578,6 @@ state_of! {
     schedule Schedule Schedule;
     slot Slot Slot;
     token Token Token;
+    tool Tool Use;
     watch Watch Identity;
 }

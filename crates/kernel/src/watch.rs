@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
 use crate::time::Timestamp;
+use crate::tool::{Tally, ToolName};
 
 /// The version of the log's format that a new log begins with.
 pub const LOG_FORMAT: u16 = 1;
@@ -25,6 +26,7 @@ pub enum Event {
     ClockAnomaly(ClockAnomaly),
     Reloaded(Reloaded),
     ReloadRefused(ReloadRefused),
+    ToolsUsed(ToolsUsed),
 }
 
 /// Who signs this log. The one row of its noun.
@@ -99,6 +101,21 @@ pub struct ReloadRefused {
     /// The code of the answer.
     pub code: String,
     pub reason: String,
+}
+
+/// How often tools were called since this was last told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsUsed {
+    pub tools: Vec<Used>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Used {
+    pub tool: ToolName,
+    pub tally: Tally,
 }
 
 /// The rules of time zones are others from here on; the next slot of each schedule goes by them.
@@ -205,7 +222,7 @@ pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Optio
         Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
         Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
         Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
-        Event::ClockAnomaly(_) => return identity,
+        Event::ClockAnomaly(_) | Event::ToolsUsed(_) => return identity,
         Event::Reloaded(_) | Event::ReloadRefused(_) => return identity,
     };
     Some(Identity { instance: instance.to_owned(), key, tzdata })

@@ -32,7 +32,7 @@ impl Body {
             Body::Watch(_, watch::Event::ReloadRefused(refused)) => {
                 vec![("reason", &mut refused.reason)]
             }
-            Body::Agent(..) | Body::Watch(..) => Vec::new(),
+            Body::Agent(..) | Body::Tool(..) | Body::Watch(..) => Vec::new(),
             Body::Token(_, token::Event::Created(_)) => Vec::new(),
             Body::Token(_, token::Event::Revoked(revoked)) => note(&mut revoked.note),
             Body::Authority(_, event) => match event {

@@ -17,6 +17,7 @@ mod page;
 mod progress;
 mod prompts;
 mod resources;
+pub mod scheduled;
 mod schema;
 mod server;
 mod sessions;

@@ -37,15 +37,15 @@ pub(crate) enum Kind {
     Cursor,
 }
 
-/// What a tool gives. Fields that are not named may come with these.
+/// What a tool gives. Fields that are not named may come with these, and a refusal comes instead of them: there
+/// are clients that hold a refusal to this too, so nothing is required.
 pub(crate) fn output(fields: &[(&str, Kind)]) -> JsonObject {
-    let named = fields.iter().map(|(name, kind)| ((*name).to_owned(), kind.schema()));
-    let always = fields.iter().filter(|(_, kind)| *kind != Kind::Cursor);
-    let required: Vec<&str> = always.map(|(name, _)| *name).collect();
+    let refusal = ("error", Kind::Object);
+    let named = fields.iter().chain([&refusal]);
+    let named = named.map(|(name, kind)| ((*name).to_owned(), kind.schema()));
     let mut root = JsonObject::new();
     root.insert("type".to_owned(), json!("object"));
     root.insert("properties".to_owned(), Value::Object(named.collect()));
-    root.insert("required".to_owned(), json!(required));
     root
 }
 

@@ -3,16 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Ask, Call, Code, Error, Handle};
-use futures::future::{BoxFuture, FutureExt};
+use api::{Answer, Ask, Call, Code, Error, Handle, ToolMisuse};
+use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::schema::{self, Kind};
 use crate::toolset::{Selection, Toolset};
+
+/// What is hashed of a tool begins with this, so that it is taken for nothing else.
+const HASHED: &[u8] = b"midwatch-tool/v1\n";
 
 /// What a call does to the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Whether the same call again changes nothing more.
     pub idempotent: bool,
+    /// Why no schedule calls it, if so.
+    pub not_scheduled: Option<&'static str>,
     /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
     pub by_action: bool,
     /// The command that does the same.
@@ -47,8 +53,11 @@ pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// The way to the watch, for one call.
+#[derive(Debug)]
 pub(crate) struct Through<'a> {
     pub(crate) handle: &'a dyn Handle,
+    /// That is called.
+    pub(crate) tool: &'a Tool,
     pub(crate) selection: &'a Selection,
     /// What came with the request besides its arguments.
     pub(crate) meta: &'a JsonObject,
@@ -67,6 +76,7 @@ impl Tool {
             toolset,
             effect: Effect::Read,
             idempotent: true,
+            not_scheduled: None,
             by_action: false,
             twin,
             summary,
@@ -101,6 +111,22 @@ impl Tool {
         Tool { idempotent: false, ..self }
     }
 
+    /// It makes no sense without somebody who waits for the answer.
+    pub(crate) const fn not_scheduled(self, why: &'static str) -> Tool {
+        Tool { not_scheduled: Some(why), ..self }
+    }
+
+    /// Of all that callers are told, and of what a call does to the watch.
+    pub fn hash(&self) -> String {
+        let Tool { name, effect, idempotent, summary, .. } = self;
+        let (takes, gives) = ((self.takes)(), schema::output(self.gives));
+        let effect = format!("{effect:?}");
+        let mut told = json!([name, summary, effect, idempotent, takes, gives]);
+        told.sort_all_objects();
+        let digest = Sha256::new().chain_update(HASHED).chain_update(told.to_string()).finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// What a client is told.
     pub fn described(&self) -> rmcp::model::Tool {
         // Nothing here reaches beyond the watch: what a run reaches is for the standing orders.
@@ -133,21 +159,29 @@ fn call<'a, T: Input>(
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
     async move {
-        let input: T = serde_json::from_value(Value::Object(arguments)).map_err(|wrong| {
-            Error::new(
-                Code::InvalidInput,
-                format!("the arguments are not what the tool takes: {wrong}"),
-            )
-            .hint("its input schema says which fields there are, and of what type each is")
-        })?;
-        input.ask(through).await
+        let input = serde_json::from_value::<T>(Value::Object(arguments));
+        let wrong = match input {
+            Ok(input) => return input.ask(through).await,
+            Err(wrong) => wrong,
+        };
+        through.misused().await;
+        let what = format!("the arguments are not what the tool takes: {wrong}");
+        Err(Error::new(Code::InvalidInput, what)
+            .hint("its input schema says which fields there are, and of what type each is"))
     }
     .boxed()
 }
 
 impl Through<'_> {
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        api::ask(self.handle, request).await
+        api::ask(self, request).await
+    }
+
+    /// Nothing is asked with arguments that are none, but it is counted.
+    async fn misused(&self) {
+        let changes = self.tool.effect != Effect::Read;
+        // Whoever called learns why anyway.
+        let _ = self.read(ToolMisuse { changes }).await;
     }
 
     /// A change; with the same key, it happens once.
@@ -161,7 +195,19 @@ impl Through<'_> {
             return Err(Error::new(Code::SwitchedOff, what)
                 .hint("leave it, or ask your user to start it without `--read-only`"));
         }
-        Call { key, ..Call::new(request) }.ask::<R>(self.handle).await
+        Call { key, ..Call::new(request) }.ask::<R>(self).await
+    }
+}
+
+/// Whatever is asked on behalf of a tool says which it is. What a tool may do is what clients are told of it: one
+/// that only reads makes no request that changes something.
+impl Handle for Through<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        if self.tool.effect == Effect::Read && call.request.changes() {
+            let what = format!("a tool that only reads has asked for `{}`", call.request.name());
+            return ready(Err(Error::new(Code::Failed, what))).boxed();
+        }
+        self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call })
     }
 }
 
@@ -212,8 +258,6 @@ impl fmt::Debug for Tool {
 
 #[cfg(test)]
 mod tests {
-    use api::Answer;
-
     use super::*;
 
     /// Whatever reaches it was let through.
@@ -231,10 +275,29 @@ mod tests {
         let meta = JsonObject::new();
         for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
             let selection = Selection::default().read_only(read_only);
-            let through = Through { handle: &Open, selection: &selection, meta: &meta };
+            let tool = Selection::default().find("schedule_resume").unwrap();
+            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
             let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
             let error = through.change(None, asked).await.unwrap_err();
             assert_eq!(error.code, expected, "{error}");
+        }
+    }
+
+    /// What clients are told of a tool holds for what it asks for.
+    #[tokio::test]
+    async fn a_tool_that_only_reads_asks_for_no_change() {
+        let (selection, meta) = (Selection::default(), JsonObject::new());
+        for (name, expected) in [
+            ("status_get", "a tool that only reads has asked"),
+            ("schedule_resume", "it was let through"),
+        ] {
+            let tool = selection.find(name).unwrap();
+            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
+            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = through.read(asked).await.unwrap_err();
+            assert!(error.message.starts_with(expected), "{error}");
+            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
+            assert_eq!(seen.message, "it was let through");
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::directory::{Directory, Lock};
 use crate::redact::Redactor;
 use crate::secret::Keyring;
 use crate::storage::Storage;
+use crate::tools::OwnTools;
 
 /// How long to wait for another owner to leave.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -281,6 +282,7 @@ pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Watch, Err
     let store = storage.open(&context.directory).await?;
     let watch = Watch::open(store, Arc::new(SystemClock), settings, standing).await?;
     watch.keeps(kept_secrets(context, &loaded.config));
+    watch.set_tools(Arc::new(OwnTools));
     Ok(watch)
 }
 

@@ -15,3 +15,4 @@ pub mod redact;
 pub(crate) mod safe;
 pub mod secret;
 pub mod storage;
+pub mod tools;

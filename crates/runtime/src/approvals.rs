@@ -9,7 +9,7 @@ use kernel::approval::{
 };
 use kernel::token::Token;
 use kernel::{Actor, ApprovalId, Noun, Timestamp, TokenId};
-use store::Item;
+use store::{FIRST_DUE, Item};
 use tokio::select;
 use tracing::error;
 
@@ -44,7 +44,9 @@ impl Watch {
             bytes += item.body.as_ref().map_or(0, |body| body.len());
             let (id, approval) = approval_in(item)?;
             last = Some(item.id.clone());
-            if asked.agent.as_ref().is_none_or(|agent| agent == approval.plan.agent.as_str()) {
+            if asked.agent.as_ref().is_none_or(|agent| {
+                approval.plan.agent.as_ref().is_some_and(|it| it.as_str() == agent)
+            }) {
                 approvals.push(wire(&id, &approval)?);
             }
         }
@@ -62,7 +64,7 @@ impl Watch {
         let rows = self.load(&[row_of(&id)]).await?;
         let mut approval = wire_in(&rows, &id)?;
         let Plan { prompt, agent, .. } = &found(&rows, &id)?.plan;
-        if prompt.is_sealed() && self.may_read_sealed(actor, Some(agent)).await? {
+        if prompt.is_sealed() && self.may_read_sealed(actor, agent.as_ref()).await? {
             approval.unsealed = Some(self.sealing().open(prompt, Purpose::Words)?);
         }
         Ok(ApprovalShown { approval })
@@ -89,7 +91,7 @@ impl Watch {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            let agent = rows.agent(&approval.plan.agent);
+            let agent = approval.plan.agent.as_ref().and_then(|name| rows.agent(name));
             let question = Question { id: &id, approval, ground, agent };
             approval::decide(question, &self.authority_in(rows), actor, command.clone())
                 .map_err(errors::approval)
@@ -139,7 +141,8 @@ impl Watch {
     pub(crate) async fn lapse_approvals(&self) {
         loop {
             let now = self.now();
-            let due = self.store().due(Noun::Approval.name(), now.as_micros(), BATCH).await;
+            let due =
+                self.store().due(Noun::Approval.name(), FIRST_DUE, now.as_micros(), BATCH).await;
             let due = due.unwrap_or_else(|unreachable| {
                 error!(error = %unreachable, "which approvals have run out could not be read");
                 Vec::new()
@@ -149,7 +152,7 @@ impl Watch {
                     error!(%failed, id = item.id, "an approval could not be given up");
                 }
             }
-            let next = self.store().due(Noun::Approval.name(), i64::MAX, 1).await;
+            let next = self.store().due(Noun::Approval.name(), FIRST_DUE, i64::MAX, 1).await;
             let next = next.ok().and_then(|items| items.first().and_then(|item| item.due_us));
             // One that could not be given up just now has its turn later.
             let soonest = now.as_micros().saturating_add(SLEEP_US_MAX / 60);
@@ -185,7 +188,8 @@ impl Watch {
         let found_rows = self.load(&[row_of(id)]).await?;
         let Plan { run, schedule, agent, .. } = &found(&found_rows, id)?.plan;
         let mut rows = rows_of(run, schedule);
-        rows.extend([row_of(id), (Noun::Agent, agent.to_string())]);
+        rows.push(row_of(id));
+        rows.extend(agent.as_ref().map(|agent| (Noun::Agent, agent.to_string())));
         Ok((rows, reads_of(schedule, None)))
     }
 }
@@ -254,7 +258,8 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         state: state.name().to_owned(),
         run_id: plan.run.to_string(),
         schedule_id: plan.schedule.to_string(),
-        agent: plan.agent.to_string(),
+        agent: plan.agent.as_ref().map(ToString::to_string),
+        tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
         tier: plan.tier.into(),
         asked_at: rfc3339(approval.asked_at),
         approve_by: approve_by.map(rfc3339),

@@ -1,11 +1,14 @@
 //! Budgets: what is left of them, and what a run cannot begin without. The rules are the kernel's.
 
 use api::{Amount, Budget, BudgetLimit, Budgets, Error};
+use kernel::agent::AgentName;
+use kernel::backend::Tier;
 use kernel::budget::{self, Limits};
 use kernel::money::Money;
 use kernel::schedule::Definition;
 use kernel::schedule::terms::Terms;
-use kernel::{Body, Counter, Noun, ScheduleId, State};
+use kernel::tables::bounds;
+use kernel::{Body, Counter, Noun, ScheduleId, State, run};
 
 use crate::errors;
 use crate::rows::Rows;
@@ -13,6 +16,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Added, added_by};
 use crate::watch::Watch;
+use crate::work::reads_of;
 
 /// Limits that one answer tells of.
 const LIMITS_MAX: usize = 1_000;
@@ -59,6 +63,26 @@ impl Watch {
             }
         }
         None
+    }
+
+    /// What the counters show that bound a run of a schedule which is to begin, by what is remembered of it.
+    pub(crate) async fn used_by(
+        &self,
+        schedule: &ScheduleId,
+        agent: Option<&AgentName>,
+    ) -> Result<Vec<(Counter, i64)>, Error> {
+        let rows = self.load_remembered(&reads_of(schedule, agent)).await?;
+        let agent = agent.and_then(|name| rows.agent(name));
+        let Some(of) = rows.schedule(schedule) else { return Ok(Vec::new()) };
+        let in_force = self.in_force();
+        let rules = (&of.definition.terms, &in_force.limits);
+        // How far a call reaches is known later; what there is to count, it may count in.
+        let tier = agent.map_or(Tier::External, |agent| run::tier(&of.definition, agent));
+        let mut used = Vec::new();
+        for (counter, _) in bounds(agent, schedule, tier, rules, self.today()) {
+            used.push((counter.clone(), self.count(&counter).await?));
+        }
+        Ok(used)
     }
 
     /// How much of the day is used, and which limits are used up.

@@ -107,6 +107,9 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         }
         Schedule::MadeByAgent(_) => says(Code::LimitReached)
             .hint("`midwatch schedule list` shows them; remove those that are not needed"),
+        Schedule::CallByAgent(_) => says(Code::RoleTooLow).hint("leave it to a human"),
+        Schedule::CallByCall => says(Code::RoleTooLow)
+            .hint("let it add a schedule that prompts an agent, or leave it to a human"),
         Schedule::OtherAgent(_) => says(Code::RoleTooLow)
             .hint("leave it to a human, or to a rule of theirs that allows `schedule.create`"),
         Schedule::RoleTooLow { .. } => role(&refusal),

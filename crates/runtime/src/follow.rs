@@ -194,3 +194,74 @@ fn end(rows: &Rows, body: &Body) -> Option<End> {
     let run = rows.run(id)?;
     Some(End { run: id.clone(), schedule: run.schedule.clone(), outcome, depth: run.depth })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use api::{Action, AgentAdd, Happening, ScheduleAdd, ScheduleEdit, When, ask};
+    use kernel::authority::Lease;
+    use kernel::budget::Limits;
+    use kernel::posture::Flags;
+    use kernel::ruling::Posture;
+    use store::Memory;
+
+    use super::*;
+    use crate::{Settings, Standing, SystemClock};
+
+    async fn watch(data: &std::path::Path) -> Watch {
+        let settings = Settings {
+            data: data.to_owned(),
+            version: "test".into(),
+            posture: Posture::Staging,
+            checkpoint_copy: None,
+            heartbeat: Duration::ZERO,
+            drain: Duration::ZERO,
+            secret_variables: Vec::new(),
+        };
+        let standing = Standing {
+            policy: Vec::new(),
+            keys: Vec::new(),
+            config_hash: "none".into(),
+            lease: Lease::default(),
+            limits: Limits::default(),
+            flags: Flags::default(),
+        };
+        Watch::open(Arc::new(Memory::new()), Arc::new(SystemClock), settings, standing)
+            .await
+            .unwrap()
+    }
+
+    /// Between the look for those who wait for an event and the decision about each.
+    #[tokio::test]
+    async fn an_event_does_not_fire_what_was_edited_meanwhile() {
+        let data = tempfile::tempdir().unwrap();
+        let watch = watch(data.path()).await;
+        let actor = Actor { name: "somebody".into(), role: Role::Operator };
+        let handle = watch.handle(actor.clone());
+        let agent =
+            AgentAdd { name: "ada".into(), backend: "builtin".into(), ..AgentAdd::default() };
+        ask(&handle, agent).await.unwrap();
+        let name: EventName = "mail/new".parse().unwrap();
+        let (agent, prompt) = (Some("ada".to_owned()), Some("look".to_owned()));
+        let listener = ScheduleAdd {
+            name: "mail".into(),
+            happening: Happening { event: Some(name.to_string()), ..Happening::default() },
+            action: Action { agent, prompt, ..Action::default() },
+            ..ScheduleAdd::default()
+        };
+        let id = ask(&handle, listener).await.unwrap().schedule.id;
+        let found = watch.listeners(&name).await.unwrap();
+        assert_eq!(found.iter().map(ScheduleId::as_str).collect::<Vec<_>>(), [&id]);
+        let tell = async |id: &str| {
+            let source = Source::Event(id.to_owned());
+            watch.tell(&actor, &found[0], &name, &source).await.unwrap()
+        };
+        assert!(tell("one").await.is_some());
+        let every = When { every: Some("1000h".into()), ..When::default() };
+        let edit = ScheduleEdit { id, when: Some(every), ..ScheduleEdit::default() };
+        ask(&handle, edit).await.unwrap();
+        assert_eq!(tell("two").await, None);
+    }
+}

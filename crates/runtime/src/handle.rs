@@ -1,6 +1,6 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Error, Handle, Request, TablesRebuilt};
+use api::{Answer, Call, Error, Handle, Misused, Request, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
@@ -32,6 +32,7 @@ impl Handle for Local {
             let key = Key::of(&call, actor, self.watch.sealing())?;
             let name = call.request.name();
             let needed = least_role(&call.request);
+            let measured = watch.measured(call.tool.as_deref(), &call.request);
             let answer = match needed <= actor.role {
                 true => match self.check(call.request).await {
                     Ok(request) => self.carry_out(Call { request, ..call }, key).await,
@@ -41,6 +42,9 @@ impl Handle for Local {
             };
             if let Err(refusal) = &answer {
                 watch.refused(actor, Some(name), refusal).await;
+            }
+            if let Some(measured) = measured {
+                watch.tallied(actor, measured, &answer).await;
             }
             answer
         }
@@ -65,6 +69,8 @@ impl Local {
         match call.request {
             Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
+            Request::ToolList(_) => watch.tool_list().await.map(Answer::ToolList),
+            Request::ToolMisuse(_) => Ok(Answer::ToolMisuse(Misused {})),
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,

@@ -68,7 +68,7 @@ impl Watch {
             join(self.follow_zones(), self.follow_clock(looked)),
             join5(
                 self.checkpoints(),
-                self.heartbeats(),
+                join(self.heartbeats(), self.tell_tools()),
                 self.housekeeping(),
                 self.check(),
                 self.call_humans(callers),
@@ -81,6 +81,7 @@ impl Watch {
             Either::Right((Either::Right(_), _)) => "the upkeep ended".to_owned(),
         };
         if self.stopped_writing().is_none() {
+            self.write_tallies().await;
             self.note(WatchEvent::Stopped(Stopped { reason })).await?;
             self.checkpoint().await?;
         }

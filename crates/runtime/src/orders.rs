@@ -5,10 +5,11 @@ use std::path::Path;
 use api::{Code, Error, Foretold, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
 use kernel::agent::AgentName;
 use kernel::approval::Decision;
-use kernel::ruling::{Details, Posture, Request, Ruling, Verdict};
-use kernel::run::{self, LEASE, Orders};
+use kernel::ruling::{Details, Facts, Posture, Request, Ruling, Verdict};
+use kernel::run::{self, Cause, LEASE, Orders};
 use kernel::schedule::{self, Schedule};
-use kernel::{Actor, ApprovalId, Noun, ScheduleId};
+use kernel::tool::Called;
+use kernel::{Actor, ApprovalId, Counter, Noun, ScheduleId};
 use policy::{Example, Rules, Source, capability};
 
 use crate::errors;
@@ -72,6 +73,7 @@ impl Watch {
         schedule: &ScheduleId,
         approval: Option<&ApprovalId>,
         rows: &Loaded,
+        used: &[(Counter, i64)],
         begin: impl FnOnce(&Orders<'_>) -> T,
     ) -> T {
         let answered = approval.and_then(|id| Some((id, rows.approval(id)?)));
@@ -93,18 +95,31 @@ impl Watch {
             new_approval: &|| self.new_approval(),
             authors: &authors,
             limits: &in_force.limits,
+            called: None,
+            used,
+            trust: in_force.trust,
+            details: &|agent| match self.doer() {
+                Some(doer) => doer.details(agent),
+                None => Details::of(&agent.backend),
+            },
             looked: None,
             questions: &[],
         })
     }
 
     /// What will be said of the runs of a schedule. The rows have it, its agent and the authority.
-    pub(crate) fn foretell(&self, id: &ScheduleId, rows: &Loaded) -> Result<Foretold, Error> {
+    pub(crate) fn foretell(
+        &self,
+        id: &ScheduleId,
+        rows: &Loaded,
+        called: Option<&Result<Called, Cause>>,
+    ) -> Result<Foretold, Error> {
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.agent(name));
-        let foretold = self.under_orders(id, None, rows, |orders| {
-            run::foretell(id, definition, agent, orders, self.by_log().latest)
+        let foretold = self.under_orders(id, None, rows, &[], |orders| {
+            let orders = Orders { called, ..*orders };
+            run::foretell(id, definition, agent, &orders, self.by_log().latest)
         });
         Ok(Foretold {
             by_itself: foretold.is_by_itself(),
@@ -162,9 +177,12 @@ impl Watch {
                 sentence(ruling, ["allowed it", "let a human decide", "did not allow it"])
             }
         };
+        let (request, facts) = run::asked_of(run).unzip();
         Ok(PolicyExplained {
             run_id: id.to_string(),
             state: run.state.name().to_owned(),
+            request: request.map(wire_request),
+            facts: facts.map(wire_facts),
             ruling: run.ruling.as_ref().map(wire),
             sentence,
         })
@@ -201,6 +219,34 @@ fn prospect(foretold: &run::Foretold) -> String {
     match foretold.is_frozen {
         true => format!("no run begins while the watch is frozen; thawed, {then}"),
         false => then,
+    }
+}
+
+fn wire_request(request: Request) -> api::PolicyRequest {
+    let Request { principal, role, capability, tier, agent, details } = request;
+    let Details { resource, host, path, argv } = details;
+    api::PolicyRequest {
+        principal,
+        role: role.name().to_owned(),
+        capability,
+        tier: tier.number(),
+        agent: agent.map(|agent| agent.to_string()),
+        resource,
+        host,
+        path,
+        argv,
+    }
+}
+
+fn wire_facts(facts: &Facts) -> api::PolicyFacts {
+    let Facts { left, unattended, lease, off } = facts;
+    api::PolicyFacts {
+        runs_left: left.runs,
+        tokens_left: left.tokens,
+        money_left: left.money.map(|money| money.to_string()),
+        unattended: *unattended,
+        lease: lease.name().to_owned(),
+        off: off.clone(),
     }
 }
 

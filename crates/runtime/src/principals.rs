@@ -158,6 +158,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
         Is::CheckAsk(_) | Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
+        Is::ToolList(_) | Is::ToolMisuse(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
         Is::AgentTest(_) => Role::Observer,
         Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,

@@ -2,12 +2,13 @@
 //! the standing orders let it reach others.
 
 use api::{
-    AgentList, ApprovalList, Budget, BudgetLimit, Code, Error, LiveRuns, Request, RunList,
+    AgentList, ApprovalList, Budget, BudgetLimit, Class, Code, Error, LiveRuns, Request, RunList,
     ScheduleAdd, ScheduleList, Status,
 };
 use kernel::agent::AgentName;
-use kernel::ruling::{Details, Verdict};
-use kernel::schedule::{AtWork, Maker, Refusal as NoSchedule};
+use kernel::ruling::{Details, Ruling, Verdict};
+use kernel::schedule::{Action, AtWork, Definition, Maker, Refusal as NoSchedule};
+use kernel::wording::Wording;
 use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, agent, approval, run};
 
 use crate::agents::name as agent_name;
@@ -16,7 +17,7 @@ use crate::errors;
 use crate::orders::{FORESEEN, sentence};
 use crate::rows::{RowKey, Rows};
 use crate::runs::run_id;
-use crate::schedules::parsed_id;
+use crate::schedules::{edited_action, parsed_id};
 use crate::watch::Watch;
 
 /// An agent that asks, and where to look for it.
@@ -100,12 +101,15 @@ impl Watch {
         if actor.role != Role::Runner {
             return Ok(request);
         }
-        let reading = match &request {
-            Request::LedgerTail(_) | Request::PolicyReplay(_) => "ledger.read",
-            _ => "schedule.read",
-        };
+        let reading = reading(&request);
+        if actor.call().is_some() {
+            // What it reads, the standing orders were asked about when its run began.
+            self.ordered(actor, &request, None).await?;
+            return Ok(request);
+        }
         if actor.is_assistant() {
             self.ordered(actor, &request, None).await?;
+            self.ordered_calls(actor, &request).await?;
             return match self.judged(actor, reading, None, Details::default()).verdict {
                 Verdict::Allow => Ok(request),
                 Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
@@ -142,7 +146,10 @@ impl Watch {
             Request::AgentList(list) => {
                 return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
             }
-            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::BudgetList(_) => {
+            Request::LedgerTail(_)
+            | Request::PolicyReplay(_)
+            | Request::BudgetList(_)
+            | Request::ToolList(_) => {
                 return Err(too_low());
             }
             // What changes something has rules of its own, and the rest is everybody's.
@@ -161,7 +168,78 @@ impl Watch {
         request: &Request,
         of: Option<&AgentName>,
     ) -> Result<(), Error> {
-        let Some(Ordered { capability, about }) = orders_about(request) else { return Ok(()) };
+        let Class::Change(_) = request.class() else { return Ok(()) };
+        let (principal, is_approved) = match actor.call() {
+            Some(run) => self.caller(&run).await?,
+            None => (actor.clone(), false),
+        };
+        let (capability, resource, agents) = self.judged_as(request, of).await?;
+        for agent in agents {
+            let details = Details { resource: resource.clone(), ..Details::default() };
+            let ruling = self.judged(&principal, capability, agent, details);
+            let code = match ruling.verdict {
+                Verdict::Allow => continue,
+                Verdict::Ask if is_approved => continue,
+                Verdict::Ask => Code::HumanNeeded,
+                Verdict::Deny => Code::Denied,
+            };
+            let what = format!("{} (`{capability}`)", sentence(&ruling, FORESEEN));
+            return Err(Error::new(code, what).hint("ask a human to do it, with `midwatch`"));
+        }
+        Ok(())
+    }
+
+    /// For whom the call of a run is judged, and whether a human has said yes to it.
+    async fn caller(&self, id: &RunId) -> Result<(Actor, bool), Error> {
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let run = rows.run(id).ok_or_else(unknown)?;
+        let is_asked = |ruling: &Ruling| ruling.verdict == Verdict::Ask;
+        let is_approved = run.ruling.as_ref().is_some_and(is_asked);
+        let principal = Actor { name: run::principal(&run.schedule), role: Role::Runner };
+        Ok((principal, is_approved))
+    }
+
+    /// Whoever has a tool called by a schedule must be let call it themselves.
+    async fn ordered_calls(&self, actor: &Actor, request: &Request) -> Result<(), Error> {
+        let calls: Vec<(String, Wording)> = match request {
+            Request::ScheduleAdd(asked) => call_in(&asked.action).into_iter().collect(),
+            Request::ScheduleAddAll(asked) => {
+                asked.schedules.iter().filter_map(|it| call_in(&it.action)).collect()
+            }
+            Request::ScheduleEdit(asked) => {
+                let id = parsed_id(&asked.id)?;
+                let rows = self.load(&[(Noun::Schedule, id.to_string())]).await?;
+                let before = rows.schedule(&id).map(|it| &it.definition.action);
+                match before
+                    .map(|before| edited_action(before, asked.action.clone()))
+                    .transpose()?
+                {
+                    Some(Action::Tool { tool, payload, .. }) => vec![(tool, payload)],
+                    Some(Action::Prompt { .. }) | None => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        };
+        for (tool, payload) in calls {
+            // What is no call is refused later, and with a better word.
+            if let Ok(meant) = self.meant(&tool, &payload) {
+                self.ordered(actor, &meant.request, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of a request, what it is done to, and the agents that it is about.
+    pub(crate) async fn judged_as(
+        &self,
+        request: &Request,
+        of: Option<&AgentName>,
+    ) -> Result<(&'static str, Option<String>, Vec<Option<AgentName>>), Error> {
+        let Class::Change(capability) = request.class() else {
+            return Ok((reading(request), None, vec![None]));
+        };
+        let about = about(request)?;
         let resource = match about {
             About::Schedule(id) | About::Run(id) => Some(id.to_owned()),
             About::New(_) => None,
@@ -176,18 +254,24 @@ impl Watch {
         if let (Request::ScheduleEdit(edit), None) = (request, of) {
             agents.extend(edit.action.agent.as_ref().map(|agent| agent.parse().ok()));
         }
-        for agent in agents {
-            let details = Details { resource: resource.clone(), ..Details::default() };
-            let ruling = self.judged(actor, capability, agent, details);
-            let code = match ruling.verdict {
-                Verdict::Allow => continue,
-                Verdict::Ask => Code::HumanNeeded,
-                Verdict::Deny => Code::Denied,
-            };
-            let what = format!("{} (`{capability}`)", sentence(&ruling, FORESEEN));
-            return Err(Error::new(code, what).hint("ask a human to do it, with `midwatch`"));
-        }
-        Ok(())
+        Ok((capability, resource, agents))
+    }
+
+    /// A call that adds a schedule does so for the agent of that schedule, and within the same limits as any
+    /// run.
+    pub(crate) async fn calling(
+        &self,
+        id: &RunId,
+        definition: Option<&Definition>,
+    ) -> Result<Option<Asking>, Error> {
+        let Some(agent) = definition.and_then(|it| it.action.agent()).cloned() else {
+            return Ok(None);
+        };
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let schedule = rows.run(id).ok_or_else(unknown)?.schedule.clone();
+        let may_add = self.in_force().trust.schedules_by_runs;
+        Ok(Some(Asking { agent, run: Some((id.clone(), schedule)), reaches_others: true, may_add }))
     }
 
     async fn agent_of_schedule(&self, id: &str) -> Result<Option<AgentName>, Error> {
@@ -237,17 +321,11 @@ impl Watch {
             }
             Wanted::Approval(id) => {
                 let rows = self.load(&[approvals::row_of(id)]).await?;
-                rows.approval(id).map(|approval| &approval.plan.agent) == Some(agent)
+                rows.approval(id).and_then(|approval| approval.plan.agent.as_ref()) == Some(agent)
             }
             Wanted::Agent(other) => other == agent,
         })
     }
-}
-
-/// What the standing orders are asked.
-struct Ordered<'a> {
-    capability: &'static str,
-    about: About<'a>,
 }
 
 /// What a runner's request is about.
@@ -258,24 +336,36 @@ enum About<'a> {
     New(Vec<Option<&'a str>>),
 }
 
-/// What the standing orders have to allow before a runner changes something. What is not in here changes nothing,
-/// or is for people by a rule of its noun.
-fn orders_about(request: &Request) -> Option<Ordered<'_>> {
-    let (capability, about) = match request {
-        Request::ScheduleAdd(asked) => ("schedule.create", About::New(vec![agent_of(asked)])),
+/// What a request is about that the standing orders have to allow. Of whom nobody can tell what they want to
+/// change, nobody is let change it.
+fn about(request: &Request) -> Result<About<'_>, Error> {
+    Ok(match request {
+        Request::ScheduleAdd(asked) => About::New(vec![agent_of(asked)]),
         Request::ScheduleAddAll(asked) => {
-            ("schedule.create", About::New(asked.schedules.iter().map(agent_of).collect()))
+            About::New(asked.schedules.iter().map(agent_of).collect())
         }
-        Request::ScheduleEdit(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::SchedulePause(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleResume(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleRemove(asked) => ("schedule.change", About::Schedule(&asked.id)),
-        Request::ScheduleFire(asked) => ("run.start", About::Schedule(&asked.id)),
-        Request::RunRetry(asked) => ("run.start", About::Run(&asked.id)),
-        Request::RunCancel(asked) => ("run.cancel", About::Run(&asked.id)),
-        _ => return None,
-    };
-    Some(Ordered { capability, about })
+        Request::ScheduleEdit(asked) => About::Schedule(&asked.id),
+        Request::SchedulePause(asked) => About::Schedule(&asked.id),
+        Request::ScheduleResume(asked) => About::Schedule(&asked.id),
+        Request::ScheduleRemove(asked) => About::Schedule(&asked.id),
+        Request::ScheduleFire(asked) => About::Schedule(&asked.id),
+        Request::RunRetry(asked) => About::Run(&asked.id),
+        Request::RunCancel(asked) => About::Run(&asked.id),
+        other => return Err(errors::internal(format!("`{}` is about nothing", other.name()))),
+    })
+}
+
+/// The class by which a runner sees what a request is about.
+fn reading(request: &Request) -> &'static str {
+    match request.class() {
+        Class::Read(capability) => capability,
+        Class::Change(_) | Class::People => "schedule.read",
+    }
+}
+
+fn call_in(action: &api::Action) -> Option<(String, Wording)> {
+    let payload = action.payload.clone().unwrap_or_else(|| "{}".to_owned());
+    Some((action.tool.clone()?, payload.into()))
 }
 
 fn agent_of(asked: &ScheduleAdd) -> Option<&str> {
@@ -322,5 +412,53 @@ impl Wanted {
             Wanted::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
             Wanted::Agent(name) => errors::agent(agent::Refusal::Unknown(name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::backend::Tier;
+    use policy::capability;
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(call: &str, with: serde_json::Value) -> Request {
+        serde_json::from_value(json!({ "call": call, "with": with })).unwrap()
+    }
+
+    /// What a request is said to be is a class of the closed table, and reaches as far as that says.
+    #[test]
+    fn what_a_runner_may_change_has_a_class_and_is_about_something() {
+        let id = || json!({ "id": "sch_0a1b2c3d" });
+        for (call, with) in [
+            ("schedule.add_all", json!({ "schedules": [] })),
+            ("schedule.edit", id()),
+            ("schedule.pause", id()),
+            ("schedule.resume", id()),
+            ("schedule.remove", id()),
+            ("schedule.fire", id()),
+            ("run.retry", id()),
+            ("run.cancel", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Change(capability) = request.class() else { panic!("{call}") };
+            let found = capability::find(capability).expect(call);
+            assert!(Tier::ReadOnly < found.tier && request.changes(), "{call}");
+            assert!(about(&request).is_ok(), "{call}");
+        }
+        for (call, with) in [
+            ("status", json!({})),
+            ("ledger.tail", json!({})),
+            ("schedule.list", json!({})),
+            ("run.show", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Read(capability) = request.class() else { panic!("{call}") };
+            assert_eq!(capability::find(capability).expect(call).tier, Tier::ReadOnly, "{call}");
+            assert!(!request.changes(), "{call}");
+        }
+        let decide = json!({ "id": "apr_1", "decision": "approve" });
+        assert_eq!(request("approval.decide", decide).class(), Class::People);
     }
 }

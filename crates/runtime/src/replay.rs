@@ -1,11 +1,12 @@
 //! Decisions of the past, made again by the rules in force or by others: which would be others.
 //!
 //! It reads the log and changes nothing. What was asked then is taken from the log, also how far it
-//! reached; neither the agent nor the schedule needs to be there any more.
+//! reached, what its agent stood on and how far the lease had run out; neither the agent nor the schedule
+//! needs to be there any more.
 
 use api::{ChangedDecision, Code, Error, PolicyReplay, PolicyReplayed, ProgressSink};
 use kernel::ruling::{Posture, Request, Ruling};
-use kernel::run::{judged, requested, ruled};
+use kernel::run::{facts, judged, requested, ruled};
 use kernel::{Body, Noun, State, Timestamp};
 use policy::Rules;
 use store::{Page, Row};
@@ -163,7 +164,8 @@ impl Replay {
 
     fn compare(&mut self, told: &Told, request: &Request) {
         let Some((run, was)) = ruled(&told.body) else { return };
-        let now = judged(request, |request| self.rules.decide(request));
+        let lease = facts(&told.body).map(|facts| facts.lease).unwrap_or_default();
+        let now = judged(request, lease, |request| self.rules.decide(request));
         if was.verdict == now.verdict {
             return;
         }
@@ -255,9 +257,11 @@ mod tests {
                 no_room: false,
                 ruling: Some(ruling.clone()),
                 tier: tier.map(|tier| tier.try_into().unwrap()),
+                circumstances: None,
                 refused: true,
                 lacking: None,
                 denied: None,
+                refund: None,
                 spent: None,
                 frees: None,
                 at: at(number as i64),

@@ -13,6 +13,7 @@ use kernel::schedule::Schedule;
 use kernel::slot::Slot;
 use kernel::tables::{Touched, touched};
 use kernel::token::Token;
+use kernel::tool::{ToolName, Use};
 use kernel::{ApprovalId, Body, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
 use store::{Expect, Write};
 
@@ -89,6 +90,13 @@ impl Rows {
     pub(crate) fn token(&self, id: &TokenId) -> Option<&Token> {
         match self.state(Noun::Token, id.as_str())? {
             State::Token(token) => Some(token),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn tool(&self, name: &ToolName) -> Option<&Use> {
+        match self.state(Noun::Tool, name.as_str())? {
+            State::Tool(used) => Some(used),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ use crate::runs;
 use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
+pub(crate) use define::edited_action;
 use wire::{skipped, upcoming, wire};
 
 /// Whether a schedule could be added as it is said, whoever its agent is. Pure.
@@ -84,10 +85,14 @@ impl Watch {
             }
         }
         let agent = agent.map(|name| (Noun::Agent, name.to_string()));
+        let called = match action {
+            Some(action) => self.called(action).await?,
+            None => None,
+        };
         let reads: Vec<RowKey> = agent.into_iter().chain([self.authority_row()]).collect();
         rows.extend(self.load(&reads).await?);
         let next = upcoming(&id, &rows, self.now())?;
-        Ok(ScheduleShown { schedule, next, orders: self.foretell(&id, &rows)? })
+        Ok(ScheduleShown { schedule, next, orders: self.foretell(&id, &rows, called.as_ref())? })
     }
 
     pub(crate) async fn schedule_pause(

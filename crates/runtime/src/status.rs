@@ -8,6 +8,7 @@ use kernel::posture::Off;
 use kernel::progress::PAUSED_BY_WATCH;
 use kernel::run::State;
 use kernel::{Counter, Noun, Timestamp};
+use store::FIRST_DUE;
 
 use crate::anomaly;
 use crate::approvals;
@@ -24,7 +25,7 @@ impl Watch {
         let settings = self.settings();
         let since = self.kept_since().get();
         let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
-        let live = store.due(Noun::Run.name(), i64::MAX, LIVE_COUNTED_MAX).await;
+        let live = store.due(Noun::Run.name(), FIRST_DUE, i64::MAX, LIVE_COUNTED_MAX).await;
         for item in live.map_err(errors::store)? {
             let (id, run) = runs::run_in(&item)?;
             match run.state {
@@ -119,7 +120,7 @@ impl Watch {
 
     /// The schedule that is due next, and when.
     async fn next_due(&self) -> Result<Option<NextDue>, Error> {
-        let due = self.store().due(Noun::Progress.name(), i64::MAX, 1).await;
+        let due = self.store().due(Noun::Progress.name(), FIRST_DUE, i64::MAX, 1).await;
         let first = due.map_err(errors::store)?.into_iter().next();
         Ok(first.and_then(|item| {
             let at = rfc3339(Timestamp::from_micros(item.due_us?));

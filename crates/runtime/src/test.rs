@@ -1,7 +1,8 @@
 //! A test of an agent: one prompt that belongs to no schedule, asked for by a human who looks at the answer.
 //!
 //! It is in the log before it is sent. No rule of the standing orders is asked, because a human is at hand,
-//! and so nothing is tested that reaches outside; nothing of it is kept but that it was.
+//! and so nothing is tested that reaches outside. It counts in the budgets as a run does; nothing else of it
+//! is kept.
 
 use agents::{Outcome, Said, Work};
 use api::{AgentTest, AgentTested, Code, Error, RunUsage, Test};
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::agents::name;
+use crate::budgets::{Lacks, Wanted};
 use crate::errors::{self, internal};
 use crate::transact::Change;
 use crate::watch::Watch;
@@ -39,16 +41,27 @@ impl Watch {
         let rows = vec![(Noun::Agent, name.to_string())];
         let expects = vec![self.authority_row()];
         let change = Change { rows, expects, ..Change::by(actor, None) };
+        let mut wanted = Wanted::default();
         let done = self.act_for(change, |rows, now| {
             if self.authority_in(rows).frozen.is_some() {
                 return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
                     .hint("`midwatch thaw` lets it go on"));
             }
             let tested = agent::decide(&name, rows.agent(&name), now, actor, Command::Test);
-            let tested = tested.map_err(errors::agent)?;
-            Ok(tested.map(|event| Body::Agent(name.clone(), event)).into_iter().collect())
+            let tested = tested.map_err(errors::agent)?.map(|it| Body::Agent(name.clone(), it));
+            let tested: Vec<Body> = tested.into_iter().collect();
+            wanted = Wanted::of(&tested, rows, None, &self.in_force().limits);
+            Ok(tested)
         });
-        let done = done.await?;
+        let done = match done.await {
+            Err(spent) if spent.code == Code::LimitReached => {
+                let lacks = self.lacking(wanted).await;
+                let Some(Lacks::Budget(what)) = lacks else { return Err(spent) };
+                return Err(Error::new(Code::LimitReached, what)
+                    .hint("`midwatch status --budgets` shows what is left"));
+            }
+            done => done?,
+        };
         let agent = done.after.agent(&name).ok_or_else(|| internal("the agent vanished"))?;
         let server = doer.look(agent.clone()).await;
         let began = self.now();
@@ -66,6 +79,12 @@ impl Watch {
             said: Said::default(),
         };
         let ended = doer.work(work, CancellationToken::new()).await;
+        let rows = vec![(Noun::Agent, name.to_string())];
+        self.act(rows, Vec::new(), |_, now| {
+            let answered = agent::spent_by_test(agent, ended.usage, now);
+            Ok(answered.map(|it| Body::Agent(name.clone(), it)).into_iter().collect())
+        })
+        .await?;
         let took_us = self.now().as_micros().saturating_sub(began.as_micros());
         let failure = match ended.outcome {
             Outcome::Done => None,

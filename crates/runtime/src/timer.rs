@@ -19,7 +19,7 @@ use kernel::schedule::trigger::Trigger;
 use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
 use kernel::{ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
-use store::Item;
+use store::{FIRST_DUE, Item};
 use tokio::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -116,7 +116,7 @@ impl Watch {
         // Those that failed a moment ago must not keep the others from their turn.
         let limit = BATCH + failed.0.len();
         let turn = self.remembered().turn();
-        let due = self.store().due(Noun::Progress.name(), now.as_micros(), limit).await;
+        let due = self.store().due(Noun::Progress.name(), FIRST_DUE, now.as_micros(), limit).await;
         let due = match due {
             Ok(due) => due,
             Err(unreachable) => {
@@ -139,7 +139,7 @@ impl Watch {
 
     async fn sleep_until_due(&self, failed: &Failed) {
         let noun = Noun::Progress.name();
-        let items = self.store().due(noun, i64::MAX, 1 + failed.0.len()).await;
+        let items = self.store().due(noun, FIRST_DUE, i64::MAX, 1 + failed.0.len()).await;
         let items = items.unwrap_or_default();
         let next = items.iter().find(|item| !failed.0.contains_key(&item.id));
         let next = next.and_then(|item| item.due_us).unwrap_or(i64::MAX);

@@ -95,14 +95,15 @@ impl Watch {
     ) -> Result<(), Error> {
         let (rows, reads) = self.rows_of_approval(id).await?;
         let loaded = self.load(&[row_of(id)]).await?;
-        let agent = &found(&loaded, id)?.plan.agent;
+        let agent = found(&loaded, id)?.plan.agent.clone();
         let actor = self.file_owner();
         let expects = vec![self.authority_row()];
         let change = Change { rows, reads, expects, ..Change::by(&actor, None) };
         let decide = |rows: &Rows, now: Timestamp| {
             let approval = found(rows, id)?;
             let changed = rows.schedule(schedule).map(|it| it.changed_at);
-            let changed = changed.max(rows.agent(agent).map(|it| it.changed_at));
+            let agent = agent.as_ref().and_then(|name| rows.agent(name));
+            let changed = changed.max(agent.map(|it| it.changed_at));
             let changed = changed.ok_or_else(|| internal("an approval has no schedule"))?;
             token.fits(schedule, changed, now).map_err(|unfit_for| unfit(&unfit_for))?;
             let ground = ground(rows, &approval.plan.run, schedule, now)
@@ -110,7 +111,7 @@ impl Watch {
             let note = Some(format!("token file of {}", token.approved_by));
             let shown = approval.plan_hash.clone();
             let command = Command::Approve { shown, note, signed: None };
-            let question = Question { id, approval, ground, agent: rows.agent(agent) };
+            let question = Question { id, approval, ground, agent };
             approval::decide(question, &self.authority_in(rows), &actor, command)
                 .map_err(errors::approval)
         };

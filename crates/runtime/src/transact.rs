@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use api::{Answer, Call, Code, Error, Request, ScheduleEdit};
 use kernel::budget::Limits;
-use kernel::tables::{deltas, guards};
-use kernel::{Actor, Body, Counter, Event, Noun, Timestamp};
+use kernel::tables::{deltas, guards, test_guards};
+use kernel::{Actor, Body, Counter, Event, Noun, Timestamp, agent};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
 use store::{Commit, Delta, Outcome};
@@ -281,6 +281,11 @@ impl Watch {
         self.load_with(Trust::Known, keys).await
     }
 
+    /// Rows as this process has seen them last, which another may have changed since: good for a hint.
+    pub(crate) async fn load_remembered(&self, keys: &[RowKey]) -> Result<Rows, Error> {
+        self.load_with(Trust::Remembered, keys).await
+    }
+
     /// Rows as the store has them, whatever is remembered.
     pub(crate) async fn load_stored(&self, keys: &[RowKey]) -> Result<Rows, Error> {
         self.load_with(Trust::Stored, keys).await
@@ -378,9 +383,14 @@ pub(crate) fn added_by(body: &Body, rows: &Rows, limits: &Limits) -> Vec<Added> 
         _ => None,
     };
     let schedule = run.and_then(|run| rows.schedule(&run.schedule));
-    let guards = run.zip(schedule).map_or_else(Vec::new, |(run, schedule)| {
+    let mut guards = run.zip(schedule).map_or_else(Vec::new, |(run, schedule)| {
         guards(body, run, &schedule.definition.terms, limits)
     });
+    if let Body::Agent(name, agent::Event::Tested(tested)) = body
+        && let Some(agent) = rows.agent(name)
+    {
+        guards.extend(test_guards(agent, tested, limits));
+    }
     let guards = guards.into_iter().map(|(counter, max)| Added { counter, add: 0, max });
     let deltas = deltas(body).into_iter().map(|(counter, add)| {
         // What is given back is not refused because a limit was made less meanwhile.
@@ -428,6 +438,32 @@ mod tests {
     use api::{Action, ScheduleAdd};
 
     use super::*;
+
+    /// Nobody waits for the answer any more, so nobody learns whether it was made.
+    #[test]
+    fn what_a_commit_would_have_written_is_forgotten_when_it_is_left() {
+        let remembered = Remembered::default();
+        let rows = |version, names: &[&str]| {
+            let mut rows = Rows::default();
+            for name in names {
+                let row = kernel::Row { version, state: None };
+                rows.insert((Noun::Agent, (*name).to_owned()), Arc::new(row));
+            }
+            rows
+        };
+        let (before, mut after) = (rows(1, &["ada", "eve"]), rows(1, &["eve"]));
+        after.extend(rows(2, &["ada"]));
+        for (key, row) in before.changed(&Rows::default()) {
+            remembered.keep_written(key, row);
+        }
+        let turn = remembered.turn();
+        drop(InDoubt { remembered: &remembered, before: &before, after: &after });
+        let [ada, eve] = ["ada", "eve"].map(|name| (Noun::Agent, name.to_owned()));
+        assert_eq!(remembered.get(&ada), None);
+        assert_eq!(remembered.get(&eve).map(|row| row.version), Some(1), "it was only read");
+        remembered.keep_read(turn, &ada, &Arc::new(kernel::Row { version: 1, state: None }));
+        assert_eq!(remembered.get(&ada), None, "it was read before");
+    }
 
     /// Whoever has the store and not the key cannot try out what a sensitive schedule may say.
     #[test]

@@ -34,7 +34,9 @@ use crate::reload::Reader;
 use crate::remembered::Remembered;
 use crate::sealing::Sealing;
 use crate::standing::{InForce, Snapshot, Standing};
+use crate::tallies::Tallies;
 use crate::timer::{Bell, Known};
+use crate::tools::Tools;
 use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
 
@@ -79,6 +81,10 @@ struct Inner {
     holder: OnceLock<Holder>,
     /// Who does the work of runs, once that is known.
     doer: OnceLock<Arc<dyn Doer>>,
+    /// The tools that schedules may call.
+    tools: OnceLock<Arc<dyn Tools>>,
+    /// How tools do.
+    tallies: Tallies,
     /// Wakes the timer.
     bell: Bell,
     /// Definitions of schedules that fire.
@@ -143,6 +149,8 @@ impl Watch {
             kept_since: OnceLock::new(),
             holder: OnceLock::new(),
             doer: OnceLock::new(),
+            tools: OnceLock::new(),
+            tallies: Tallies::default(),
             bell: Bell::default(),
             known: Known::default(),
             remembered: Remembered::default(),
@@ -235,6 +243,19 @@ impl Watch {
         self.0.doer.get()
     }
 
+    /// Says which tools schedules may call. The first ones stay.
+    pub fn set_tools(&self, tools: Arc<dyn Tools>) {
+        let _ = self.0.tools.set(tools);
+    }
+
+    pub(crate) fn tools(&self) -> Option<&dyn Tools> {
+        self.0.tools.get().map(|tools| &**tools)
+    }
+
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.0.tallies
+    }
+
     pub(crate) fn bell(&self) -> &Bell {
         &self.0.bell
     }
@@ -319,7 +340,7 @@ impl Watch {
                     None => self.desk().forget(name),
                 },
                 Body::Schedule(..) => {}
-                Body::Token(..) | Body::Watch(..) => {}
+                Body::Token(..) | Body::Tool(..) | Body::Watch(..) => {}
             }
         }
         if let Some(due) = done.after.earliest_due() {
@@ -383,6 +404,7 @@ impl Watch {
     /// due after many entries, or when the newest that is signed has become old.
     pub async fn leave(&self) -> Result<(), Error> {
         self.remember_damage();
+        self.leave_tallies().await;
         let size = self.store().head().await.map_err(errors::store)?.size();
         let last = self.store().last_checkpoint().await.map_err(errors::store)?;
         let signed = last.map_or_else(Chain::empty, |last| last.chain);

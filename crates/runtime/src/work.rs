@@ -16,6 +16,7 @@ use kernel::run::{self, Cause, Event, Failure, Ground, Kind, Orders, Output, Rep
 use kernel::schedule::Action;
 use kernel::wording::Wording;
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
+use store::FIRST_DUE;
 use tokio::select;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -34,11 +35,12 @@ use crate::sealing::Purpose;
 use crate::seen::Seen;
 use crate::stored;
 use crate::times::rfc3339;
+use crate::tools::Call;
 use crate::transact::Change;
 use crate::watch::Watch;
 
-/// Live runs that are looked at after a start.
-const LIVE_MAX: usize = 1_000_000;
+/// Live runs that are looked at at a time.
+const LIVE_PAGE: usize = 1_000;
 /// How long runs have to stop once the watch does not wait for them any more.
 const STOP: Duration = Duration::from_secs(15);
 /// How often to look for runs that wait and are not on the desk.
@@ -60,13 +62,46 @@ enum Begin {
 struct Begun {
     epoch: u32,
     /// Or why nobody can be told anything.
-    work: Result<Work, Error>,
+    task: Result<Task, Error>,
+}
+
+/// What is to be done.
+enum Task {
+    Prompt(Box<Work>),
+    Call(Call),
 }
 
 /// A try that is over.
 struct Over {
     report: Report,
     was_stopped: bool,
+}
+
+/// A walk through the live runs.
+#[derive(Default)]
+struct Live {
+    /// When the last one that was seen is due, and its id.
+    seen: Option<(i64, String)>,
+}
+
+impl Live {
+    /// The next of them, if there are more.
+    async fn page(&mut self, watch: &Watch) -> Result<Option<Vec<(RunId, Run)>>, Error> {
+        let after = self.seen.as_ref().map_or(FIRST_DUE, |(due_us, id)| (*due_us, id));
+        let live = watch.store().due(Noun::Run.name(), after, i64::MAX, LIVE_PAGE).await;
+        let live = live.map_err(errors::store)?;
+        let Some(last) = live.last() else { return Ok(None) };
+        self.seen = Some((last.due_us.unwrap_or(i64::MAX), last.id.clone()));
+        // One that cannot be read must not keep the others from being worked on.
+        let readable = live.iter().filter_map(|item| match runs::run_in(item) {
+            Ok(run) => Some(run),
+            Err(failed) => {
+                error!(%failed, id = item.id, "a run cannot be read");
+                None
+            }
+        });
+        Ok(Some(readable.collect()))
+    }
 }
 
 impl Watch {
@@ -77,16 +112,22 @@ impl Watch {
         let holder = Holder::of(&self.settings().data)?;
         let holder = self.holder().get_or_init(|| holder);
         self.get_to_know_agents().await?;
-        for (id, run) in self.live().await? {
-            match &run.state {
-                // Nobody else can be at work on a store that nobody else can write.
-                State::Running { holder: other, .. }
-                    if holder.left_behind(other) || !self.store().is_shared() =>
-                {
-                    self.recover(&id, &run.schedule).await?;
-                }
-                State::Running { .. } | State::Queued { .. } | State::Parked | State::Ended(_) => {
-                    self.desk().put(&id, &run);
+        let mut live = Live::default();
+        while let Some(page) = live.page(self).await? {
+            for (id, run) in page {
+                match &run.state {
+                    // Nobody else can be at work on a store that nobody else can write.
+                    State::Running { holder: other, .. }
+                        if holder.left_behind(other) || !self.store().is_shared() =>
+                    {
+                        self.recover(&id, &run.schedule).await?;
+                    }
+                    State::Running { .. }
+                    | State::Queued { .. }
+                    | State::Parked
+                    | State::Ended(_) => {
+                        self.desk().put(&id, &run);
+                    }
                 }
             }
         }
@@ -115,26 +156,15 @@ impl Watch {
     /// Puts on the desk what waits in the store: nothing is forgotten there for long, whatever became
     /// of the answer to the commit that queued it.
     async fn look_for_queued(&self) -> Result<(), Error> {
-        for (id, run) in self.live().await? {
-            if matches!(run.state, State::Queued { .. }) {
-                self.desk().put(&id, &run);
+        let mut live = Live::default();
+        while let Some(page) = live.page(self).await? {
+            for (id, run) in page {
+                if matches!(run.state, State::Queued { .. }) {
+                    self.desk().put(&id, &run);
+                }
             }
         }
         Ok(())
-    }
-
-    async fn live(&self) -> Result<Vec<(RunId, Run)>, Error> {
-        let live = self.store().due(Noun::Run.name(), i64::MAX, LIVE_MAX).await;
-        let live = live.map_err(errors::store)?;
-        // One that cannot be read must not keep the others from being worked on.
-        let readable = live.iter().filter_map(|item| match runs::run_in(item) {
-            Ok(run) => Some(run),
-            Err(failed) => {
-                error!(%failed, id = item.id, "a run cannot be read");
-                None
-            }
-        });
-        Ok(readable.collect())
     }
 
     async fn recover(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {
@@ -186,14 +216,20 @@ impl Watch {
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken, &*doer, &stop).await {
             Ok(Begin::Now(begun)) => {
-                let Begun { epoch, work } = *begun;
-                let over = match work {
-                    Ok(work) if work.is_sensitive => {
-                        self.sealed(done(&*doer, work, taken.stop.clone()).await)
+                let Begun { epoch, task } = *begun;
+                let (over, is_sensitive) = match task {
+                    Ok(Task::Prompt(work)) => {
+                        let is_sensitive = work.is_sensitive;
+                        (done(&*doer, *work, taken.stop.clone()).await, is_sensitive)
                     }
-                    Ok(work) => done(&*doer, work, taken.stop.clone()).await,
-                    Err(unreadable) => unsaid(&unreadable),
+                    // It is short, and whole or nothing: there is no stopping it.
+                    Ok(Task::Call(call)) => {
+                        let report = self.make(&call, &taken.id).await;
+                        (Over { report, was_stopped: false }, call.is_sensitive)
+                    }
+                    Err(unreadable) => (unsaid(&unreadable), false),
                 };
+                let over = if is_sensitive { self.sealed(over) } else { over };
                 self.end(&taken, epoch, over).await;
             }
             Ok(Begin::Decided) => {}
@@ -252,7 +288,17 @@ impl Watch {
             expects,
             ..Change::by(&system, None)
         };
+        let used = self.used_by(schedule, agent.as_ref()).await?;
         let mut wanted = Wanted::default();
+        // Only a call is for no agent.
+        let action = match agent {
+            Some(_) => None,
+            None => self.action_of(schedule).await?,
+        };
+        let called = match &action {
+            Some(action) => self.called(action).await?,
+            None => None,
+        };
         let done = self
             .act_for(change, |rows, now| {
                 // What is begun after that would only be cut off.
@@ -265,12 +311,18 @@ impl Watch {
                 if ground.run.approval != *approval {
                     return Ok(Vec::new());
                 }
+                // What is called was looked up for what the schedule said then.
+                let says = ground.definition.map(|definition| &definition.action);
+                if called.is_some() && says != action.as_ref() {
+                    return Ok(Vec::new());
+                }
+                let called = called.as_ref();
                 let approval = approval.as_ref();
                 let sight = seen.and_then(|seen| seen.on(taken, rows));
                 let looked = sight.as_ref().map(|sight| sight.looked);
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
-                let begun = self.under_orders(schedule, approval, rows, |orders| {
-                    let orders = Orders { looked, questions, ..*orders };
+                let begun = self.under_orders(schedule, approval, rows, &used, |orders| {
+                    let orders = Orders { called, looked, questions, ..*orders };
                     run::start(ground, agent, holder, &orders)
                 });
                 wanted = Wanted::of(&begun, rows, ground.definition, &self.in_force().limits);
@@ -296,10 +348,19 @@ impl Watch {
         let (Some(run), Some(schedule)) = (rows.run(id), rows.schedule(schedule)) else {
             return Ok(Begin::NotNow);
         };
-        let (Action::Prompt { prompt, .. }, Some(agent)) =
-            (&schedule.definition.action, agent.as_ref().and_then(|name| rows.agent(name)))
-        else {
-            return Ok(Begin::NotNow);
+        let agent = agent.as_ref().and_then(|name| rows.agent(name));
+        let (prompt, agent) = match (&schedule.definition.action, agent) {
+            (Action::Prompt { prompt, .. }, Some(agent)) => (prompt, agent),
+            (Action::Prompt { .. }, None) => return Ok(Begin::NotNow),
+            (Action::Tool { tool, payload, .. }, _) => {
+                let (tool, is_sensitive) = (tool.clone(), payload.is_sealed());
+                if started.charge.is_some() {
+                    self.tallied_run(&tool);
+                }
+                let payload = self.sealing().open(payload, Purpose::Words);
+                let task = payload.map(|payload| Task::Call(Call { tool, payload, is_sensitive }));
+                return Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })));
+            }
         };
         self.desk().know(agent);
         let work = self.sealing().open(prompt, Purpose::Words).map(|text| Work {
@@ -315,7 +376,13 @@ impl Watch {
             time_max: agent.time_limit(),
             said: taken.said.clone(),
         });
-        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, work })))
+        let task = work.map(|work| Task::Prompt(Box::new(work)));
+        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })))
+    }
+
+    async fn action_of(&self, schedule: &ScheduleId) -> Result<Option<Action>, Error> {
+        let rows = self.load(&[(Noun::Schedule, schedule.to_string())]).await?;
+        Ok(rows.schedule(schedule).map(|schedule| schedule.definition.action.clone()))
     }
 
     /// Ends a run for which nothing is left of a budget, or which may not ask. What could not be recorded

@@ -11,7 +11,8 @@ use crate::reads::{row, rows};
 use crate::session::unsigned;
 
 const DUE: &str = "SELECT noun, id, version, body, due_us, under FROM item
-                   WHERE noun = $1 AND due_us <= $2 ORDER BY due_us, id LIMIT $3";
+                   WHERE noun = $1 AND ($2, $3) < (due_us, id) AND due_us <= $4
+                   ORDER BY due_us, id LIMIT $5";
 
 pub(crate) async fn load(pool: &Pool, noun: &str, id: &str) -> Result<Row, Error> {
     let sql = "SELECT version, body FROM item WHERE noun = $1 AND id = $2";
@@ -63,11 +64,13 @@ fn newest_sql(under: Option<&str>, before: &str) -> String {
 pub(crate) async fn due(
     pool: &Pool,
     noun: &str,
+    (after_us, after): (i64, &str),
     until_us: i64,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(rows(pool, DUE, &[&noun, &until_us, &limit]).await?.iter().map(item).collect())
+    let found = rows(pool, DUE, &[&noun, &after_us, &after, &until_us, &limit]).await?;
+    Ok(found.iter().map(item).collect())
 }
 
 /// Every row, by noun and id.
@@ -125,7 +128,7 @@ mod tests {
             assert!(plan.contains(&format!("using {index} on item")), "{sql}: {plan}");
             assert!(!plan.contains("Sort"), "{sql}: {plan}");
         };
-        check(DUE, "'n', 9000, 10", "item_by_due");
+        check(DUE, "'n', 100, 'm', 9000, 10", "item_by_due");
         for (under, before, values, index) in [
             (None, "", "'n', NULL, '', 10", "item_pkey"),
             (None, "m", "'n', NULL, 'm', 10", "item_pkey"),

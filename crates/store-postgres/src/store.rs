@@ -237,10 +237,11 @@ impl Store for Postgres {
     fn due<'a>(
         &'a self,
         noun: &'a str,
+        after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        items::due(&self.pool, noun, until_us, limit).boxed()
+        items::due(&self.pool, noun, after, until_us, limit).boxed()
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

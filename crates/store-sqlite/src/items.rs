@@ -6,7 +6,8 @@ use store::{Error, Item, Row};
 use crate::error::{meaning, of_tables};
 
 const DUE: &str = "SELECT noun, id, version, body, due_us, under FROM item
-                   WHERE noun = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
+                   WHERE noun = ?1 AND (?2, ?3) < (due_us, id) AND due_us <= ?4
+                   ORDER BY due_us, id LIMIT ?5";
 
 pub(crate) fn load(connection: &Connection, noun: &str, id: &str) -> Result<Row, Error> {
     let sql = "SELECT version, body FROM item WHERE noun = ?1 AND id = ?2";
@@ -69,12 +70,14 @@ fn newest_sql(under: Option<&str>, before: &str) -> String {
 pub(crate) fn due(
     connection: &Connection,
     noun: &str,
+    (after_us, after): (i64, &str),
     until_us: i64,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(DUE).map_err(of_tables)?;
-    let items = statement.query_map((noun, until_us, limit), item).map_err(of_tables)?;
+    let values = (noun, after_us, after, until_us, limit);
+    let items = statement.query_map(values, item).map_err(of_tables)?;
     items.collect::<Result<_, _>>().map_err(of_tables)
 }
 
@@ -113,7 +116,10 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_an_index_and_never_sorted() {
-        check(DUE, "SEARCH item USING INDEX item_by_due (noun=? AND due_us<?)");
+        check(
+            DUE,
+            "SEARCH item USING INDEX item_by_due (noun=? AND (due_us,id)>(?,?) AND due_us<?)",
+        );
         for (under, before, plan) in [
             (None, "", "SEARCH item USING PRIMARY KEY (noun=?)"),
             (None, "m", "SEARCH item USING PRIMARY KEY (noun=? AND id<?)"),

@@ -182,10 +182,11 @@ impl Store for Sqlite {
     fn due<'a>(
         &'a self,
         noun: &'a str,
+        after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| items::due(connection, noun, until_us, limit))
+        self.read(|connection| items::due(connection, noun, after, until_us, limit))
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

@@ -20,5 +20,5 @@ pub mod memory;
 pub use commit::{Answer, Commit, Delta, Derived, Expect, Item, Keeps, Outcome, Receipt, Write};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
-pub use port::{Checkpoint, Error, Row, Store};
+pub use port::{Checkpoint, Error, FIRST_DUE, Row, Store};
 pub use stop::Stop;

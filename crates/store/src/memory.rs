@@ -241,11 +241,15 @@ impl Store for Memory {
     fn due<'a>(
         &'a self,
         noun: &'a str,
+        after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         let inner = self.lock();
-        let is_due = |item: &&Item| item.due_us.is_some_and(|due_us| due_us <= until_us);
+        let is_due = |item: &&Item| {
+            let is_between = |due_us| after < (due_us, &*item.id) && due_us <= until_us;
+            item.due_us.is_some_and(is_between)
+        };
         let mut due: Vec<&Item> = inner.items_of(noun).filter(is_due).collect();
         // Stable: those of one instant stay in the order of their ids.
         due.sort_by_key(|item| item.due_us);

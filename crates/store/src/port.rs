@@ -9,6 +9,9 @@ use ledger::Chain;
 use crate::commit::{Answer, Commit, Derived, Item, Outcome};
 use crate::page::Page;
 
+/// The place before all rows that are due.
+pub const FIRST_DUE: (i64, &str) = (i64::MIN, "");
+
 /// A row of the generic table, or its absence: version 0 and no body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
@@ -114,10 +117,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
-    /// Rows of a noun that are due at or before an instant, by that and by id.
+    /// Rows of a noun that are due at or before an instant, by that and by id, beginning after `after`:
+    /// when the last of an earlier page was due and its id, or [`FIRST_DUE`].
     fn due<'a>(
         &'a self,
         noun: &'a str,
+        after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use api::ProgressSink;
@@ -17,6 +18,8 @@ use ledger::{Chain, Hash, VerifyingKey};
 use store::{Item, PAGE_ENTRIES_MAX, Store};
 use store_sqlite::Sqlite;
 
+use super::daemon::Program;
+use super::database::Database;
 use super::writers::{Ending, Made};
 use crate::fold::{decode, derived};
 
@@ -26,6 +29,8 @@ const NOTES_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Audit {
     data: PathBuf,
+    /// Where the log is, if it is not there.
+    database: Option<Arc<Database>>,
     /// What the cause of our entries begins with; our key follows.
     cause_prefix: String,
     /// The log as it was when it was last looked at.
@@ -42,10 +47,11 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    pub(super) fn new(data: PathBuf) -> Audit {
+    pub(super) fn new(program: &Program) -> Audit {
         let us = Actor::local_user(rustix::process::getuid().as_raw());
         Audit {
-            data,
+            data: program.data(),
+            database: program.database.clone(),
             cause_prefix: format!("key:{}/", us.name),
             chain: Chain::empty(),
             tables: Tables::default(),
@@ -77,9 +83,9 @@ impl Audit {
     /// Looks at what is new, after a cycle in which these calls were made.
     pub(super) async fn check(&mut self, made: &[Made]) -> Result<()> {
         let mut new = HashMap::new();
-        if let Some(store) = self.open()? {
-            self.follow(&store, &mut new).await?;
-            self.check_tables(&store).await?;
+        if let Some(store) = self.open().await? {
+            self.follow(&*store, &mut new).await?;
+            self.check_tables(&*store).await?;
             self.check_file()?;
         }
         self.check_promises(made, new)
@@ -87,26 +93,33 @@ impl Audit {
 
     /// Looks at everything, as somebody does who knows only the key and the checkpoints.
     pub(super) async fn check_all(&self) -> Result<()> {
-        let Some(store) = self.open()? else { return Ok(()) };
+        let Some(store) = self.open().await? else { return Ok(()) };
         store.check_files().await?;
         let checkpoints = runtime::notes(&self.notes())?;
         let anchors = Anchors { keys: self.signers.clone(), checkpoints };
-        let report = runtime::verify(&store, anchors, &ProgressSink::default()).await?;
+        let report = runtime::verify(&*store, anchors, &ProgressSink::default()).await?;
         ensure!(report.verdict == Verdict::Ok, "the log does not verify: {:?}", report.damage);
         ensure!(report.root == self.chain.root(), "entries changed after they were looked at");
         Ok(())
     }
 
     /// `None` as long as no start got as far as making the database.
-    fn open(&self) -> Result<Option<Sqlite>> {
-        match Sqlite::open_read_only(&self.data.join("midwatch.db")) {
+    async fn open(&self) -> Result<Option<Box<dyn Store>>> {
+        let opened: Result<Box<dyn Store>> = match &self.database {
+            Some(database) => database.open().await.map(|store| Box::new(store) as _),
+            None => match Sqlite::open_read_only(&self.data.join("midwatch.db")) {
+                Ok(store) => Ok(Box::new(store)),
+                Err(error) => Err(error.into()),
+            },
+        };
+        match opened {
             Err(_) if self.chain.size() == 0 => Ok(None),
             other => Ok(Some(other.context("the store cannot be opened")?)),
         }
     }
 
     /// Every new entry: in its place, understood, with a key that was not there before.
-    async fn follow(&mut self, store: &Sqlite, new: &mut HashMap<String, Body>) -> Result<()> {
+    async fn follow(&mut self, store: &dyn Store, new: &mut HashMap<String, Body>) -> Result<()> {
         let mut notes = self.new_notes(store).await?;
         let mut twice = Vec::new();
         loop {
@@ -136,7 +149,7 @@ impl Audit {
         Ok(())
     }
 
-    async fn new_notes(&self, store: &Sqlite) -> Result<BTreeMap<u64, String>> {
+    async fn new_notes(&self, store: &dyn Store) -> Result<BTreeMap<u64, String>> {
         let mut after = self.roots.last_key_value().map_or(0, |(size, _)| *size);
         let mut notes = BTreeMap::new();
         loop {
@@ -155,7 +168,7 @@ impl Audit {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
             Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
-            Body::Schedule(..) | Body::Token(..) => {}
+            Body::Schedule(..) | Body::Token(..) | Body::Tool(..) => {}
             Body::Run(..) | Body::Approval(..) => {}
         }
         Ok(())
@@ -190,7 +203,7 @@ impl Audit {
         self.data.join("checkpoints.log")
     }
 
-    async fn check_tables(&self, store: &Sqlite) -> Result<()> {
+    async fn check_tables(&self, store: &dyn Store) -> Result<()> {
         let (stored, folded) = (store.derived().await?, derived(&self.tables, self.chain.size())?);
         if stored == folded {
             return Ok(());

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,6 +13,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+
+use super::database::Database;
 
 /// Longer than the program may take for anything on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,6 +26,8 @@ const STDERR: &str = "stderr.log";
 pub(super) struct Program {
     pub(super) binary: PathBuf,
     pub(super) root: PathBuf,
+    /// Where the data is, if it is not in the directory.
+    pub(super) database: Option<Arc<Database>>,
 }
 
 #[derive(Debug)]
@@ -61,7 +66,7 @@ impl Program {
     pub(super) fn at(&self, name: &str) -> Result<Program> {
         let root = self.root.join(name);
         fs::create_dir(&root)?;
-        Ok(Program { binary: self.binary.clone(), root })
+        Ok(Program { binary: self.binary.clone(), root, database: self.database.clone() })
     }
 
     pub(super) fn discard(self) -> Result<()> {
@@ -104,6 +109,14 @@ impl Program {
     fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(&self.binary);
         command.env_clear().env("MIDWATCH_DATA", self.data()).env("HOME", &self.root);
+        if let Some(database) = &self.database {
+            command.env("MIDWATCH_STORE_URL", &database.url);
+        }
+        // People who are asked every second are not to be spared here.
+        for key in ["PENDING_PER_AGENT", "ASKS_PER_AGENT"] {
+            command.env(format!("MIDWATCH_APPROVAL_{key}"), "0");
+        }
+        command.env("MIDWATCH_APPROVAL_DENIED_FOR", "1s");
         command.args(arguments).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.stderr()?);
         Ok(command)

@@ -7,6 +7,7 @@
 
 mod audit;
 mod daemon;
+mod database;
 mod runs;
 mod summary;
 mod writers;
@@ -14,6 +15,7 @@ mod writers;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -25,6 +27,7 @@ use serde::Serialize;
 use crate::dice::Dice;
 use audit::Audit;
 use daemon::Program;
+use database::Database;
 use summary::Summary;
 use writers::{Attempt, Ending, History, Made, Report, Work, write};
 
@@ -54,6 +57,9 @@ pub(crate) struct Options {
     /// Let schedules run programs, and count what those did outside, instead of writers
     #[arg(long, conflicts_with = "writers")]
     runs: bool,
+    /// Keep the data in a PostgreSQL that is started for it
+    #[arg(long, requires = "runs")]
+    postgres: bool,
     /// Repeats the calls and delays of an earlier campaign [default: a random one]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -98,7 +104,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let seed = options.seed.map_or_else(|| getrandom::u32().map(u64::from), Ok)?;
     eprintln!("seed {seed}");
     let root = tempfile::Builder::new().prefix("midwatch-crash-").tempdir()?;
-    let program = Program { binary: binary(options)?, root: root.path().to_owned() };
+    let database = options.postgres.then(Database::start).transpose()?.map(Arc::new);
+    let program = Program { binary: binary(options)?, root: root.path().to_owned(), database };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let Verdict { cycle, outcome } = match options.runs {
         true => runtime.block_on(runs::run(program, seed, options))?,
@@ -113,7 +120,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 #[expect(clippy::disallowed_methods, reason = "measures how long the campaign took")]
 async fn changes(program: Program, seed: u64, options: &Options) -> Result<Verdict> {
     let mut campaign = Campaign {
-        audit: Audit::new(program.data()),
+        audit: Audit::new(&program),
         program,
         pending: Vec::new(),
         acknowledged: Vec::new(),
@@ -176,7 +183,7 @@ impl Campaign {
     async fn birth(&mut self, cycle: u64) -> Result<()> {
         let mut dice = Dice::of(!self.summary.seed, cycle);
         let program = self.program.at(&format!("birth-{cycle}"))?;
-        let mut audit = Audit::new(program.data());
+        let mut audit = Audit::new(&program);
         program.up()?.kill_after(dice.span_us(BIRTH_US_MAX)).await?;
         audit.check(&[]).await?;
         let mut daemon = program.up()?;

@@ -144,7 +144,7 @@ impl Attempt {
 
     async fn call(&self, daemon: &Socket) -> Result<Ending> {
         let (request, key) = (self.request(), Some(self.key.clone()));
-        let call = Call { request, key, progress: ProgressSink::default() };
+        let call = Call { request, key, tool: None, progress: ProgressSink::default() };
         match daemon.call(call).await {
             Ok(answer) => {
                 ensure!(self.fits_answer(&answer), "{self:?} was answered with {answer:?}");

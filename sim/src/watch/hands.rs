@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
 use futures::future::{BoxFuture, FutureExt};
+use kernel::budget::Usage;
 use kernel::run::Kind;
 use tokio::select;
 use tokio::time::{Instant, sleep};
@@ -214,6 +215,7 @@ impl Doer for Hand {
             }
             hands.begin(*process, &work, manner, &stop);
             let _over = Over(hands, (work.run.clone(), work.epoch));
+            let usage = usage(&mut dice);
             let outcome = hands.go(manner, dice, &work, &stop).await;
             let said = match &outcome {
                 Outcome::Done => Said::Done,
@@ -223,10 +225,16 @@ impl Doer for Hand {
             hands.say(&work, said);
             let text = format!("{manner:?}");
             let output = Output { bytes: text.len() as u64, text, file: None };
-            Ended { outcome, output, usage: None }
+            Ended { outcome, output, usage }
         }
         .boxed()
     }
+}
+
+/// What a try tells that it has used: often more than the one before, and often nothing.
+fn usage(dice: &mut Dice) -> Option<Usage> {
+    let input_tokens = u32::try_from(dice.below(900)).unwrap_or_default();
+    (!dice.is_one_in(3)).then_some(Usage { input_tokens, output_tokens: 0 })
 }
 
 /// However a try ends, it is over then.

@@ -64,8 +64,12 @@ pub(super) async fn make(
     (key, is_repeated): (String, bool),
     (by, request): (&'static str, Request),
 ) -> Made {
-    let call =
-        Call { request: request.clone(), key: Some(key.clone()), progress: Default::default() };
+    let call = Call {
+        key: Some(key.clone()),
+        request: request.clone(),
+        tool: None,
+        progress: Default::default(),
+    };
     let result = handle.call(call).await;
     Made { key, by, is_repeated, request, result }
 }

@@ -25,6 +25,8 @@ pub(super) const POLICY: &str = r#"
     match = [{ capability = "agent.prompt", agent = "tina" }]
     not_match = [{ capability = "agent.prompt", agent = "otto" }]
 "#;
+/// It is expected to tell what it uses, so a share of the day is held back for the first run.
+const TELLER: &str = "lena";
 pub(super) const PROMPT: &str = "go on";
 pub(super) const EVENTS: [&str; 2] = ["mail/in", "build.done"];
 const ZONES: [&str; 6] = [
@@ -46,9 +48,21 @@ pub(super) fn agents() -> Vec<AgentAdd> {
     };
     vec![
         AgentAdd { name: ECHO.to_owned(), backend: "builtin".to_owned(), ..AgentAdd::default() },
-        program(PROGRAM),
-        AgentAdd { tier: Some(2), repeatable: true, ..program(OUTSIDE) },
-        AgentAdd { tier: Some(2), ..program(BY_TWO) },
+        AgentAdd { price_input: Some("1".to_owned()), ..program(PROGRAM) },
+        AgentAdd {
+            name: TELLER.to_owned(),
+            backend: "letta".to_owned(),
+            remote_id: Some("agent-1".to_owned()),
+            price_input: Some("1".to_owned()),
+            ..AgentAdd::default()
+        },
+        AgentAdd {
+            tier: Some(2),
+            repeatable: true,
+            price_run: Some("0.0001".to_owned()),
+            ..program(OUTSIDE)
+        },
+        AgentAdd { tier: Some(2), price_input: Some("1".to_owned()), ..program(BY_TWO) },
     ]
 }
 
@@ -112,6 +126,7 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
     let mut one_in = |many: u64| dice.is_one_in(many);
     let (has_window, has_jitter, has_keys) = (one_in(3), one_in(4), one_in(4));
     let (is_paced, is_counted, starts, ends) = (one_in(8), one_in(5), one_in(8), one_in(8));
+    let (is_frugal, is_poor) = (one_in(6), one_in(6));
     let seconds = |dice: &mut Dice, end: u64| dice.below(end) as i64 * SECOND_US;
     Terms {
         overlap: Some(overlap.to_owned()),
@@ -119,13 +134,14 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
         window: has_window.then(|| dice.one("30s", &["10m", "3h", "30d"]).to_owned()),
         jitter: has_jitter.then(|| dice.one("5s", &["45s", "10m"]).to_owned()),
         attempts: Some(dice.one(1, &[2, 5])),
+        backoff: None,
         pause_after: Some(dice.one(5, &[0, 1, 3])),
         resume: Some(dice.one("skip", &["as_missed"]).to_owned()),
         priority: Some(dice.one(5, &[0, 9])),
         keys: has_keys.then(|| vec![dice.one("deploy", &["mail:2"]).to_owned()]),
         per_day: is_paced.then(|| dice.one(3, &[40])),
-        tokens_per_day: None,
-        money_per_day: None,
+        tokens_per_day: is_frugal.then(|| dice.one(3_000, &[600])),
+        money_per_day: is_poor.then(|| dice.one("0.004", &["0.0005"]).to_owned()),
         max_fires: is_counted.then(|| dice.one(1, &[4, 12])),
         start_at: starts.then(|| instant(now_us + seconds(dice, 2_000))),
         end_at: ends.then(|| instant(now_us + 2_000 * SECOND_US + seconds(dice, 200_000))),
@@ -134,7 +150,7 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
 
 pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> ScheduleAdd {
     let (when, happening) = trigger(dice, now_us, others);
-    let agent = dice.one(ECHO, &[ECHO, PROGRAM, OUTSIDE, BY_TWO]).to_owned();
+    let agent = dice.one(ECHO, &[ECHO, PROGRAM, OUTSIDE, BY_TWO, BY_TWO, TELLER]).to_owned();
     let action =
         Action { agent: Some(agent), prompt: Some(PROMPT.to_owned()), ..Action::default() };
     ScheduleAdd {

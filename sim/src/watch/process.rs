@@ -26,11 +26,18 @@ pub(super) const LIMITS: Limits = Limits {
     asks_per_agent: 30,
     pending_per_agent: 3,
     denied_for_us: 600_000_000,
-    tokens: 0,
-    tokens_per_agent: 0,
-    money: Money::ZERO,
-    money_per_agent: Money::ZERO,
+    tokens: 12_000,
+    tokens_per_agent: 8_000,
+    money: micros(20_000),
+    money_per_agent: micros(12_000),
 };
+
+const fn micros(micros: i64) -> Money {
+    match Money::from_micros(micros) {
+        Some(money) => money,
+        None => Money::ZERO,
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Process {

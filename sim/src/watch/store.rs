@@ -91,12 +91,13 @@ impl Store for Faulty {
     fn due<'a>(
         &'a self,
         noun: &'a str,
+        after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         async move {
             self.read("due", noun).await?;
-            self.memory.due(noun, until_us, limit).await
+            self.memory.due(noun, after, until_us, limit).await
         }
         .boxed()
     }

@@ -23,6 +23,10 @@ pub(super) struct Summary {
     pub(super) reads: u64,
     /// Tries that began because two people had said yes.
     pub(super) begun_by_two: u64,
+    /// Runs that found the tokens of a day used up, …
+    pub(super) out_of_tokens: u64,
+    /// … and the money.
+    pub(super) out_of_money: u64,
     pub(super) simulated_hours: u64,
     /// How runs came to be.
     pub(super) origins: BTreeMap<&'static str, u64>,
@@ -47,6 +51,8 @@ impl Summary {
         self.ended += other.ended;
         self.reads += other.reads;
         self.begun_by_two += other.begun_by_two;
+        self.out_of_tokens += other.out_of_tokens;
+        self.out_of_money += other.out_of_money;
         self.simulated_hours += other.simulated_hours;
         add_all(&mut self.origins, &other.origins);
         add_all(&mut self.dispositions, &other.dispositions);

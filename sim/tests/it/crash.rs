@@ -18,8 +18,18 @@ fn nothing_is_lost_or_doubled_in_forty_crashes() {
 
 #[test]
 fn no_run_takes_effect_twice_in_eight_crashes() {
+    check_runs(&["--runs", "--cycles", "8"]);
+}
+
+#[test]
+fn no_run_takes_effect_twice_on_postgresql() {
+    check_runs(&["--runs", "--postgres", "--cycles", "8"]);
+}
+
+fn check_runs(arguments: &[&str]) {
     let happened = ["/slots", "/once/done", "/once/unknown", "/repeatable/done", "/repeated"];
-    check(&["--runs", "--cycles", "8"], &happened);
+    let asked = ["/asked/done", "/asked/cancelled", "/consumed", "/denied"];
+    check(arguments, &[&happened[..], &asked].concat());
 }
 
 /// A campaign that goes well, and in which each of these has happened: one in which nothing happened

@@ -10,7 +10,7 @@ const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// Another seed than a random one, to look at a failure again.
 const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Each of these must have happened: lives in which nothing happened prove nothing.
-const HAPPENED: [&str; 21] = [
+const HAPPENED: [&str; 23] = [
     "/acknowledged",
     "/in_doubt",
     "/jumps",
@@ -20,6 +20,8 @@ const HAPPENED: [&str; 21] = [
     "/ended",
     "/reads",
     "/begun_by_two",
+    "/out_of_tokens",
+    "/out_of_money",
     "/origins/slot",
     "/origins/catch_up",
     "/origins/manual",
@@ -36,7 +38,7 @@ const HAPPENED: [&str; 21] = [
 
 #[test]
 fn lives_of_fixed_seeds_keep_every_invariant() {
-    let summary = check(&["--seed", "7", "--lives", "10", "--steps", "60"]);
+    let summary = check(&["--seed", "8", "--lives", "10", "--steps", "60"]);
     for count in HAPPENED {
         let number = summary.pointer(count).and_then(Value::as_u64).unwrap_or_default();
         assert!(0 < number, "{count}: {summary}");

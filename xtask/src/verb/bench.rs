@@ -9,7 +9,7 @@ use crate::verb::joined;
 
 pub(super) fn run(root: &Path, name: &str, args: &[String]) -> Result<()> {
     // Some start the program, and must not meet one of another day.
-    process::run(root, "cargo", &["build", "--release", "-p", "midwatch"])?;
+    process::run(root, "cargo", &["build", "--release", "-p", "midwatch", "-p", "conformance"])?;
     let fixed = ["run", "--release", "-p", "bench", "--", name];
     process::run(root, "cargo", &joined(&fixed, args))
 }

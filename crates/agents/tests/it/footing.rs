@@ -81,3 +81,34 @@ async fn what_cannot_be_started_has_no_footing() {
         assert!(said.contains(expected), "{word}: {said}");
     }
 }
+
+/// Rules see the program under the name by which it is found, and the directory that is really meant.
+#[tokio::test]
+async fn rules_see_the_command_line_and_where_it_is_started() {
+    let world = World::new();
+    let place = world.root().join("place");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("tool"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(place.join("tool"), Permissions::from_mode(0o700)).unwrap();
+    symlink(&place, world.root().join("link")).unwrap();
+    let root = world.root().canonicalize().unwrap().display().to_string();
+    let details = |cwd: Option<&str>, words: &[&str]| {
+        let cwd = cwd.map(|name| world.root().join(name).display().to_string());
+        let agent = command(Settings { cwd, ..Settings::default() }, words, "a prompt").agent;
+        let found = world.backends.details(&agent);
+        assert_eq!((found.host, found.resource), (None, None));
+        (found.path.unwrap().replace(&root, ""), found.argv.join(" ").replace(&root, ""))
+    };
+    let check = |cwd, words: &[&str], path: &str, argv: &str| {
+        assert_eq!(details(cwd, words), (path.to_owned(), argv.to_owned()), "{words:?}");
+    };
+    check(Some("place"), &["./tool", "-x"], "/place", "/place/tool -x");
+    // A link to a directory is that directory, and one to a program has its own name.
+    check(Some("link"), &["/bin/sh", "-c"], "/place", "/bin/sh -c");
+    check(Some("place"), &["../place/tool"], "/place", "/place/tool");
+    check(None, &["place/tool"], "", "/place/tool");
+    // What is not there has no name.
+    check(None, &["no-such-tool", "-x"], "", "");
+    let (_, sh) = details(None, &["sh"]);
+    assert!(sh.starts_with('/') && sh.ends_with("/sh"), "{sh}");
+}

@@ -6,7 +6,7 @@ use super::{Lapse, Plan};
 use crate::agent::AgentName;
 use crate::budget::Charge;
 use crate::id::{RunId, TokenId};
-use crate::ruling::{Request, Ruling};
+use crate::ruling::{Facts, Request, Ruling};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct Asked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_hash: Option<String>,
     pub request: Request,
+    /// What was so then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
     pub ruling: Ruling,
     /// Who wrote the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,6 @@
 //! Every rule about runs: what people may ask of one, and what becomes of its tries.
 
-use super::decision::{self, request, target};
+use super::decision::{Task, circumstances, judged};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
 use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
 use crate::actor::{Actor, Role};
@@ -14,18 +14,24 @@ use crate::backend::Tier;
 use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
 use crate::event::Body;
 use crate::id::{ApprovalId, RunId};
+use crate::posture::Trust;
 use crate::progress::{Progress, Status};
-use crate::ruling::{Request, Ruling, Verdict};
+use crate::ruling::{Circumstances, Details, Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
-use crate::schedule::{self, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::tables::Counter;
 use crate::tick::Tick;
 use crate::time::Timestamp;
+use crate::tool::Called;
 
 /// Who does what nobody asked for.
 pub(crate) const WATCH: &str = "midwatch";
 const REPLACED: &str = "a newer slot takes its place";
 /// However long somebody asks us to wait.
 pub const WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
+/// How long after it began a call of a tool may be repeated: the answer to its key is kept for a week, and
+/// without it nobody can tell any more whether it took effect.
+const CALLED_AGAIN_US_MAX: i64 = 6 * 86_400 * 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -104,6 +110,14 @@ pub struct Orders<'a> {
     /// Who wrote the schedule.
     pub authors: &'a [String],
     pub limits: &'a Limits,
+    /// What the schedule's call of a tool comes to now, or why it cannot be made; nothing where it prompts.
+    pub called: Option<&'a Result<Called, Cause>>,
+    /// What counters of budgets show, as far as somebody has looked.
+    pub used: &'a [(Counter, i64)],
+    /// What posture and flags leave.
+    pub trust: Trust,
+    /// What rules can narrow their view to, of an agent.
+    pub details: &'a dyn Fn(&Agent) -> Details,
     /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
     pub looked: Option<&'a Looked>,
     /// Other questions about runs of the schedule.
@@ -189,15 +203,18 @@ pub fn start(
     };
     // A run is begun with the agent that it was queued for, or not at all.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let (agent, prompt) = match target(definition, agent) {
-        Ok(target) => target,
+    let task = match Task::of(&run.schedule, definition, agent, orders) {
+        Ok(task) => task,
         Err(cause) => return ground.failed(cause, Left::default()),
     };
-    let tier = decision::tier(definition, agent);
-    let request = request(&run.schedule, run.agent.as_ref(), tier);
-    let (ruling, step) = orders.rule(&request, now);
-    if step == Step::Paused {
-        return ground.without_lease(ruling, tier);
+    let (agent, tier) = (task.agent(), task.tier);
+    let name = agent.map(|agent| &agent.name);
+    let facts = orders.facts(run, definition, &task, now);
+    let ruling = judged(&task.request, facts.lease, orders.judge);
+    let circumstances = Some(Box::new(circumstances(&task.request, facts.clone())));
+    let ruled = |ruling| Some(Ruled { ruling, tier, circumstances: circumstances.clone() });
+    if facts.lease == Step::Paused {
+        return ground.without_lease(ruled(ruling));
     }
     let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
@@ -205,10 +222,11 @@ pub fn start(
         schedule: run.schedule.clone(),
         revision: ground.progress.map_or(run.revision, |progress| progress.revision),
         attempt: run.attempt + 1,
-        agent: agent.name.clone(),
-        backend: agent.backend.clone(),
-        credential: agent.credential.clone(),
-        prompt: prompt.clone(),
+        agent: name.cloned(),
+        backend: agent.map(|agent| agent.backend.clone()),
+        credential: agent.and_then(|agent| agent.credential.clone()),
+        tool: task.planned_tool(),
+        prompt: task.words.clone(),
         tier,
         policy: ruling.policy.clone(),
         footing: footing.clone(),
@@ -218,12 +236,13 @@ pub fn start(
             epoch: run.epoch + 1,
             attempt: run.attempt + 1,
             holder: holder.to_owned(),
-            repeatable: agent.is_repeatable() && tier < Tier::External,
+            repeatable: task.is_repeatable(),
             tier,
             ruling: Some(ruling),
-            charge: charge(&agent.name, tier, now),
-            hold: ground.hold(definition, agent, orders.limits),
-            price: agent.price,
+            circumstances: circumstances.clone(),
+            charge: charge(name, tier, now),
+            hold: agent.and_then(|agent| ground.hold(definition, agent, orders.limits)),
+            price: agent.map(|agent| agent.price).unwrap_or_default(),
             at: now,
         }))
     };
@@ -235,7 +254,7 @@ pub fn start(
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
             let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, Some((ruling, tier)), Some(Lapse::RunEnded))
+            ground.refused(cause, ruled(ruling), Some(Lapse::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
         (Verdict::Allow, Some(_)) => {
@@ -249,27 +268,28 @@ pub fn start(
             };
             let plan = plan(&ruling, footing);
             let hashes = (orders.hash)(&plan);
-            if agent.is_silenced() && !run.is_by_hand() {
+            if let Some(agent) = agent.filter(|it| it.is_silenced() && !run.is_by_hand()) {
                 let what =
                     format!("the last {} questions about agent `{}`", agent.denials, agent.name);
                 let cause = Cause::new("denied_often", &format!("{what} were denied"));
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
                 let cause = Cause::new("denied_before", "a human has denied the same before");
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             if let Some(cause) = orders.asked_already(&hashes.action, now) {
-                return ground.refused(cause, Some((ruling, tier)), None);
+                return ground.refused(cause, ruled(ruling), None);
             }
             let asked = Asked {
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
-                request,
+                request: task.request.clone(),
+                facts: Some(facts),
                 ruling,
                 authors: orders.authors.to_vec(),
-                charge: Some(Charge { agent: agent.name.clone(), day: day(now) }),
+                charge: name.map(|name| Charge { agent: Some(name.clone()), day: day(now) }),
                 approve_by: now.after_us(APPROVE_WITHIN_US),
                 at: now,
             };
@@ -297,7 +317,7 @@ pub fn start(
                 }
                 Err(Uncovered { why, cause, changed }) => {
                     let lapsed = ground.lapse_by(why, changed);
-                    let ended = ground.refused(cause, Some((ruling, tier)), None);
+                    let ended = ground.refused(cause, ruled(ruling), None);
                     lapsed.into_iter().chain(ended).collect()
                 }
             }
@@ -364,7 +384,7 @@ pub fn finish(
         Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
     };
     let left = match is_known || usage.is_some() {
-        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone() },
+        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone(), refund: None },
         false => Left { output, ..Left::default() },
     };
     // Cancel wins unless the end was committed first.
@@ -406,7 +426,8 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     let run = ground.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            let left = Left { frees: run.hold.clone(), ..Left::default() };
+            let (refund, frees) = (run.charge.clone(), run.hold.clone());
+            let left = Left { refund, frees, ..Left::default() };
             ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), left)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
@@ -437,7 +458,7 @@ pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
 pub fn recover(ground: Ground<'_>) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
     let State::Running { repeatable, .. } = run.state else { return Vec::new() };
-    if !repeatable {
+    if !repeatable || ground.was_called_long_ago() {
         let cause = Cause::new(
             "interrupted",
             "it was cut off after it had begun; whether it took effect is not known",
@@ -520,6 +541,16 @@ struct Left {
     output: Option<Output>,
     spent: Option<Spent>,
     frees: Option<Hold>,
+    /// What it is not counted for, as it did nothing.
+    refund: Option<Charge>,
+}
+
+/// What the standing orders said of a run, and what they were told.
+#[derive(Debug)]
+struct Ruled {
+    ruling: Ruling,
+    tier: Tier,
+    circumstances: Option<Box<Circumstances>>,
 }
 
 impl Orders<'_> {
@@ -540,6 +571,14 @@ impl Ground<'_> {
             true => Ok(()),
             false => Err(Refusal::Stale(self.id.clone())),
         }
+    }
+
+    /// Whether its work is a call whose answer may be forgotten by now.
+    fn was_called_long_ago(&self) -> bool {
+        let is_call = self.definition.is_some_and(|it| matches!(it.action, Action::Tool { .. }));
+        let since =
+            self.run.started_at.map(|at| self.now.as_micros().saturating_sub(at.as_micros()));
+        is_call && since.is_some_and(|since| CALLED_AGAIN_US_MAX < since)
     }
 
     fn body(&self, event: Event) -> Body {
@@ -570,9 +609,11 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
+            circumstances: None,
             refused: false,
             lacking: None,
             denied: None,
+            refund: left.refund,
             spent: left.spent,
             frees: left.frees,
             at: self.now,
@@ -583,7 +624,7 @@ impl Ground<'_> {
     /// What a try is expected to use that begins now, if that is something.
     fn hold(&self, definition: &Definition, agent: &Agent, limits: &Limits) -> Option<Hold> {
         let last = self.progress.and_then(|progress| progress.usage);
-        let (tokens, money) = expected(last, &agent.price, &definition.terms, limits);
+        let (tokens, money) = expected(last, agent, &definition.terms, limits);
         let (agent, schedule) = (agent.name.clone(), self.run.schedule.clone());
         let hold = Hold { agent, schedule, day: day(self.now), tokens, money };
         (0 < tokens || !money.is_zero()).then_some(hold)
@@ -599,23 +640,23 @@ impl Ground<'_> {
     }
 
     /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(
-        &self,
-        cause: Cause,
-        ruled: Option<(Ruling, Tier)>,
-        lapse: Option<Lapse>,
-    ) -> Vec<Body> {
+    fn refused(&self, cause: Cause, ruled: Option<Ruled>, lapse: Option<Lapse>) -> Vec<Body> {
         self.over(lapse, self.not_begun(cause, ruled))
     }
 
-    fn without_lease(&self, ruling: Ruling, tier: Tier) -> Vec<Body> {
+    fn without_lease(&self, ruled: Option<Ruled>) -> Vec<Body> {
         let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), Some((ruling, tier)));
+        let ended = self.not_begun(Cause::new("lease_ended", what), ruled);
         self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
     }
 
-    fn not_begun(&self, cause: Cause, ruled: Option<(Ruling, Tier)>) -> Ended {
-        let (ruling, tier) = ruled.unzip();
+    fn not_begun(&self, cause: Cause, ruled: Option<Ruled>) -> Ended {
+        let (ruling, tier, circumstances) = match ruled {
+            Some(Ruled { ruling, tier, circumstances }) => {
+                (Some(ruling), Some(tier), circumstances)
+            }
+            None => (None, None, None),
+        };
         Ended {
             schedule: self.run.schedule.clone(),
             outcome: Outcome::Cancelled,
@@ -624,9 +665,11 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling,
             tier,
+            circumstances,
             refused: true,
             lacking: None,
             denied: None,
+            refund: None,
             spent: None,
             frees: None,
             at: self.now,

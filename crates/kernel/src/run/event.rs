@@ -11,7 +11,7 @@ use crate::budget::{Charge, Hold, Spent};
 use crate::id::ScheduleId;
 use crate::money::Price;
 use crate::progress::Ahead;
-use crate::ruling::Ruling;
+use crate::ruling::{Circumstances, Ruling};
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
@@ -92,6 +92,9 @@ pub struct Started {
     /// What the standing orders said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
+    /// What else was told when the standing orders were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circumstances: Option<Box<Circumstances>>,
     /// What it is counted for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
@@ -145,6 +148,9 @@ pub struct Ended {
     /// How far it would have reached, where there is a ruling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
+    /// What else was told when the standing orders were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circumstances: Option<Box<Circumstances>>,
     /// The standing orders or a human did not let it begin.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
@@ -154,6 +160,9 @@ pub struct Ended {
     /// The hash of what a human denied, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+    /// What it is not counted for any more, as nothing was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<Charge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
     /// What is not held back any more, as it is known what was used.

@@ -4,7 +4,8 @@ use calendar::{Calendar, Span};
 
 use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
 use super::event::{MadeBy, Passed, Paused, Removed, Resumed};
-use super::terms::{ATTEMPTS_MAX, KEYS_MAX, PRIORITY_MAX, Resume, Terms};
+use super::terms::{ATTEMPTS_MAX, BACKOFF_CAP_MAX, BACKOFF_FACTOR_MAX};
+use super::terms::{KEYS_MAX, PRIORITY_MAX, Resume, Terms};
 use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, Schedule};
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
@@ -110,6 +111,10 @@ pub enum Refusal {
     MadeByAgent(AgentName),
     #[error("schedule `{0}` was added by an agent, so its own runs can add none")]
     MadeByMade(ScheduleId),
+    #[error("a tool that a schedule calls adds no schedule that calls a tool, and changes none")]
+    CallByCall,
+    #[error("agent `{0}` adds no schedule that calls a tool")]
+    CallByAgent(AgentName),
     #[error("agent `{0}` adds schedules for itself only")]
     OtherAgent(AgentName),
     #[error("a limit, a tier or what is sensitive is a human's to loosen")]
@@ -169,7 +174,8 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
             Ok(bodies)
         }
         (Command::Add { definition, .. }, Some((schedule, _))) => {
-            match *definition == schedule.definition {
+            let is_same = definition.without_tool_hash() == schedule.definition.without_tool_hash();
+            match is_same {
                 true => Ok(Vec::new()),
                 false => Err(Refusal::Taken(ground.id.clone())),
             }
@@ -455,6 +461,11 @@ impl Ground<'_> {
         }
         let maker = self.maker.ok_or_else(too_low)?;
         match command {
+            Command::Add { definition, .. }
+                if maker.reaches_others && definition.action.agent().is_none() =>
+            {
+                Err(Refusal::CallByAgent(maker.agent.name.clone()))
+            }
             Command::Add { definition, .. } if !maker.may_reach(definition) => {
                 Err(Refusal::OtherAgent(maker.agent.name.clone()))
             }
@@ -489,10 +500,17 @@ impl Ground<'_> {
         });
         match command {
             Command::Backfill(_) | Command::EndBackfill => Err(too_low()),
+            // What a call has paused, another may resume: people have written both into schedules.
             Command::Resume | Command::Fire { .. }
-                if paused_by.is_some_and(|by| *by != actor.name) =>
+                if paused_by.is_some_and(|by| *by != actor.name && !Actor::is_call(by)) =>
             {
                 Err(too_low())
+            }
+            // So that calls do not breed.
+            Command::Add { definition, .. } | Command::Edit { definition }
+                if actor.call().is_some() && definition.action.agent().is_none() =>
+            {
+                Err(Refusal::CallByCall)
             }
             Command::Edit { definition } => match self.schedule {
                 Some(schedule) if definition.is_looser_than(&schedule.definition) => {
@@ -578,6 +596,12 @@ impl Definition {
         }
         if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
             return invalid("a run is tried 1 to 100 times");
+        }
+        if !(1..=BACKOFF_FACTOR_MAX).contains(&terms.retry.factor) {
+            return invalid("the factor of a backoff is from 1 to 10");
+        }
+        if terms.retry.cap < terms.retry.initial || BACKOFF_CAP_MAX < terms.retry.cap {
+            return invalid("the cap of a backoff is from its first delay to a day");
         }
         if KEYS_MAX < terms.keys.len() {
             return invalid("a schedule has at most 8 concurrency keys");

@@ -16,6 +16,9 @@ pub const ALLOW_MAX: u32 = 1_000;
 pub const CATCH_UP_DEFAULT: u32 = 100;
 pub const CATCH_UP_MAX: u32 = 1_000;
 pub const ATTEMPTS_MAX: u32 = 100;
+pub const BACKOFF_FACTOR_MAX: u32 = 10;
+/// A day.
+pub const BACKOFF_CAP_MAX: Span = seconds(86_400);
 pub const PRIORITY_MAX: u8 = 9;
 pub const KEYS_MAX: usize = 8;
 const KEY_NAME_BYTES_MAX: usize = 64;
@@ -138,6 +141,9 @@ const PAUSE_AFTER_DEFAULT: u32 = 5;
 const PRIORITY_DEFAULT: u8 = 5;
 const RETRY_DEFAULT: Retry =
     Retry { attempts: 5, initial: seconds(1), factor: 2, cap: seconds(300) };
+/// For long outages, as those of model providers are.
+const RETRY_PATIENT: Retry =
+    Retry { attempts: 6, initial: seconds(30), factor: 4, cap: seconds(3_600) };
 
 const fn seconds(count: i64) -> Span {
     match Span::from_millis(count * 1_000) {
@@ -247,6 +253,29 @@ impl TryFrom<String> for Key {
 }
 
 impl Retry {
+    /// Its delays, as they are written.
+    pub fn backoff(&self) -> String {
+        format!("{}:{}:{}", self.initial, self.factor, self.cap)
+    }
+
+    /// The same with other delays. `patient` also has attempts of its own.
+    pub fn with_backoff(self, text: &str) -> Result<Retry, InvalidTerm> {
+        if text == "patient" {
+            return Ok(RETRY_PATIENT);
+        }
+        let mut parts = text.split(':');
+        let parsed = (|| {
+            let initial = parts.next()?.parse().ok()?;
+            let (factor, cap) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            parts.next().is_none().then_some(Retry { initial, factor, cap, ..self })
+        })();
+        parsed.ok_or_else(|| InvalidTerm {
+            term: "backoff",
+            text: text.to_owned(),
+            hint: "it is `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`",
+        })
+    }
+
     /// The delay before the try that follows so many, somewhere between nothing and its most.
     pub fn delay_us(&self, attempts: u32, random: u64) -> i64 {
         let factor = i64::from(self.factor).saturating_pow(attempts.saturating_sub(1));
@@ -432,5 +461,19 @@ mod tests {
             );
         }
         assert_eq!(RETRY_DEFAULT.delay_us(5, 0), 0);
+    }
+
+    #[test]
+    fn delays_are_read_as_they_are_written() {
+        let seven = Retry { attempts: 7, ..RETRY_DEFAULT };
+        for text in ["1s:2:5m", "500ms:1:500ms", "1h30m:10:1d"] {
+            let read = seven.with_backoff(text).unwrap();
+            assert_eq!((read.attempts, read.backoff()), (7, text.to_owned()));
+        }
+        let patient = seven.with_backoff("patient").unwrap();
+        assert_eq!((patient.attempts, patient.backoff()), (6, "30s:4:1h".to_owned()));
+        for text in ["", "1s", "1s:2", "1s:2:5m:", "1s:2:5m:1", "0s:2:5m", "1s:-2:5m", "1s:2:x"] {
+            assert!(seven.with_backoff(text).is_err(), "{text}");
+        }
     }
 }

@@ -440,6 +440,33 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
     }
 }
 
+/// However many have changed it since: of them only runs are not told one from another for ever, and those
+/// approve nothing.
+#[test]
+fn b04_whoever_changed_a_schedule_is_never_forgotten() {
+    let two = Approvers { persons: 2, role: Role::Operator };
+    let others: Vec<String> = (0..40).map(|it| format!("person-{it}")).collect();
+    let runs: Vec<String> = (0..40).map(|it| format!("run:{}", RunId::of(it))).collect();
+    for later in [others, runs] {
+        let all: Vec<&str> =
+            ["bob", "eve"].into_iter().chain(later.iter().map(String::as_str)).collect();
+        for early in ["bob", "eve"] {
+            let mut world = parked_by(&all, Posture::Staging, two);
+            let authors = world.approval(1).unwrap().1.authors;
+            assert!(authors.len() <= all.len() && 32 < authors.len(), "{authors:?}");
+            let yes = yes_of(&mut world, early, Role::Operator, false);
+            let refused = format!(
+                "no: `{early}` has written the schedule, and approval `A` needs somebody else"
+            );
+            assert_eq!(world.ask(70, &yes), refused);
+        }
+    }
+    let many: Vec<String> = (0..90).map(|it| format!("run:{}", RunId::of(it))).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let authors = parked_by(&many, Posture::Staging, two).approval(1).unwrap().1.authors;
+    assert_eq!(authors.len(), 33, "of runs there is no end, and of these there is one");
+}
+
 #[test]
 fn b06_a_rule_can_want_a_maintainer() {
     let maintainer = Approvers { persons: 1, role: Role::Maintainer };

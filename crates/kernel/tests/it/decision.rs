@@ -3,15 +3,17 @@
 use std::cell::RefCell;
 
 use kernel::approval;
-use kernel::authority::{Authority, Lease, Said};
+use kernel::authority::{Authority, Lease, Said, Step};
 use kernel::backend::Tier;
-use kernel::budget::Limits;
-use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
+use kernel::budget::{Left, Limits, day};
+use kernel::money::Money;
+use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
 use kernel::run::{
-    self, Event, Foretold, Ground, Occurrence, Orders, Queued, Run, foretell, requested, ruled,
+    self, Event, Foretold, Ground, Occurrence, Orders, Queued, Run, asked_of, facts, foretell,
+    judged, requested, ruled,
 };
 use kernel::schedule::terms::Terms;
-use kernel::{ApprovalId, Body, RunId, Timestamp};
+use kernel::{ApprovalId, Body, Counter, Noun, Row, RunId, State, Tables, Timestamp};
 
 use crate::support::{World, at, every, hashes};
 
@@ -30,6 +32,29 @@ fn queued(agent: &str) -> Run {
     run::apply(None, &Event::Queued(queued)).unwrap()
 }
 
+const LIMITS: Limits = Limits {
+    runs: 10,
+    runs_per_agent: 9,
+    asks_per_agent: 0,
+    pending_per_agent: 0,
+    denied_for_us: 0,
+    tokens: 100,
+    tokens_per_agent: 0,
+    money: Money::ZERO,
+    money_per_agent: Money::ZERO,
+};
+
+fn today() -> i64 {
+    day(at(1))
+}
+
+/// What the machine tells of an agent.
+fn details_of(agent: &str) -> Details {
+    let argv = ["/bin/look", agent].map(str::to_owned).to_vec();
+    let path = Some("/srv".to_owned());
+    Details { resource: None, host: Some("a.org".to_owned()), path, argv }
+}
+
 /// What is decided of a run of `ada` when the orders say this of it, and what they were asked.
 fn decided(tier: Tier, verdict: Verdict, run: &Run) -> (Vec<Body>, Option<Request>) {
     let (bodies, asked, _) = decided_under(&Authority::default(), tier, verdict, run);
@@ -46,6 +71,8 @@ fn decided_under(
     let mut world = World::new(every(60), Terms::default());
     world.definition.tier = Some(tier);
     let asked = RefCell::new(None);
+    let ada = "ada".parse().unwrap();
+    let used = [(Counter::Runs(today()), 4), (Counter::AgentRuns(ada, today()), 2)];
     let judge = |request: &Request| {
         asked.replace(Some(request.clone()));
         let rules = vec!["test/all".to_owned()];
@@ -68,7 +95,11 @@ fn decided_under(
         is_signed: &|_| false,
         new_approval: &|| ApprovalId::of(1),
         authors: &[],
-        limits: &Limits::default(),
+        limits: &LIMITS,
+        called: None,
+        used: &used,
+        trust: Posture::StrictProd.trust(),
+        details: &|agent| details_of(agent.name.as_str()),
         looked: Some(&Ok(None)),
         questions: &[],
     };
@@ -83,6 +114,16 @@ fn decided_under(
     (bodies, asked, foretold)
 }
 
+/// The run after an event about it.
+fn after(run: &Run, body: &Body) -> Run {
+    let mut tables = Tables::default();
+    let row = Row { version: 1, state: Some(State::Run(run.clone())) };
+    let key = (Noun::Run, RunId::of(1).to_string());
+    tables.rows.insert(key.clone(), row);
+    tables.apply(body);
+    tables.rows.remove(&key).unwrap().state.and_then(State::run).unwrap()
+}
+
 #[test]
 fn what_was_asked_can_be_told_from_the_log() {
     let run = queued("ada");
@@ -91,6 +132,18 @@ fn what_was_asked_can_be_told_from_the_log() {
             let (bodies, asked) = decided(tier, verdict, &run);
             let [body] = bodies.as_slice() else { panic!("{bodies:?}") };
             assert_eq!(requested(body, &run), asked, "{body:?}");
+            let told = asked.as_ref().unwrap();
+            let details = Details { resource: Some("ada".to_owned()), ..details_of("ada") };
+            assert_eq!(told.details, details);
+            let facts = facts(body).unwrap();
+            assert_eq!((facts.unattended, facts.lease), (false, Step::Full));
+            assert_eq!(facts.off, ["local_approvals", "token_files"]);
+            // Of tokens nobody has looked how many are used, and what only reads is not counted.
+            let runs = (Tier::ReadOnly < tier).then_some(6);
+            assert_eq!(facts.left, Left { runs, ..Left::default() });
+            // The row tells the same.
+            let after = after(&run, body);
+            assert_eq!(asked_of(&after), Some((told.clone(), facts)));
             assert!(asked.is_some_and(|asked| asked.tier == tier));
             // Nothing reaches outside because rules let it.
             let least = if tier == Tier::External { Verdict::Ask } else { Verdict::Allow };
@@ -128,6 +181,17 @@ fn what_was_foretold_is_what_is_decided() {
                 };
                 let begins = matches!(bodies[0], Body::Run(_, Event::Started(_)));
                 assert_eq!(foretold.is_by_itself(), begins, "{bodies:?}");
+                // Made again with what was so then, it is the same decision.
+                if let Some((_, was)) = ruled(&bodies[0]) {
+                    let asked = requested(&bodies[0], &run).unwrap();
+                    let lease = facts(&bodies[0]).unwrap().lease;
+                    let again = judged(&asked, lease, |_| Ruling {
+                        verdict,
+                        rules: vec!["test/all".to_owned()],
+                        ..was.clone()
+                    });
+                    assert_eq!(&again, was);
+                }
                 assert_eq!(foretold.ruling.ok(), ruling);
                 let frozen = Authority { frozen: said(0), ..authority.clone() };
                 let (bodies, _, foretold) = decided_under(&frozen, tier, verdict, &run);

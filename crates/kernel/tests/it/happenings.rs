@@ -337,6 +337,22 @@ fn a_backfill_runs_what_has_no_run_and_lets_slots_wait_at_most() {
     );
 }
 
+/// It was asked for while the clock was ahead.
+#[test]
+fn a_backfill_does_not_wait_for_a_clock_that_was_set_back() {
+    check(
+        World::new(every(60), Terms::default()),
+        &[
+            (0, Add, "added, next 60"),
+            (130, Ring, "coalesced 60 into 120, slot fires 120 late 10"),
+            (131, start(1), STARTED),
+            (132, done(1), "done"),
+            (900, Backfill(60, 60), "backfill 60..60 ×1"),
+            (150, Ring, "backfill fires 60"),
+        ],
+    );
+}
+
 #[test]
 fn other_rules_of_a_zone_move_the_next_slot_and_repeat_no_wall_time() {
     let daily = Trigger::Daily {

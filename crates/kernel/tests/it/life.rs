@@ -323,7 +323,7 @@ impl World {
             Body::Approval(id, approval::Event::Consumed(_)) => {
                 assert!(self.consumed.insert(id.clone()), "{id} was consumed twice");
             }
-            Body::Approval(..) | Body::Authority(..) | Body::Token(..) => {}
+            Body::Approval(..) | Body::Authority(..) | Body::Token(..) | Body::Tool(..) => {}
             Body::Schedule(..) | Body::Run(..) | Body::Agent(..) | Body::Watch(..) => {}
         }
     }

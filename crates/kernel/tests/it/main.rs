@@ -26,3 +26,5 @@ mod slot;
 mod support;
 #[cfg(test)]
 mod tick;
+#[cfg(test)]
+mod tool;

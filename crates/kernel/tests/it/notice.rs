@@ -47,6 +47,13 @@ fn these_events_call_for_a_human_and_no_others() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.facts.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "approval.asked.1.footing.json",
             "approval_asked",
             APPROVAL,
@@ -65,6 +72,14 @@ fn these_events_call_for_a_human_and_no_others() {
             "approval_asked",
             APPROVAL,
             "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
+            "approval.asked.1.tool.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of tool schedule_pause waits for approval."
+                .to_owned(),
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
@@ -88,6 +103,13 @@ fn these_events_call_for_a_human_and_no_others() {
             SCHEDULE,
             format!("Schedule {SCHEDULE} was paused because its runs failed."),
             format!("midwatch schedule show {SCHEDULE}"),
+        ),
+        (
+            "tool.alerted.1.plain.json",
+            "tool_failing",
+            "run_start",
+            "Of 20 calls of run_start in this hour 15 failed.".to_owned(),
+            "midwatch status --tools".to_owned(),
         ),
         (
             "authority.warned.1.plain.json",
@@ -135,9 +157,11 @@ fn a_code_that_is_none_is_left_out() {
             no_room: false,
             ruling: None,
             tier: None,
+            circumstances: None,
             refused: false,
             lacking: None,
             denied: None,
+            refund: None,
             spent: None,
             frees: None,
             at: Timestamp::from_micros(7),

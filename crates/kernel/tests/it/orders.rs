@@ -12,7 +12,7 @@ use kernel::backend::{Backend, Tier};
 use kernel::budget::{Limits, Usage, day};
 use kernel::money::{Money, Price};
 use kernel::progress::Progress;
-use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Orders, Report, Run};
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Schedule};
@@ -63,15 +63,29 @@ enum Step {
     Finish(usize, bool, Option<u32>),
     GiveBack(usize),
     Recover(usize),
-    Cancel(usize, Role),
-    Retry(usize, Role),
-    Say(usize, Said, Role),
+    Cancel(usize, Who),
+    Retry(usize, Who),
+    Say(usize, Said, Who),
     Expire(usize),
-    Freeze(Role),
-    Thaw(Role),
+    Freeze(Who),
+    Thaw(Who),
     EditPrompt(usize),
     /// The clock goes on, or is set back.
     Pass(i64),
+}
+
+/// Everybody who has a way in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Observer,
+    /// A process that a run has started.
+    Run,
+    /// Somebody with the token of an agent.
+    Agent,
+    /// A program that speaks for a maintainer.
+    Assistant,
+    Operator,
+    Maintainer,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,10 +135,21 @@ fn schedule_id(agent: usize) -> ScheduleId {
     ["sch_0000000a", "sch_0000000b"][agent].parse().unwrap()
 }
 
-fn actor(role: Role) -> Actor {
-    match role {
-        Role::Runner => Actor::of_run(&RunId::of(1)),
-        role => Actor { name: "somebody".into(), role },
+fn actor(who: Who) -> Actor {
+    let person = |role| Actor { name: "somebody".into(), role };
+    match who {
+        Who::Observer => person(Role::Observer),
+        Who::Run => Actor::of_run(&RunId::of(1)),
+        Who::Agent => Actor { name: AGENTS[0].0.into(), role: Role::Runner },
+        Who::Assistant => person(Role::Maintainer).assistant(),
+        Who::Operator => person(Role::Operator),
+        Who::Maintainer => person(Role::Maintainer),
+    }
+}
+
+impl Who {
+    fn is_human(self) -> bool {
+        matches!(self, Who::Operator | Who::Maintainer)
     }
 }
 
@@ -144,7 +169,7 @@ impl World {
         for agent in 0..AGENTS.len() {
             let definition = Box::new(world.definition(agent));
             let added = world.of_schedule(agent, Command::Add { definition, paused: false });
-            world.commit(&actor(Role::Operator), added);
+            world.commit(&actor(Who::Operator), added);
         }
         world
     }
@@ -243,7 +268,7 @@ impl World {
             fired: None,
             now: self.clock,
         };
-        schedule::decide(ground, &actor(Role::Operator), command).unwrap_or_default()
+        schedule::decide(ground, &actor(Who::Operator), command).unwrap_or_default()
     }
 
     fn of_run<T>(&self, id: &RunId, run: &Run, decide: impl FnOnce(run::Ground<'_>) -> T) -> T {
@@ -281,6 +306,10 @@ impl World {
             new_approval: &|| ApprovalId::of(self.approvals + 1),
             authors: &[],
             limits: &LIMITS,
+            called: None,
+            used: &[],
+            trust: Posture::Staging.trust(),
+            details: &|_| Details::default(),
             looked: Some(&Ok(None)),
             questions: &questions,
         };
@@ -308,7 +337,7 @@ impl World {
         assert!(is_open || !begins, "{id} begins again with an approval that is over");
     }
 
-    fn say(&mut self, place: usize, said: Said, role: Role) {
+    fn say(&mut self, place: usize, said: Said, who: Who) {
         let Some((id, run)) = self.run(place) else { return };
         let Some((question, approval)) = self.approval(&id) else { return };
         let (shown, note) = (approval.plan_hash.clone(), None);
@@ -322,19 +351,21 @@ impl World {
         };
         let decided = self.of_run(&id, &run, |ground| {
             let question = Question { id: &question, approval: &approval, ground, agent: None };
-            approval::decide(question, &self.authority(), &actor(role), command)
+            approval::decide(question, &self.authority(), &actor(who), command)
         });
         let decided = decided.unwrap_or_default();
-        assert!(decided.is_empty() || Role::Operator <= role, "{role:?} has decided {decided:?}");
-        self.commit(&actor(role), decided);
+        assert!(decided.is_empty() || who.is_human(), "{who:?} has decided {decided:?}");
+        self.commit(&actor(who), decided);
     }
 
-    fn authorise(&mut self, role: Role, command: authority::Command) {
+    fn authorise(&mut self, who: Who, command: authority::Command) {
         let now = Now { clock: self.clock, latest: self.latest };
-        let events = authority::decide(&self.authority(), &actor(role), command, now);
-        let bodies = events.unwrap_or_default().into_iter();
+        let events = authority::decide(&self.authority(), &actor(who), command, now);
+        let events = events.unwrap_or_default();
+        assert!(events.is_empty() || who.is_human(), "{who:?} has decided {events:?}");
+        let bodies = events.into_iter();
         let bodies = bodies.map(|event| Body::Authority("here".into(), event)).collect();
-        self.commit(&actor(role), bodies);
+        self.commit(&actor(who), bodies);
     }
 
     fn step(&mut self, step: &Step) {
@@ -349,7 +380,7 @@ impl World {
                 let fire = Command::Fire { run, key: self.runs.to_string() };
                 let fired = self.of_schedule(*agent, fire);
                 self.runs += u128::from(!fired.is_empty());
-                self.commit(&actor(Role::Operator), fired);
+                self.commit(&actor(Who::Operator), fired);
             }
             Step::Fire(_) => {}
             Step::Start(place) => self.start(*place, *place),
@@ -373,18 +404,18 @@ impl World {
                 let bodies = about(self, *place, &run::recover);
                 self.commit(&system, bodies);
             }
-            Step::Cancel(place, role) | Step::Retry(place, role) => {
+            Step::Cancel(place, who) | Step::Retry(place, who) => {
                 let is_retry = matches!(step, Step::Retry(..));
                 let bodies = about(self, *place, &|ground| {
                     let command = match is_retry {
                         true => run::Command::Retry,
                         false => run::Command::Cancel { note: None },
                     };
-                    run::decide(ground, &actor(*role), command).unwrap_or_default()
+                    run::decide(ground, &actor(*who), command).unwrap_or_default()
                 });
-                self.commit(&actor(*role), bodies);
+                self.commit(&actor(*who), bodies);
             }
-            Step::Say(place, said, role) => self.say(*place, *said, *role),
+            Step::Say(place, said, who) => self.say(*place, *said, *who),
             Step::Expire(place) => {
                 let found = self.run(*place).and_then(|(id, _)| self.approval(&id));
                 let Some((id, approval)) = found else { return };
@@ -393,13 +424,13 @@ impl World {
                 });
                 self.commit(&system, bodies);
             }
-            Step::Freeze(role) => self.authorise(*role, authority::Command::Freeze { note: None }),
-            Step::Thaw(role) => self.authorise(*role, authority::Command::Thaw { note: None }),
+            Step::Freeze(who) => self.authorise(*who, authority::Command::Freeze { note: None }),
+            Step::Thaw(who) => self.authorise(*who, authority::Command::Thaw { note: None }),
             Step::EditPrompt(agent) => {
                 self.prompts[*agent].push('!');
                 let definition = Box::new(self.definition(*agent));
                 let edited = self.of_schedule(*agent, Command::Edit { definition });
-                self.commit(&actor(Role::Operator), edited);
+                self.commit(&actor(Who::Operator), edited);
             }
             Step::Pass(seconds) => self.clock = self.clock.after_us(seconds * 1_000_000),
         }
@@ -496,7 +527,11 @@ impl Account {
                 Body::Run(id, run::Event::Ended(ended)) => {
                     let cost = ended.spent.as_ref().map(|it| it.cost.as_micros());
                     self.ends(id, cost, ended.frees.is_some(), now);
-                    self.charged.remove(id);
+                    let charged = self.charged.remove(id);
+                    if ended.refund.is_some() {
+                        assert!(ended.frees.is_some(), "nothing was done, and it is held back");
+                        *self.counted.get_mut(&charged.unwrap()).unwrap() -= 1;
+                    }
                 }
                 Body::Authority(_, authority::Event::Frozen(_)) => self.is_frozen = true,
                 Body::Authority(_, authority::Event::Thawed(_)) => {
@@ -577,7 +612,7 @@ impl Account {
             }
             approval::Event::Assented(_) => panic!("one is enough here"),
             approval::Event::Decided(decided) => {
-                let is_human = Role::Operator <= by.role && !by.name.starts_with("run:");
+                let is_human = Role::Operator <= by.role && by.name == "somebody";
                 assert!(is_human && by.role != Role::System, "{by:?} has decided");
                 self.approved.remove(id);
                 if let Some(execute_by) = decided.execute_by {
@@ -605,8 +640,15 @@ impl Account {
     }
 }
 
-fn role() -> impl Strategy<Value = Role> {
-    prop_oneof![1 => Just(Role::Observer), 1 => Just(Role::Runner), 3 => Just(Role::Operator), 3 => Just(Role::Maintainer)]
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![
+        1 => Just(Who::Observer),
+        1 => Just(Who::Run),
+        1 => Just(Who::Agent),
+        1 => Just(Who::Assistant),
+        4 => Just(Who::Operator),
+        4 => Just(Who::Maintainer),
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -632,12 +674,12 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(run, is_done, tokens)| Step::Finish(run, is_done, tokens)),
         3 => run().prop_map(Step::GiveBack),
         1 => run().prop_map(Step::Recover),
-        1 => (run(), role()).prop_map(|(run, role)| Step::Cancel(run, role)),
-        2 => (run(), role()).prop_map(|(run, role)| Step::Retry(run, role)),
-        10 => (run(), said, role()).prop_map(|(run, said, role)| Step::Say(run, said, role)),
+        1 => (run(), who()).prop_map(|(run, who)| Step::Cancel(run, who)),
+        2 => (run(), who()).prop_map(|(run, who)| Step::Retry(run, who)),
+        10 => (run(), said, who()).prop_map(|(run, said, who)| Step::Say(run, said, who)),
         1 => run().prop_map(Step::Expire),
-        1 => role().prop_map(Step::Freeze),
-        4 => role().prop_map(Step::Thaw),
+        1 => who().prop_map(Step::Freeze),
+        4 => who().prop_map(Step::Thaw),
         1 => (0..AGENTS.len()).prop_map(Step::EditPrompt),
         4 => passes.prop_map(Step::Pass),
     ]

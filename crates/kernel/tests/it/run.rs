@@ -259,8 +259,8 @@ fn a_run_without_what_it_needs_ends() {
         &[(61, StartAlone(1), "failed (there is no agent `ada`), paused (the last run failed)")],
     );
     let mut tool = world(Terms::default());
-    tool.definition.action = Action::Tool { tool: "mail".into(), payload: "{}".into() };
-    check(&mut tool, &[(61, Start(1), "failed (there is no tool `mail` yet)")]);
+    tool.definition.action = Action::Tool { tool: "mail".into(), payload: "{}".into(), hash: None };
+    check(&mut tool, &[(61, Start(1), "failed (there is no tool `mail`)")]);
     check(
         &mut world(Terms::default()),
         &[
@@ -396,4 +396,7 @@ fn only_its_holder_gives_a_run_back() {
         panic!("{bodies:?}")
     };
     assert_eq!(ended.outcome, Outcome::Cancelled);
+    // And is not counted, as nothing was done.
+    let charge = world.run(1).unwrap().charge;
+    assert!(charge.is_some() && ended.refund == charge, "{ended:?}");
 }

@@ -199,6 +199,17 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
     check_limit("fine", |it| it.terms.retry.attempts = ATTEMPTS_MAX);
     check_limit(tried, |it| it.terms.retry.attempts = ATTEMPTS_MAX + 1);
     check_limit(tried, |it| it.terms.retry.attempts = 0);
+    let backoff = |text: &'static str| {
+        move |it: &mut Definition| it.terms.retry = it.terms.retry.with_backoff(text).unwrap()
+    };
+    check_limit("fine", backoff("1d:1:1d"));
+    check_limit("fine", backoff("1s:10:1s"));
+    let factor = "the factor of a backoff is from 1 to 10";
+    check_limit(factor, backoff("1s:0:1s"));
+    check_limit(factor, backoff("1s:11:1s"));
+    let cap = "the cap of a backoff is from its first delay to a day";
+    check_limit(cap, backoff("1001ms:2:1s"));
+    check_limit(cap, backoff("1s:2:86400001ms"));
     check_limit("fine", |it| it.terms.per_day = Some(1));
     check_limit("a schedule runs at least once a day", |it| it.terms.per_day = Some(0));
     check_limit("fine", |it| it.terms.max_fires = Some(1));
@@ -231,7 +242,7 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
 
     let tool = |tool: String, bytes| {
         move |it: &mut Definition| {
-            it.action = Action::Tool { tool, payload: " ".repeat(bytes).into() };
+            it.action = Action::Tool { tool, payload: " ".repeat(bytes).into(), hash: None };
         }
     };
     // What is sealed is longer, and not looked into.

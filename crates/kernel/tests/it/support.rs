@@ -11,7 +11,7 @@ use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::budget::Limits;
 use kernel::progress::Progress;
-use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
+use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Cause, Failure, Kind, Occurrence, Orders, Report, Run};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
@@ -411,6 +411,10 @@ pub(crate) fn under<T>(
         new_approval: &new_approval,
         authors,
         limits: &Limits { denied_for_us: DENIED_FOR_US, ..Limits::default() },
+        called: None,
+        used: &[],
+        trust: standing.posture.trust(),
+        details: &|_| Details::default(),
         looked: Some(&standing.looked),
         questions: &questions,
     })
@@ -525,7 +529,11 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..) | Body::Authority(..) | Body::Token(..) | Body::Watch(..) => {
+        Body::Agent(..)
+        | Body::Authority(..)
+        | Body::Token(..)
+        | Body::Tool(..)
+        | Body::Watch(..) => {
             unreachable!("no rule here writes this")
         }
     }

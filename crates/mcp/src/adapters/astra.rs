@@ -347,7 +347,7 @@ impl Input for TasksByTrace {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let id = self.trace_id.ok_or_else(|| wrong("Missing required field: trace_id"))?;
         let run = through.read(RunShow { id }).await?.run;
-        let known = schedules(through.handle).await?;
+        let known = schedules(through).await?;
         let execution = execution(&run, &known);
         Ok(json!({
             "retry_count": run.attempt.saturating_sub(1),
@@ -408,7 +408,7 @@ fn utc(cron: String) -> When {
 
 /// Those that call a tool; Astra has no other.
 async fn of_tools(through: &Through<'_>) -> Result<Vec<Schedule>, Error> {
-    let mut found = schedules(through.handle).await?;
+    let mut found = schedules(through).await?;
     found.retain(|schedule| schedule.action.tool.is_some());
     Ok(found)
 }

@@ -35,7 +35,7 @@ impl History {
         wanted: Wanted,
         limit: usize,
     ) -> Result<History, Error> {
-        let known = schedules(through.handle).await?;
+        let known = schedules(through).await?;
         let task = wanted.task_id.as_deref();
         let schedule = match task {
             Some(task) => match known.iter().find(|it| astra::known(it).1 == task) {

@@ -268,7 +268,7 @@ impl Input for List {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let of = Of { agent_id: self.agent_id.as_deref(), ..of(through) };
         let all = self.include_cancelled.unwrap_or(false);
-        let mut listed = words::list(through.handle, of, all).await?;
+        let mut listed = words::list(through, of, all).await?;
         let is_cut = LIST_ITEMS_MAX < listed.schedules.len();
         listed.schedules.truncate(LIST_ITEMS_MAX);
         let answer = shown(&listed)?;
@@ -291,7 +291,7 @@ impl Input for Cancel {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let id = words::number_given(&self.schedule_id.as_ref().map(text).unwrap_or_default())?;
         let (key, of) = (self.idempotency_key, of(through));
-        shown(&words::cancel(through.handle, key, of, id).await?)
+        shown(&words::cancel(through, key, of, id).await?)
     }
 }
 
@@ -320,9 +320,9 @@ impl Input for Execute {
             let what = "the watch is frozen, so nothing is delivered";
             return Err(Error::new(Code::NotNow, what).hint("`midwatch thaw` lets things go on"));
         }
-        let agents = Agents::registered(through.handle).await?;
+        let agents = Agents::registered(through).await?;
         let of = of(through);
-        let mut found = schedules(through.handle).await?;
+        let mut found = schedules(through).await?;
         found.retain(|it| words::view::item(it, &agents).is_some_and(|item| of.is(&item)));
         let runs = found.into_iter().flat_map(|schedule| schedule.live);
         let runs: Vec<String> = runs.take(LIST_ITEMS_MAX).collect();
@@ -342,7 +342,7 @@ struct AgentsListed {}
 
 impl Input for AgentsListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let agents = Agents::registered(through.handle).await?.listed();
+        let agents = Agents::registered(through).await?.listed();
         let count = agents.len();
         let agents: Vec<_> = agents.into_iter().take(LIST_ITEMS_MAX).collect();
         let answer = json!({"status": "success", "agents": agents, "count": count});
@@ -356,7 +356,7 @@ struct DefaultAgent {}
 
 impl Input for DefaultAgent {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let agents = Agents::registered(through.handle).await?;
+        let agents = Agents::registered(through).await?;
         let (agent_id, source) = inferred(through, &agents).unzip();
         Ok(json!({"status": "ok", "scope": source, "agent_id": agent_id}))
     }
@@ -368,7 +368,7 @@ struct Diagnostics {}
 
 impl Input for Diagnostics {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let agents = Agents::registered(through.handle).await?;
+        let agents = Agents::registered(through).await?;
         let (agent_id, source) = inferred(through, &agents).unzip();
         let keys: Vec<&String> = through.meta.keys().take(LIST_ITEMS_MAX).collect();
         Ok(json!({
@@ -403,7 +403,7 @@ impl Input for Health {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let status = through.read(StatusAsk {}).await?;
         let is_well = status.watch.kept && status.log.stopped.is_none();
-        let agents = Agents::registered(through.handle).await?;
+        let agents = Agents::registered(through).await?;
         let first = agents.of_letta().next();
         Ok(json!({
             "status": if is_well { "healthy" } else { "unhealthy" },
@@ -430,7 +430,7 @@ async fn scheduled(
     key: Option<String>,
     asked: Asked,
 ) -> Result<Value, Error> {
-    let agents = Agents::registered(through.handle).await?;
+    let agents = Agents::registered(through).await?;
     let named = asked.agent_id.clone().filter(|id| !id.trim().is_empty());
     let agent_id = named.or_else(|| inferred(through, &agents).map(|(id, _)| id));
     let unknown = || {
@@ -448,8 +448,8 @@ async fn scheduled(
     let agent = agents.find(id).ok_or_else(absent)?;
     let wanted = said.wanted(now_us())?;
     let registered = match key {
-        Some(key) => words::add_once(through.handle, &key, &said, &wanted, &agent.name).await?,
-        None => words::add(through.handle, &said, &wanted, &agent.name).await?,
+        Some(key) => words::add_once(through, &key, &said, &wanted, &agent.name).await?,
+        None => words::add(through, &said, &wanted, &agent.name).await?,
     };
     shown(&registered)
 }

@@ -13,7 +13,7 @@ use crate::toolset::Toolset;
 
 /// What a list shows of each.
 const BRIEF: &[&str] =
-    &["id", "state", "run_id", "schedule_id", "agent", "tier", "asked_at", "approve_by"];
+    &["id", "state", "run_id", "schedule_id", "agent", "tool", "tier", "asked_at", "approve_by"];
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool::reads::<ApprovalListed>(
@@ -37,7 +37,8 @@ pub(super) const TOOLS: &[Tool] = &[
         "Get the words with which to tell your user what waits for a decision, and the commands with which \
          they look at it and decide. Pass them on as they are; do not run them yourself.",
         &[("waiting", Flag), ("tell", Text), ("look", Text), ("decide", Text)],
-    ),
+    )
+    .not_scheduled("it gives words to pass on; `notice.command` calls a human by itself"),
 ];
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,13 +88,17 @@ struct ApprovalCallHuman {
 
 impl Input for ApprovalCallHuman {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let Approval { id, agent, tier, state, approve_by, .. } =
+        let Approval { id, agent, tool, tier, state, approve_by, .. } =
             through.read(ApprovalShow { id: self.id }).await?.approval;
         let by = approve_by.map_or(String::new(), |at| format!(" until {at}"));
+        let of = match (agent, tool) {
+            (_, Some(tool)) => format!("tool `{tool}`"),
+            (agent, None) => format!("agent `{}`", agent.unwrap_or_default()),
+        };
         let tell = match state.as_str() {
-            "pending" => format!(
-                "A run of agent `{agent}` (tier {tier}) waits for your decision{by}: approval {id}."
-            ),
+            "pending" => {
+                format!("A run of {of} (tier {tier}) waits for your decision{by}: approval {id}.")
+            }
             state => format!("Approval {id} waits for nobody any more: it is {state}."),
         };
         Ok(fields([

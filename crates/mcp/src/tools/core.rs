@@ -45,7 +45,8 @@ pub(super) const TOOLS: &[Tool] = &[
         "Ask the standing orders about something that you or your host want to do with another tool. \
          It does nothing itself, and its answer is no approval.",
         &[("behavior", Text), ("message", Text), ("ruling", Object)],
-    ),
+    )
+    .not_scheduled("it answers whoever is about to do something"),
 ];
 
 #[derive(Deserialize, JsonSchema)]

@@ -48,7 +48,8 @@ pub(super) const TOOLS: &[Tool] = &[
         "Wait up to 25 seconds for news of a run, and give them. Call it again with the `cursor` of the \
          answer until `ended` is true. To look once, use run_get.",
         &[("run", Object), ("said", Text), ("ended", Flag), ("cursor", Text), ("next_action", Text)],
-    ),
+    )
+    .not_scheduled("it waits for news; `--after` makes a schedule run when another has ended"),
     Tool::reads::<RunGet>(
         "run_get",
         Toolset::Run,

@@ -32,7 +32,8 @@ pub(super) const TOOLS: &[Tool] = &[
         "schedule add --dry-run",
         "Show when a schedule would fire and whether its runs would need a human, without adding it.",
         &[("schedule", Object), ("next", Texts)],
-    ),
+    )
+    .not_scheduled("it shows what would be, to whoever looks"),
     Tool::reads::<ScheduleListed>(
         "schedule_list",
         Toolset::Schedule,

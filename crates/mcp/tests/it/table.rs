@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mcp::{Effect, INSTRUCTIONS, Selection, Toolset, tools};
+use mcp::{Effect, INSTRUCTIONS, Selection, Toolset, scheduled, tools};
 use serde_json::Value;
 
 /// Bytes of the definition of one tool.
@@ -169,5 +169,24 @@ fn instructions_are_short_and_name_tools_that_there_are() {
     assert!(INSTRUCTIONS.len() <= 1_500, "{}", INSTRUCTIONS.len());
     for name in ["status_get", "run_start", "run_wait", "approval_call_human", "approval_get"] {
         assert!(INSTRUCTIONS.contains(name) && tools().any(|tool| tool.name == name), "{name}");
+    }
+}
+
+#[test]
+fn what_a_schedule_may_call_is_told_apart_by_all_that_is_told_of_it() {
+    let mut hashes = BTreeSet::new();
+    for tool in tools().filter(|tool| scheduled::find(tool.name).is_ok()) {
+        assert!(hashes.insert(tool.hash()), "{tool:?}");
+        assert_eq!(tool.hash(), tool.hash());
+    }
+    assert!(10 < hashes.len());
+    for waits in ["run_wait", "permission_decide", "approval_call_human", "nothing"] {
+        assert!(scheduled::find(waits).is_err(), "{waits}");
+    }
+    let start = scheduled::find("run_start").unwrap();
+    let asked = scheduled::request(start, r#"{"schedule_id": "sch_1"}"#).unwrap();
+    assert_eq!(asked.name(), "schedule.fire");
+    for payload in ["", "[]", "{}", r#"{"schedule_id": "a", "idempotency_key": "k"}"#] {
+        assert!(scheduled::request(start, payload).is_err(), "{payload}");
     }
 }

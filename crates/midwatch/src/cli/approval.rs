@@ -207,11 +207,23 @@ fn list(answer: &Approvals) -> String {
     }
     let rows = answer.approvals.iter().map(|it| {
         let until = it.approve_by.clone().or(it.execute_by.clone()).unwrap_or_default();
-        let (id, state, agent) = (it.id.clone(), it.state.clone(), it.agent.clone());
+        let (id, state, agent) = (it.id.clone(), it.state.clone(), about(it));
         [id, state, agent, it.tier.to_string(), it.run_id.clone(), it.asked_at.clone(), until]
     });
-    let head = ["ID", "STATE", "AGENT", "TIER", "RUN", "ASKED", "UNTIL"];
+    let head = ["ID", "STATE", "ABOUT", "TIER", "RUN", "ASKED", "UNTIL"];
     table_with_more(head, rows, answer.cursor.as_deref())
+}
+
+/// The agent that is prompted, or the tool that is called.
+fn about(approval: &Approval) -> String {
+    approval.agent.clone().or_else(|| approval.tool.clone()).unwrap_or_default()
+}
+
+fn what(approval: &Approval) -> String {
+    match &approval.tool {
+        Some(tool) => format!("call the tool `{tool}`"),
+        None => format!("prompt agent `{}`", about(approval)),
+    }
 }
 
 /// The facts first, then what an agent or a stranger may have written.
@@ -221,7 +233,7 @@ fn page(approval: &Approval) -> String {
     let rows = [
         Some(("id", approval.id.clone())),
         Some(("state", approval.state.clone())),
-        Some(("what", format!("prompt agent `{}`, tier {}", approval.agent, approval.tier))),
+        Some(("what", format!("{}, tier {}", what(approval), approval.tier))),
         Some(("run", approval.run_id.clone())),
         Some(("schedule", approval.schedule_id.clone())),
         Some(("asked by", format!("{} ({posture}, rules {policy})", rules.join(", ")))),

@@ -4,7 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{Code, Error, PolicyExplain, PolicyExplained, PolicyReplay, PolicyReplayed};
+use api::{
+    Code, Error, PolicyExplain, PolicyExplained, PolicyFacts, PolicyReplay, PolicyReplayed,
+    PolicyRequest,
+};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -12,7 +15,8 @@ use super::{given, unreadable};
 use crate::access::{ask, ask_with_progress};
 use crate::config;
 use crate::context::Context;
-use crate::output::{counted, paragraphs, table};
+use crate::output::{counted, pairs, paragraphs, table};
+use crate::safe::on_one_line;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -79,7 +83,7 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         }
         Command::Explain(Explain { run: Some(run), .. }) => {
             let answer = ask(context, PolicyExplain { run }).await?;
-            output.show(&answer, |PolicyExplained { sentence, .. }| sentence.clone());
+            output.show(&answer, explained);
         }
         Command::Explain(Explain { run: None, request }) => {
             let typed = request.unwrap_or_default();
@@ -115,6 +119,46 @@ fn rules_in(path: &Path) -> Result<String, Error> {
             Err(Error::new(Code::PolicyInvalid, error).hint("name another file, or mend this one"))
         }
     }
+}
+
+/// What was said, and what was asked and was so then.
+fn explained(answer: &PolicyExplained) -> String {
+    let PolicyExplained { request, facts, sentence, .. } = answer;
+    let rows = request.iter().flat_map(asked).chain(facts.iter().flat_map(known));
+    let known = pairs(rows.map(|(name, value)| (name, on_one_line(&value))));
+    paragraphs([sentence.clone(), known])
+}
+
+fn asked(request: &PolicyRequest) -> Vec<(&'static str, String)> {
+    let PolicyRequest { principal, role, capability, tier, .. } = request.clone();
+    let mut rows = vec![
+        ("principal", principal),
+        ("role", role),
+        ("capability", capability),
+        ("tier", tier.to_string()),
+    ];
+    let PolicyRequest { agent, resource, host, path, argv, .. } = request.clone();
+    let argv = (!argv.is_empty()).then(|| argv.join(" "));
+    let named =
+        [("agent", agent), ("resource", resource), ("host", host), ("path", path), ("argv", argv)];
+    rows.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    rows
+}
+
+fn known(facts: &PolicyFacts) -> Vec<(&'static str, String)> {
+    let PolicyFacts { runs_left, tokens_left, money_left, unattended, lease, off } = facts;
+    let left = [
+        ("runs left", runs_left.map(|it| it.to_string())),
+        ("tokens left", tokens_left.map(|it| it.to_string())),
+        ("money left", money_left.clone()),
+        ("switched off", (!off.is_empty()).then(|| off.join(", "))),
+    ];
+    let mut rows = vec![
+        ("unattended", if *unattended { "yes" } else { "no" }.to_owned()),
+        ("lease", lease.clone()),
+    ];
+    rows.extend(left.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    rows
 }
 
 fn replayed(answer: &PolicyReplayed) -> String {

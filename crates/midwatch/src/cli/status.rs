@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use api::{
     Budget, BudgetLimit, BudgetList, Budgets, Capability, Channel, Error, LiveRuns, StatusAsk,
+    ToolList, ToolTally, ToolUse, Tools,
 };
 use clap::Args;
 use serde::Serialize;
@@ -24,6 +25,9 @@ pub(super) struct Status {
     /// Show what is used today of every limit, of the installation, of agents and of schedules
     #[arg(long, conflicts_with = "capabilities")]
     budgets: bool,
+    /// Show how often each tool was called, how often it failed and how long it took
+    #[arg(long, conflicts_with_all = ["capabilities", "budgets"])]
+    tools: bool,
 }
 
 #[derive(Serialize)]
@@ -34,6 +38,10 @@ struct Capabilities {
 pub(super) async fn run(context: &Context, asked: Status) -> Result<ExitCode, Error> {
     if asked.budgets {
         context.output.show(&ask(context, BudgetList {}).await?, budgets);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if asked.tools {
+        context.output.show(&ask(context, ToolList {}).await?, tools);
         return Ok(ExitCode::SUCCESS);
     }
     let status = ask(context, StatusAsk {}).await?;
@@ -70,6 +78,52 @@ fn budgets(Budgets { budgets, left_out, until }: &Budgets) -> String {
         count => format!("; {count} more are not shown"),
     };
     format!("{shown}\nall of it begins anew at {until}{more}")
+}
+
+fn tools(Tools { tools }: &Tools) -> String {
+    if tools.is_empty() {
+        return "no tool was called yet".to_owned();
+    }
+    let milliseconds = |micros: u64| format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100);
+    let of = |tally: &ToolTally| (tally.calls.to_string(), failed(tally));
+    let rows = tools.iter().map(|ToolUse { tool, today, all, alerted_at }| {
+        let ((calls, failed), (calls_all, failed_all)) = (of(today), of(all));
+        [
+            tool.clone(),
+            calls,
+            failed,
+            milliseconds(today.mean_us),
+            milliseconds(today.longest_us),
+            today.bytes_in.to_string(),
+            today.bytes_out.to_string(),
+            today.runs.to_string(),
+            calls_all,
+            failed_all,
+            alerted_at.clone().unwrap_or_default(),
+        ]
+    });
+    let head = [
+        "TOOL",
+        "TODAY",
+        "FAILED",
+        "MEAN",
+        "LONGEST",
+        "BYTES IN",
+        "BYTES OUT",
+        "RUNS",
+        "14 DAYS",
+        "FAILED",
+        "ALERT",
+    ];
+    table(head, rows)
+}
+
+/// How many, and what share of all that is.
+fn failed(ToolTally { calls, failures, .. }: &ToolTally) -> String {
+    match (failures * 100).checked_div(*calls) {
+        None | Some(0) if *failures == 0 => "0".to_owned(),
+        share => format!("{failures} ({} %)", share.unwrap_or_default()),
+    }
 }
 
 /// Whose limit it is.

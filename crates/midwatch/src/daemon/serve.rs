@@ -188,7 +188,8 @@ impl Peer {
 async fn answer(handle: &dyn Handle, asked: Asked, output: &mut OwnedWriteHalf) -> io::Result<()> {
     let (sender, mut receiver) = mpsc::channel(PROGRESS_WAITING_MAX);
     let progress = ProgressSink::new(move |progress| drop(sender.try_send(progress)));
-    let mut call = handle.call(Call { request: asked.request, key: asked.key, progress });
+    let mut call =
+        handle.call(Call { request: asked.request, key: asked.key, tool: asked.tool, progress });
     let mut sent = Ok(());
     let reply = loop {
         select! {

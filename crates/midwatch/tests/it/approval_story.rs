@@ -65,6 +65,15 @@ fn story(world: &World) {
     let explained = world.json(&["policy", "explain", "--run", &run]);
     assert_eq!(explained["ruling"]["verdict"], "ask", "{explained}");
     assert_eq!(explained["ruling"]["rules"][0], "@tier-2", "{explained}");
+    // What they were asked and what was so then can be told, and asked again.
+    let (request, facts) = (&explained["request"], &explained["facts"]);
+    assert_eq!((&request["capability"], &request["tier"]), (&"agent.prompt".into(), &2.into()));
+    assert!(request["argv"][0].as_str().unwrap().starts_with('/'), "{explained}");
+    assert!(request["path"].as_str().unwrap().starts_with('/'), "{explained}");
+    assert_eq!((&facts["lease"], &facts["unattended"]), (&"full".into(), &false.into()));
+    assert_eq!(facts["runs_left"], 10_000, "{explained}");
+    let again = world.json(&["policy", "explain", "--request", &request.to_string()]);
+    assert_eq!(again["ruling"], explained["ruling"]);
 
     // What is denied does not happen, and its slot says why.
     let second = world.json(&["run", "start", schedule])["run"]["id"].as_str().unwrap().to_owned();

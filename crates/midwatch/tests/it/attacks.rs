@@ -47,7 +47,7 @@ fn a05_a_key_that_stands_twice_is_refused_before_anything_looks_at_it() {
     assert_eq!(said(&world, &[&twice, status]), "");
     assert!(said(&world, &[&hello, status]).contains("authority"));
 
-    let when = ["schedule", "add", "--name", "x", "--every", "1h", "--tool", "mail"];
+    let when = ["schedule", "add", "--name", "x", "--every", "1h", "--tool", "run_list"];
     let list = world.root().join("list.json");
     for payload in [
         r#"{"to":"a","to":"b"}"#,

@@ -52,4 +52,6 @@ mod story;
 #[cfg(test)]
 mod tamper;
 #[cfg(test)]
+mod tool_story;
+#[cfg(test)]
 mod world;

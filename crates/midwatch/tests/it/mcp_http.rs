@@ -197,6 +197,14 @@ fn u1_both_eras_are_served_at_one_path() {
     let added =
         events["events"].as_array().unwrap().iter().find(|it| it["kind"] == "schedule.added");
     assert_eq!(added.unwrap()["actor"], "mcp:mia");
+    let called =
+        events["events"].as_array().unwrap().iter().filter(|it| it["kind"] == "tool.called");
+    let called: Vec<_> = called.map(|it| (&it["id"], &it["actor"])).collect();
+    let mia = json!("mcp:mia");
+    assert_eq!(called, [(&json!("schedule_create"), &mia), (&json!("run_start"), &mia)]);
+    let tools = world.json(&["status", "--tools"]);
+    let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|it| &it["tool"]).collect();
+    assert_eq!(names, ["run_start", "run_wait", "schedule_create"], "{tools}");
 }
 
 #[test]

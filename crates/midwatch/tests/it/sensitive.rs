@@ -204,16 +204,13 @@ fn a_schedule_becomes_sensitive_and_is_so_no_more() {
     assert_eq!(edit(&["--unset", "sensitive"])["changed"], true);
     assert_eq!(listed()["action"]["prompt"], "hello again");
 
-    let tool = ["schedule", "add", "--name", "mail", "--every", "1h", "--tool", "mail.send"];
-    let payload = ["--payload", r#"{"to": "ada"}"#, "--sensitive"];
+    let tool = ["schedule", "add", "--name", "mail", "--every", "1h", "--tool", "run_list"];
+    let payload = ["--payload", r#"{"limit": 5}"#, "--sensitive"];
     let tool = world.json(&[&tool[..], &payload].concat())["schedule"].clone();
-    assert_eq!(
-        (&tool["action"], &tool["sensitive"]),
-        (&json!({"tool": "mail.send"}), &true.into())
-    );
+    assert_eq!((&tool["action"], &tool["sensitive"]), (&json!({"tool": "run_list"}), &true.into()));
     let id = text(&tool["id"]);
     let shown = world.json(&["schedule", "show", &id])["schedule"]["action"].clone();
-    assert_eq!(shown["payload"], r#"{"to":"ada"}"#);
+    assert_eq!(shown["payload"], r#"{"limit":5}"#);
 
     let empty = add("visit", "echo", " ");
     assert!(world.refused(&empty, "invalid_input", 2).starts_with("a prompt is not empty"));

@@ -8,7 +8,9 @@ use api::{
 };
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
-use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Ground, Maker, Schedule};
+use kernel::run::Cause;
+use kernel::schedule::{self, Action, CHAIN_MAX, Command, Definition, Ground, Maker, Schedule};
+use kernel::tool::Called;
 use kernel::{Actor, Body, Noun, ScheduleId, Timestamp};
 use ledger::canonical;
 use sha2::{Digest, Sha256};
@@ -43,6 +45,7 @@ struct Draft {
     is_paused: bool,
     warnings: Vec<String>,
     upstream: Vec<(ScheduleId, Schedule, Progress)>,
+    called: Option<Result<Called, Cause>>,
 }
 
 impl Watch {
@@ -54,16 +57,16 @@ impl Watch {
     ) -> Result<Answer, Error> {
         let dry_run = asked.dry_run;
         let addition =
-            Addition { actor, key, defined: vec![self.seal_words(define::new(asked)?)?], dry_run };
+            Addition { actor, key, defined: vec![self.reviewed(define::new(asked)?)?], dry_run };
         self.add(addition, |drafts, before, after| {
-            let [Draft { id, warnings, .. }] = drafts else {
+            let [Draft { id, warnings, called, .. }] = drafts else {
                 return Err(internal("one schedule became several"));
             };
             Ok(Answer::ScheduleAdd(ScheduleAdded {
                 schedule: wire(id, after)?,
                 created: before.schedule(id).is_none(),
                 next: upcoming(id, after, self.now())?,
-                orders: Some(self.foretell(id, after)?),
+                orders: Some(self.foretell(id, after, called.as_ref())?),
                 warnings: warnings.clone(),
                 dry_run,
             }))
@@ -89,7 +92,7 @@ impl Watch {
             // Nobody shall believe that one of them was only tried.
             let meant = match asked.dry_run {
                 true => Err(Error::new(Code::InvalidInput, "`dry_run` is for the whole list")),
-                false => define::new(asked).and_then(|defined| self.seal_words(defined)),
+                false => define::new(asked).and_then(|defined| self.reviewed(defined)),
             };
             meant.map_err(|error| of_list(place, &name, error))
         });
@@ -104,7 +107,7 @@ impl Watch {
                     name: name.clone(),
                     created: is_first && before.schedule(&draft.id).is_none(),
                     next: upcoming(&draft.id, after, self.now())?,
-                    orders: Some(self.foretell(&draft.id, after)?),
+                    orders: Some(self.foretell(&draft.id, after, draft.called.as_ref())?),
                     warnings: draft.warnings.clone(),
                 })
             });
@@ -124,7 +127,11 @@ impl Watch {
         let rows = self.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
         let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
-        let (defined, revision) = (self.seal_words(define::edited(definition, asked)?)?, *revision);
+        let is_same = asked.action == api::Action::default();
+        let defined = define::edited(definition, asked)?;
+        // What nobody has looked at is as it was.
+        let defined = if is_same { self.seal_words(defined)? } else { self.reviewed(defined)? };
+        let revision = *revision;
         let draft = self.draft(id.clone(), defined).await?;
         let change = Change { rows: rows_of(&id), reads: draft.reads(), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
@@ -174,7 +181,10 @@ impl Watch {
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
         reads.push(self.authority_row());
-        let asking = self.asking(actor, "schedule.create", None).await?;
+        let asking = match actor.call() {
+            Some(run) => self.calling(&run, drafts.first().map(|draft| &draft.definition)).await?,
+            None => self.asking(actor, "schedule.create", None).await?,
+        };
         rows.extend(asking.iter().flat_map(Asking::rows));
         reads.extend(asking.iter().flat_map(Asking::reads));
         reads.sort();
@@ -208,7 +218,10 @@ impl Watch {
     async fn drafts(&self, defined: Vec<Defined>) -> Result<Vec<Draft>, Error> {
         let mut ids = Vec::with_capacity(defined.len());
         for Defined { definition, .. } in &defined {
-            ids.push(Sha256::digest(canonical(definition).map_err(internal)?).into());
+            ids.push(
+                Sha256::digest(canonical(&definition.without_tool_hash()).map_err(internal)?)
+                    .into(),
+            );
         }
         let short: Vec<RowKey> = ids.iter().map(|hash| row_of(hash, SCHEDULE_DIGITS)).collect();
         let found = self.load(&short).await?;
@@ -232,6 +245,7 @@ impl Watch {
         taken: impl Fn(&ScheduleId) -> Option<&'a Definition>,
     ) -> Result<ScheduleId, Error> {
         let mut digits = SCHEDULE_DIGITS;
+        let same = definition.without_tool_hash();
         loop {
             let id = ScheduleId::of(hash, digits);
             let loaded = match digits {
@@ -240,10 +254,20 @@ impl Watch {
             };
             let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
             match stored.or_else(|| taken(&id)) {
-                Some(other) if other != definition && digits < 64 => digits += 4,
+                Some(other) if other.without_tool_hash() != same && digits < 64 => digits += 4,
                 _ => return Ok(id),
             }
         }
+    }
+
+    /// Whoever writes down a call of a tool means the tool as it is now.
+    fn reviewed(&self, mut defined: Defined) -> Result<Defined, Error> {
+        let action = &mut defined.definition.action;
+        action.check_words().map_err(errors::schedule)?;
+        if let Action::Tool { tool, payload, hash } = action {
+            *hash = Some(self.meant(tool, payload).map_err(not_scheduled)?.hash);
+        }
+        self.seal_words(defined)
     }
 
     /// The words of a sensitive schedule are sealed before anything is decided about it.
@@ -262,7 +286,8 @@ impl Watch {
     async fn draft(&self, id: ScheduleId, defined: Defined) -> Result<Draft, Error> {
         let Defined { definition, is_paused, warnings, .. } = defined;
         let upstream = self.upstream(&definition).await?;
-        Ok(Draft { id, definition, is_paused, warnings, upstream })
+        let called = self.called(&definition.action).await?;
+        Ok(Draft { id, definition, is_paused, warnings, upstream, called })
     }
 
     /// The schedules that one follows, the nearest first, as far as a chain may go and one more.
@@ -306,6 +331,11 @@ impl Draft {
             silence(&self.definition, &refusal).unwrap_or_else(|| errors::schedule(refusal))
         })
     }
+}
+
+/// What is wrong with a call is wrong with the request.
+fn not_scheduled(refused: Error) -> Error {
+    Error { code: Code::InvalidInput, ..refused }
 }
 
 fn row_of(hash: &[u8; 32], digits: usize) -> RowKey {

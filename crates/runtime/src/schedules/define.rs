@@ -96,13 +96,15 @@ fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
     };
     keys.sort();
     keys.dedup();
-    let attempts = asked.attempts.unwrap_or(base.retry.attempts);
+    let backoff = |text: String| base.retry.with_backoff(&text).map_err(invalid_term);
+    let retry = asked.backoff.map(backoff).transpose()?.unwrap_or(base.retry);
+    let attempts = asked.attempts.unwrap_or(retry.attempts);
     Ok(Terms {
         overlap: asked.overlap.map(|it| parse(&it)).transpose()?.unwrap_or(base.overlap),
         missed: asked.missed.map(|it| parse(&it)).transpose()?.unwrap_or(base.missed),
         window: span(asked.window)?.or(base.window),
         jitter: span(asked.jitter)?.or(base.jitter),
-        retry: Retry { attempts, ..base.retry },
+        retry: Retry { attempts, ..retry },
         pause_after: asked.pause_after.unwrap_or(base.pause_after),
         resume: asked.resume.map(|it| parse(&it)).transpose()?.unwrap_or(base.resume),
         priority: asked.priority.unwrap_or(base.priority),
@@ -120,12 +122,13 @@ fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
 struct Unset<'a>(&'a [String]);
 
 impl<'a> Unset<'a> {
-    const NAMES: [&'static str; 17] = [
+    const NAMES: [&'static str; 18] = [
         "overlap",
         "missed",
         "window",
         "jitter",
         "attempts",
+        "backoff",
         "pause_after",
         "resume",
         "priority",
@@ -154,10 +157,15 @@ impl<'a> Unset<'a> {
 
     fn terms(&self, terms: Terms) -> Terms {
         let default = Terms::default();
+        let (attempts, delays) = (
+            if self.has("attempts") { default.retry } else { terms.retry },
+            if self.has("backoff") { default.retry } else { terms.retry },
+        );
+        let retry = Retry { attempts: attempts.attempts, ..delays };
         macro_rules! unless_unset {
             ($($term:ident),*) => {
                 Terms {
-                    retry: if self.has("attempts") { default.retry } else { terms.retry },
+                    retry,
                     $($term: if self.has(stringify!($term)) { default.$term } else { terms.$term },)*
                 }
             };
@@ -182,7 +190,7 @@ impl<'a> Unset<'a> {
 }
 
 /// What is not said of an action is as it was, as long as it is the same kind of action.
-fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
+pub(crate) fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
     match (before, asked) {
         (_, asked) if asked == api::Action::default() => Ok(before.clone()),
         (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => {
@@ -193,7 +201,7 @@ fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
                 ..asked
             })
         }
-        (Action::Tool { tool, payload }, asked) if asked.agent.is_none() => {
+        (Action::Tool { tool, payload, .. }, asked) if asked.agent.is_none() => {
             let asked = Asked::from(asked);
             action(Asked {
                 tool: asked.tool.or_else(|| Some(tool.clone())),
@@ -240,7 +248,7 @@ fn action(asked: Asked) -> Result<Action, Error> {
                 Some(text) => json(text)?.into(),
                 None => payload,
             };
-            Ok(Action::Tool { tool, payload })
+            Ok(Action::Tool { tool, payload, hash: None })
         }
         _ => Err(Error::new(
             Code::InvalidInput,
@@ -263,7 +271,9 @@ fn parse<T>(text: &str) -> Result<T, Error>
 where
     T: std::str::FromStr<Err = schedule::terms::InvalidTerm>,
 {
-    text.parse().map_err(|invalid: schedule::terms::InvalidTerm| {
-        Error::new(Code::InvalidInput, &invalid).hint(invalid.hint)
-    })
+    text.parse().map_err(invalid_term)
+}
+
+fn invalid_term(invalid: schedule::terms::InvalidTerm) -> Error {
+    Error::new(Code::InvalidInput, &invalid).hint(invalid.hint)
 }

@@ -117,6 +117,7 @@ fn wire_terms(terms: &Terms) -> api::Terms {
         window: terms.window.map(|span| span.to_string()),
         jitter: terms.jitter.map(|span| span.to_string()),
         attempts: Some(terms.retry.attempts),
+        backoff: Some(terms.retry.backoff()),
         pause_after: Some(terms.pause_after),
         resume: Some(terms.resume.name().to_owned()),
         priority: Some(terms.priority),

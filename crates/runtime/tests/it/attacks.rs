@@ -97,7 +97,7 @@ async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
 }
 
 fn call(request: Request) -> Call {
-    Call { request, key: None, progress: Default::default() }
+    Call { request, key: None, tool: None, progress: Default::default() }
 }
 
 /// A hundred schedules with a hundred slots each, which nobody has decided for three days.

@@ -1,8 +1,8 @@
 //! Budgets: of many that want to begin at once, as many do as may, whatever the clock shows.
 
 use api::{
-    AgentAdd, AgentEdit, AgentList, BudgetList, Code, ScheduleAdd, ScheduleEdit, ScheduleFire,
-    StatusAsk, Terms,
+    AgentAdd, AgentEdit, AgentList, AgentTest, BudgetList, Code, ScheduleAdd, ScheduleEdit,
+    ScheduleFire, StatusAsk, Terms,
 };
 use kernel::budget::Limits;
 use kernel::money::Money;
@@ -229,6 +229,66 @@ async fn of_many_at_once_as_many_begin_as_can_be_paid() {
             skipped += usize::from(told.disposition == "skipped_budget");
         }
         assert_eq!(skipped, 20 - begin);
+        check_log(&world).await;
+    }
+}
+
+/// Nobody knows what they will use, and all of them may use very much: a share of the day is held back for
+/// each, so that no more begin than have one.
+#[tokio::test(start_paused = true)]
+async fn of_many_first_runs_at_once_each_holds_back_a_share_of_the_day() {
+    let mut world = World::new().await;
+    world.limits = Limits { tokens: 1_000, ..Limits::default() };
+    world.reopen().await.unwrap();
+    for number in 0..30 {
+        let agent = AgentAdd {
+            name: format!("letta-{number}"),
+            backend: "letta".into(),
+            remote_id: Some(format!("agent-{number}")),
+            ..AgentAdd::default()
+        };
+        let name = agent.name.clone();
+        world.ask(agent).await.unwrap();
+        add(&world, named(&name, &name, every("1h", "wait"))).await;
+    }
+    let used = async || world.ask(StatusAsk {}).await.unwrap().budget.tokens;
+    keep(&world, async {
+        set(&world, HOUR_US).await;
+        assert_eq!((begun(&world), used().await), (20, 1_000));
+        world.hands.let_go(20);
+        settle().await;
+        assert_eq!(used().await, 0, "they told nothing, and what was held back is free again");
+        set(&world, 2 * HOUR_US).await;
+        assert_eq!(begun(&world), 40, "the next hour is nobody's last");
+        world.hands.let_go(20);
+        settle().await;
+    })
+    .await;
+    check_log(&world).await;
+}
+
+/// A human who tries an agent out uses what its runs would.
+#[tokio::test(start_paused = true)]
+async fn a_test_counts_as_a_run_does() {
+    let of_runs = Limits { runs_per_agent: 2, ..Limits::default() };
+    let of_tokens = Limits { tokens: 100, ..Limits::default() };
+    let of_money = Limits { money_per_agent: money("0.0001"), ..Limits::default() };
+    for (limits, word) in [(of_runs, "runs"), (of_tokens, "tokens"), (of_money, "spent")] {
+        let mut world = World::new().await;
+        world.limits = limits;
+        world.reopen().await.unwrap();
+        world.watch.set_doer(world.doer());
+        world.ask(paid("ada")).await.unwrap();
+        let test = || AgentTest { name: "ada".into(), prompt: Some("use 49".into()) };
+        for _ in 0..2 {
+            world.ask(test()).await.unwrap();
+        }
+        let refused = world.ask(test()).await.unwrap_err();
+        assert_eq!(refused.code, Code::LimitReached, "{refused:?}");
+        assert!(refused.message.contains(word), "{refused:?}");
+        assert_eq!(begun(&world), 2);
+        let budget = world.ask(StatusAsk {}).await.unwrap().budget;
+        assert_eq!((budget.runs, budget.tokens, &*budget.money), (2, 100, "0.0001"));
         check_log(&world).await;
     }
 }

@@ -165,6 +165,27 @@ async fn an_event_fires_all_who_wait_for_it_once() {
     check_log(&world).await;
 }
 
+/// One more than are looked up at once, both of those who wait and of the runs that they lead to.
+#[tokio::test(start_paused = true)]
+async fn more_schedules_than_a_page_hear_of_an_event() {
+    let world = world().await;
+    let list = |from: u32, to: u32| {
+        let schedules = (from..to).map(|number| on_event(&number.to_string())).collect();
+        ScheduleAddAll { schedules, dry_run: false }
+    };
+    world.ask(list(0, 1_000)).await.unwrap();
+    assert_eq!(tell(&world, "message 1").await.len(), 1_000);
+    world.ask(list(1_000, 1_001)).await.unwrap();
+    let events = EventTell { name: "mail/new".into(), id: Some("message 1".into()) };
+    let told = world.ask(events).await.unwrap();
+    assert_eq!((told.told, told.runs.len()), (1_001, 1), "the others know of it");
+    keep(&world, async {
+        settle().await;
+        assert_eq!(begun(&world), 1_001);
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_schedule_that_goes_by_its_last_run_never_meets_it() {
     let world = world().await;

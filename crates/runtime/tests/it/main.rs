@@ -11,6 +11,8 @@ mod authority;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod foretold;
@@ -30,6 +32,8 @@ mod set_clock;
 mod steps;
 #[cfg(test)]
 mod story;
+#[cfg(test)]
+mod tallies;
 #[cfg(test)]
 mod upkeep;
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Past decisions of the standing orders, made again by other rules.
 
 use api::{
-    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, PolicyReplay, PolicyReplayed,
-    ScheduleRemove,
+    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, PolicyExplain, PolicyReplay,
+    PolicyReplayed, ScheduleRemove,
 };
 use kernel::Role;
+use kernel::authority::Lease;
+use kernel::budget::Limits;
 
 use crate::steps::*;
 use crate::world::{World, builtin, keep};
@@ -145,4 +147,68 @@ async fn what_cannot_be_tried_is_refused() {
     assert_eq!(refused(text("x = 1".into())).await, Code::PolicyInvalid);
     assert!(world.ask(text(" ".repeat(1 << 20))).await.is_ok());
     assert_eq!(refused(text(" ".repeat((1 << 20) + 1))).await, Code::PolicyInvalid);
+}
+
+/// Where an agent is and what else was so is told to the rules, recorded, shown, and asked about again.
+#[tokio::test(start_paused = true)]
+async fn what_was_known_of_a_run_is_recorded_shown_and_replayed() {
+    let mut world = World::new().await;
+    let on_host = |verdict: &str, host: &str| {
+        let agent = "agent = ['letta']";
+        format!(
+            "[[rule]]\nid = 'host'\n{verdict} = ['agent.prompt']\n{agent}\nhost = ['{host}']\n\
+             match = [{{ capability = 'agent.prompt', agent = 'letta', host = '{host}' }}]\n\
+             not_match = [{{ capability = 'agent.prompt', agent = 'zoe' }}]"
+        )
+    };
+    world.policy = on_host("deny", "elsewhere.example");
+    world.limits = Limits { runs: 9, tokens: 1_000, ..Limits::default() };
+    world.reopen().await.unwrap();
+    let letta = AgentAdd {
+        name: "letta".into(),
+        backend: "letta".into(),
+        url: Some("https://Letta.example:8283/v1".into()),
+        remote_id: Some("agent-1".into()),
+        ..AgentAdd::default()
+    };
+    world.ask(letta).await.unwrap();
+    let id = add(&world, named("s", "letta", every("1h", "use 49"))).await;
+    keep(&world, async {
+        set(&world, HOUR_US).await;
+        fire(&world, &id).await;
+        settle().await;
+    })
+    .await;
+    let mut told = Vec::new();
+    for run in runs(&world).await {
+        let explained = world.ask(PolicyExplain { run: run.id }).await.unwrap();
+        let (request, facts) = (explained.request.unwrap(), explained.facts.unwrap());
+        assert_eq!(request.host.as_deref(), Some("Letta.example"));
+        assert_eq!((request.principal, request.tier), (format!("schedule:{id}"), 1));
+        assert_eq!((request.resource.as_deref(), &*facts.lease), (Some("letta"), "full"));
+        told.push((facts.unattended, facts.runs_left, facts.tokens_left));
+    }
+    told.sort_unstable();
+    assert_eq!(told, [(false, Some(8), Some(950)), (true, Some(9), Some(1_000))]);
+    // Only the host tells these rules apart.
+    let found = with(&world, &on_host("deny", "letta.example")).await;
+    assert_eq!(found.counts.get("allow_to_deny"), Some(&2), "{found:?}");
+    assert_eq!(with(&world, &on_host("deny", "other.example")).await.changed, []);
+}
+
+/// What the lease decided is made again with the lease as it was.
+#[tokio::test(start_paused = true)]
+async fn what_the_lease_decided_is_no_other_decision_today() {
+    let mut world = World::new().await;
+    world.lease = Lease { ask_after_us: HOUR_US / 2, pause_after_us: 10 * HOUR_US };
+    world.reopen().await.unwrap();
+    world.ask(builtin("ada")).await.unwrap();
+    add(&world, named("s", "ada", every("1h", "hello"))).await;
+    keep(&world, async { set(&world, HOUR_US).await }).await;
+    let open = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    let explained = world.ask(PolicyExplain { run: open.run_id }).await.unwrap();
+    assert_eq!(explained.facts.unwrap().lease, "ask");
+    let same = world.ask(asked("7d")).await.unwrap();
+    assert_eq!((same.decisions, same.changed), (1, vec![]));
+    assert_eq!(with(&world, &of_agent("deny", "ada")).await.counts["ask_to_deny"], 1);
 }

@@ -1,6 +1,6 @@
 //! Runs, from the queue to their end: crashes, retries, cancels, and the end of the watch.
 
-use api::{AgentRemove, Run, RunCancel, RunRetry, RunSettle, ScheduleAdd, ScheduleRemove};
+use api::{AgentRemove, Run, RunCancel, RunRetry, RunSettle, ScheduleRemove};
 use futures::future::{join, pending};
 use tokio::select;
 use tokio::sync::oneshot;
@@ -312,16 +312,4 @@ async fn a_queued_run_ends_when_its_agent_or_its_schedule_is_gone() {
     assert_eq!(told(&runs.1).await, ("failed".to_owned(), "agent_missing".to_owned()));
     assert_eq!(begun(&world), 0);
     check_log(&world).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_schedule_of_a_tool_fails_because_there_are_none() {
-    let world = world().await;
-    let action = api::Action { tool: Some("files.read".into()), ..api::Action::default() };
-    let id = add(&world, ScheduleAdd { action, ..every("1h", "tool") }).await;
-    keep(&world, set(&world, HOUR_US)).await;
-    let run = the_run(&world).await;
-    assert_eq!((run.state.as_str(), run.reason.as_deref()), ("failed", Some("tool_missing")));
-    assert_eq!(why(&world, &id, HOUR_US).await.disposition, "failed");
-    assert_eq!(begun(&world), 0);
 }

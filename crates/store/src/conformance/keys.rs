@@ -3,7 +3,7 @@
 use futures::future::join;
 
 use super::{Place, commit, committed, event, write};
-use crate::{Commit, Derived, Item, Keeps, Outcome, Row, Store, Write};
+use crate::{Commit, Derived, FIRST_DUE, Item, Keeps, Outcome, Row, Store, Write};
 
 fn keyed(id: &str, expected: u64, due_us: Option<i64>, under: Option<&str>) -> Write {
     Write { due_us, under: under.map(Into::into), ..write(id, expected, Some(id)) }
@@ -18,7 +18,7 @@ fn ids(items: Vec<Item>) -> Vec<String> {
 }
 
 async fn due(store: &dyn Store, until_us: i64, limit: usize) -> Vec<String> {
-    ids(store.due("test", until_us, limit).await.unwrap())
+    ids(store.due("test", FIRST_DUE, until_us, limit).await.unwrap())
 }
 
 async fn newest(store: &dyn Store, under: Option<&str>, before: &str) -> Vec<String> {
@@ -55,8 +55,8 @@ pub(super) async fn due_rows_go_by_instant_and_id(place: &dyn Place) {
     ] {
         assert_eq!(due(&*store, until_us, limit).await, expected, "{until_us} {limit}");
     }
-    assert!(store.due("nothing", i64::MAX, 9).await.unwrap().is_empty());
-    let found = store.due("test", i64::MIN, 1).await.unwrap();
+    assert!(store.due("nothing", FIRST_DUE, i64::MAX, 9).await.unwrap().is_empty());
+    let found = store.due("test", FIRST_DUE, i64::MIN, 1).await.unwrap();
     let expected = Item {
         noun: "test".into(),
         id: "first".into(),
@@ -66,6 +66,19 @@ pub(super) async fn due_rows_go_by_instant_and_id(place: &dyn Place) {
         under: None,
     };
     assert_eq!(found, [expected]);
+    // Where one page ends the next begins, also between two of one instant.
+    for (after, until_us, expected) in [
+        ((i64::MIN, "first"), i64::MAX, &["early", "b", "c", "a", "last"][..]),
+        ((-5, ""), i64::MAX, &["early", "b", "c", "a", "last"]),
+        ((-5, "early"), i64::MAX, &["b", "c", "a", "last"]),
+        ((20, "b"), i64::MAX, &["c", "a", "last"]),
+        ((20, "b"), 29, &["c"]),
+        ((20, "c"), 20, &[]),
+        ((i64::MAX, "last"), i64::MAX, &[]),
+    ] {
+        let found = store.due("test", after, until_us, 9).await.unwrap();
+        assert_eq!(ids(found), expected, "{after:?} {until_us}");
+    }
 }
 
 /// What is found at each instant is what the last write that was accepted says.
@@ -91,7 +104,7 @@ pub(super) async fn keys_are_those_of_the_last_write(place: &dyn Place) {
         assert_eq!(&put(&*store, write).await, outcome, "{said}");
         for until_us in [10, 20, 30, 40, 50, 70] {
             let is_due = due_us.is_some_and(|due_us| due_us <= until_us);
-            let found = store.due("test", until_us, 9).await.unwrap();
+            let found = store.due("test", FIRST_DUE, until_us, 9).await.unwrap();
             assert_eq!(found.len(), usize::from(is_due), "{said} {until_us}");
             assert!(found.iter().all(|item| item.due_us == due_us), "{said} {until_us}");
         }
@@ -138,7 +151,7 @@ pub(super) async fn keys_that_are_kept_stay(place: &dyn Place) {
     };
     put(&*store, keyed(0, Keeps::Unknown, 10)).await;
     assert!(matches!(put(&*store, keyed(1, Keeps::Both, 10)).await, Outcome::Committed(_)));
-    let found = store.due("test", 10, 9).await.unwrap();
+    let found = store.due("test", FIRST_DUE, 10, 9).await.unwrap();
     let bodies: Vec<_> = found.iter().map(|item| item.body.as_deref()).collect();
     assert_eq!(bodies, [Some(b"1".as_slice())]);
     assert_eq!(newest(&*store, Some("x"), "").await, ["a"]);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use kernel::approval::{self, Approval};
 use kernel::run::{Outcome, Run, State as RunState};
 use kernel::slot::{Fate, Slot};
 use kernel::{Noun, RunId, State, Tables, Timestamp};
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use super::Promise;
 use super::effects::Counted;
+use super::person::Answers;
 
 const SECOND_US: i64 = 1_000_000;
 /// What is wrong and said in full.
@@ -23,6 +25,11 @@ pub(super) struct Account {
     pub(super) slots: u64,
     pub(super) once: Ended,
     pub(super) repeatable: Ended,
+    pub(super) asked: Ended,
+    /// Questions that were answered with yes and led to a beginning, …
+    pub(super) consumed: u64,
+    /// … and those that were answered with no.
+    pub(super) denied: u64,
     /// Effects outside.
     pub(super) lines: u64,
     /// Attempts that were begun after another one of their run.
@@ -47,13 +54,14 @@ pub(super) struct Ended {
 }
 
 impl Account {
-    pub(super) fn of(tables: &Tables, counted: &Counted) -> Account {
+    pub(super) fn of(tables: &Tables, counted: &Counted, answers: &Answers) -> Account {
         let mut account = Account { lines: counted.lines, ..Account::default() };
         for line in &counted.strange {
             account.wrong(format!("nobody wrote `{line}`"));
         }
         let mut slots: BTreeMap<&str, Vec<&Slot>> = BTreeMap::new();
         let mut runs: BTreeMap<&str, &Run> = BTreeMap::new();
+        let mut approvals: BTreeMap<&str, &Approval> = BTreeMap::new();
         for ((_, id), row) in &tables.rows {
             match &row.state {
                 // Keys sort by time, and this map by keys.
@@ -63,8 +71,9 @@ impl Account {
                 }
                 Some(State::Run(run)) => drop(runs.insert(id, run)),
                 Some(State::Agent(_) | State::Schedule(_) | State::Progress(_)) => {}
-                Some(State::Watch(_) | State::Approval(_)) => {}
-                Some(State::Authority(_) | State::Token(_)) | None => {}
+                Some(State::Approval(approval)) => drop(approvals.insert(id, approval)),
+                Some(State::Watch(_) | State::Authority(_)) => {}
+                Some(State::Token(_) | State::Tool(_)) | None => {}
             }
         }
         for ((noun, id), row) in &tables.rows {
@@ -79,6 +88,7 @@ impl Account {
             account.walk(id, schedule.created_at, progress.decided_until, rows);
         }
         account.match_runs(&slots, &runs);
+        account.match_answers(&runs, &approvals, answers);
         for (id, run) in &runs {
             account.judge(id, run, counted.runs.get(*id).unwrap_or(&BTreeMap::new()));
         }
@@ -144,6 +154,48 @@ impl Account {
         }
     }
 
+    /// Every try that needs a yes has used one up, and no two the same; what was acknowledged is so.
+    fn match_answers(
+        &mut self,
+        runs: &BTreeMap<&str, &Run>,
+        approvals: &BTreeMap<&str, &Approval>,
+        answers: &Answers,
+    ) {
+        let mut used: BTreeMap<&str, u32> = BTreeMap::new();
+        for (id, approval) in approvals {
+            let said = answers.get(*id).copied();
+            match approval.state {
+                approval::State::Consumed => {
+                    self.consumed += 1;
+                    *used.entry(approval.plan.run.as_str()).or_default() += 1;
+                    // The answer that was acknowledged is not always the one that was lost.
+                    if said == Some(false) {
+                        self.wrong(format!("{id} was denied, and its run has begun"));
+                    }
+                }
+                approval::State::Denied => {
+                    self.denied += 1;
+                    if said == Some(true) {
+                        self.wrong(format!("{id} was approved, and is denied"));
+                    }
+                }
+                approval::State::Approved { .. } | approval::State::Lapsed(_) => {}
+                approval::State::Pending { .. } => {
+                    self.wrong(format!("{id} was left open, and {said:?} was acknowledged"));
+                }
+            }
+        }
+        for (id, run) in runs {
+            let is_asked =
+                run.agent.as_ref().is_some_and(|it| it.as_str() == Promise::Asked.agent());
+            let used = used.get(id).copied().unwrap_or_default();
+            let begun = if is_asked { run.epoch } else { 0 };
+            if used != begun {
+                self.wrong(format!("run {id} was begun {begun} times with {used} answers"));
+            }
+        }
+    }
+
     /// A run, and how often each of its attempts took effect.
     fn judge(&mut self, id: &str, run: &Run, lines: &BTreeMap<u32, u64>) {
         let Some(promise) = run.agent.as_ref().and_then(|name| Promise::of(name.as_str())) else {
@@ -153,6 +205,7 @@ impl Account {
         let ended = match promise {
             Promise::Once => &mut self.once,
             Promise::Repeatable => &mut self.repeatable,
+            Promise::Asked => &mut self.asked,
         };
         *ended.place(&run.state) += 1;
 
@@ -162,7 +215,7 @@ impl Account {
         let begun = |(attempt, _): &(&u32, &u64)| (1..=run.epoch).contains(*attempt);
         let kept: u64 = lines.iter().filter(begun).map(|(_, count)| (*count).min(1)).sum();
         let allowed = match promise {
-            Promise::Once => kept.min(1),
+            Promise::Once | Promise::Asked => kept.min(1),
             Promise::Repeatable => kept,
         };
         if allowed < total {
@@ -181,6 +234,8 @@ impl Account {
             (RunState::Ended(Outcome::Failed), _) if !was_cut_off(run) => {
                 self.wrong(format!("{said}: {:?}", run.cause));
             }
+            // Whoever is not let begin has done nothing, as the lines say.
+            (RunState::Ended(Outcome::Cancelled), Promise::Asked) if run.refused => {}
             (RunState::Ended(Outcome::Cancelled), _) => {
                 self.wrong(format!("{said}: nobody cancelled it"));
             }

@@ -1,12 +1,14 @@
 //! The campaign of runs: schedules run programs every second, the daemon is killed under them, and
 //! what the programs did is counted in a file that the daemon knows nothing of.
 //!
-//! One agent must take effect once at most, the other may be repeated. The programs of a daemon that
+//! One agent must take effect once at most, one may be repeated, and one is asked about: it takes effect once
+//! for each yes of a person, who answers beside the kills. The programs of a daemon that
 //! is killed live on and meet those of the next one, as they would elsewhere; only the last count
 //! waits for them.
 
 mod account;
 mod effects;
+mod person;
 mod summary;
 
 use std::path::Path;
@@ -16,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use api::wire::Hello;
 use api::{Action, AgentAdd, ScheduleAdd, ScheduleList, SchedulePause, Terms, When, ask};
 use client::{Socket, connect};
+use futures::future::join;
 use tokio::time::{sleep, timeout};
 
 use super::audit::Audit;
@@ -24,11 +27,15 @@ use super::{Options, Verdict, print};
 use crate::dice::Dice;
 use account::Account;
 use effects::Effects;
+use person::{Answers, Person};
 use summary::Summary;
 
 const CYCLES_DEFAULT: u64 = 40;
-/// Of each agent.
+/// Of each agent, …
 const SCHEDULES: u64 = 40;
+/// … but of the one that is asked about.
+const SCHEDULES_ASKED: u64 = 8;
+const SCHEDULES_ALL: u64 = 2 * SCHEDULES + SCHEDULES_ASKED;
 /// The daemon lives this long at least after it said that it is ready, …
 const AFTER_READY_US_MIN: u64 = 50_000;
 /// … and this long at most.
@@ -62,6 +69,8 @@ enum Promise {
     Once,
     /// It may be repeated.
     Repeatable,
+    /// It takes effect once at most, and only if a person has said yes to that.
+    Asked,
 }
 
 #[derive(Debug)]
@@ -69,6 +78,8 @@ struct Campaign {
     program: Program,
     effects: Effects,
     audit: Audit,
+    /// What the person has said, as far as that was acknowledged.
+    answers: Answers,
     summary: Summary,
 }
 
@@ -76,9 +87,10 @@ struct Campaign {
 pub(super) async fn run(program: Program, seed: u64, options: &Options) -> Result<Verdict> {
     let mut campaign = Campaign {
         effects: Effects::new(&program.root),
-        audit: Audit::new(program.data()),
+        audit: Audit::new(&program),
+        answers: Answers::new(),
         program,
-        summary: Summary { seed, schedules: 2 * SCHEDULES, ..Summary::default() },
+        summary: Summary { seed, schedules: SCHEDULES_ALL, ..Summary::default() },
     };
     let started = Instant::now();
     let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
@@ -118,17 +130,23 @@ impl Campaign {
         if cycle == 1 {
             self.prepare(&greet(&socket).await?).await?;
         }
-        daemon.kill_after(delay).await
+        let dice = Dice::of(!self.summary.seed, cycle);
+        let mut person = Person { dice, answers: &mut self.answers };
+        // Somebody who is answering when the daemon dies gets no answer.
+        let (killed, ()) = join(daemon.kill_after(delay), person.attend(&socket)).await;
+        killed
     }
 
     async fn prepare(&self, daemon: &Socket) -> Result<()> {
         let mut dice = Dice::of(self.summary.seed, 0);
-        for promise in [Promise::Once, Promise::Repeatable] {
+        for promise in Promise::ALL {
             ask(daemon, self.agent(promise)).await?;
         }
         for number in 0..SCHEDULES {
-            for promise in [Promise::Once, Promise::Repeatable] {
-                ask(daemon, schedule(promise, number, &mut dice)).await?;
+            for promise in Promise::ALL {
+                if number < SCHEDULES_ASKED || promise != Promise::Asked {
+                    ask(daemon, schedule(promise, number, &mut dice)).await?;
+                }
             }
         }
         Ok(())
@@ -140,23 +158,27 @@ impl Campaign {
             backend: "command".to_owned(),
             argv: self.effects.argv(),
             repeatable: promise == Promise::Repeatable,
+            tier: (promise == Promise::Asked).then_some(2),
             ..AgentAdd::default()
         }
     }
 
     /// A last life: no slot is taken any more, every run ends, and the daemon stops when it is told.
-    async fn finish(&self) -> Result<()> {
+    async fn finish(&mut self) -> Result<()> {
         let mut daemon: Daemon = self.program.up()?;
         let socket = greet(&daemon.ready().await?).await?;
         let listed =
-            || ScheduleList { limit: Some(2 * SCHEDULES as u32), ..ScheduleList::default() };
+            || ScheduleList { limit: Some(SCHEDULES_ALL as u32), ..ScheduleList::default() };
         let schedules = ask(&socket, listed()).await?.schedules;
-        ensure!(schedules.len() as u64 == 2 * SCHEDULES, "{} schedules", schedules.len());
+        ensure!(schedules.len() as u64 == SCHEDULES_ALL, "{} schedules", schedules.len());
         for schedule in schedules {
             ask(&socket, SchedulePause { id: schedule.id, note: None }).await?;
         }
+        let dice = Dice::of(!self.summary.seed, 0);
+        let mut person = Person { dice, answers: &mut self.answers };
         let all_ended = async {
             while ask(&socket, listed()).await?.schedules.iter().any(|it| !it.live.is_empty()) {
+                person.answer_all(&socket).await?;
                 sleep(PAUSE).await;
             }
             anyhow::Ok(())
@@ -167,7 +189,8 @@ impl Campaign {
 
     /// Compares what the log says with what happened outside.
     fn account(&mut self) -> Result<()> {
-        let account = Account::of(self.audit.tables(), &self.effects.read()?);
+        let counted = self.effects.read()?;
+        let account = Account::of(self.audit.tables(), &counted, &self.answers);
         let wrong = account.wrong.join("\n");
         self.summary.account = account;
         ensure!(wrong.is_empty(), "the log and the world do not agree:\n{wrong}");
@@ -219,14 +242,17 @@ fn prompt(dice: &mut Dice) -> String {
 }
 
 impl Promise {
+    const ALL: [Promise; 3] = [Promise::Once, Promise::Repeatable, Promise::Asked];
+
     fn agent(self) -> &'static str {
         match self {
             Promise::Once => "once",
             Promise::Repeatable => "repeatable",
+            Promise::Asked => "asked",
         }
     }
 
     fn of(agent: &str) -> Option<Promise> {
-        [Promise::Once, Promise::Repeatable].into_iter().find(|it| it.agent() == agent)
+        Promise::ALL.into_iter().find(|it| it.agent() == agent)
     }
 }

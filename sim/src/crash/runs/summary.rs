@@ -23,11 +23,13 @@ pub(super) struct Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { seed, cycles, early, schedules, entries, account, seconds } = self;
-        let Account { slots, once, repeatable, lines, repeated, lost, doubled, .. } = account;
+        let Account { slots, once, repeatable, asked, consumed, denied, lines, .. } = account;
+        let Account { repeated, lost, doubled, .. } = account;
         write!(
             out,
             "{cycles} cycles ({early} early), seed {seed}: {schedules} schedules, {slots} slots; \
              runs that are done once: {once}; repeatable runs: {repeatable}; \
+             runs that are asked about: {asked}, {consumed} times with a yes, {denied} with a no; \
              {lines} effects, {lost} lost, {doubled} doubled; {repeated} attempts repeated; \
              {entries} entries; {seconds} s"
         )

@@ -103,6 +103,7 @@ impl Audit {
         summary.lives = 1;
         summary.entries = self.entries();
         summary.runs = self.runs.len() as u64;
+        (summary.out_of_tokens, summary.out_of_money) = self.spending.used_up();
         summary.begun_by_two = self.runs.values().map(|run| run.begun_by_two).sum();
         for row in self.tables.rows.values() {
             match &row.state {

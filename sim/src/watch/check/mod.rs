@@ -10,6 +10,7 @@ mod promises;
 mod reads;
 mod run;
 mod schedule;
+mod spending;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +20,7 @@ use kernel::agent::AgentName;
 use kernel::approval::{self, Asked};
 use kernel::backend::Tier;
 use kernel::budget::Charge;
-use kernel::run::{Event as RunEvent, Occurrence};
+use kernel::run::{Event as RunEvent, Lack, Occurrence};
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
 use kernel::tables::{deltas, touched};
@@ -34,6 +35,7 @@ use super::process::LIMITS;
 use crate::fold::decode;
 use run::RunTrack;
 use schedule::Track;
+use spending::{Spending, terms_of};
 
 #[derive(Debug)]
 pub(super) struct Audit {
@@ -50,6 +52,7 @@ pub(super) struct Audit {
     cancels: BTreeMap<RunId, (u128, u32)>,
     /// Runs of an agent, or of all, that were begun on a day.
     charged: BTreeMap<(Option<AgentName>, i64), i64>,
+    spending: Spending,
     pub(super) history: History,
 }
 
@@ -66,6 +69,7 @@ impl Audit {
             cancels: BTreeMap::new(),
             history: History::default(),
             charged: BTreeMap::new(),
+            spending: Spending::default(),
         }
     }
 
@@ -132,7 +136,7 @@ impl Audit {
                 track.answered(id, event, by).with_context(|| format!("{run}: {event:?}"))?;
             }
             Body::Watch(..) | Body::Agent(..) => {}
-            Body::Authority(..) | Body::Token(..) => {}
+            Body::Authority(..) | Body::Token(..) | Body::Tool(..) => {}
         }
         for row in touched(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;
@@ -181,8 +185,23 @@ impl Audit {
                 let is_counted = Tier::ReadOnly < started.tier;
                 ensure!(started.charge.is_some() == is_counted, "I8: {started:?} is not counted");
                 self.charge(started.charge.as_ref(), 1)?;
+                let run = run(&self.tables, id).context("a run begins that is not there")?;
+                let agent = run.agent.as_ref().context("a run begins without an agent")?;
+                let terms = terms_of(&self.tables, &run.schedule)?;
+                self.spending.begins(id, (agent, &run.schedule), started, terms)?;
             }
-            RunEvent::Retried(retried) => self.charge(retried.refund.as_ref(), -1)?,
+            RunEvent::Retried(retried) => {
+                self.charge(retried.refund.as_ref(), -1)?;
+                self.spending.ends(id, retried.spent.as_ref(), retried.frees.as_ref())?;
+            }
+            RunEvent::Ended(ended) => {
+                self.charge(ended.refund.as_ref(), -1)?;
+                if ended.lacking == Some(Lack::Budget) {
+                    let why = ended.cause.as_ref().map_or("", |cause| &cause.message);
+                    self.spending.lacked(why);
+                }
+                self.spending.ends(id, ended.spent.as_ref(), ended.frees.as_ref())?;
+            }
             _ => {}
         }
         let run = self.runs.get_mut(id).with_context(|| format!("{id} was never queued"))?;
@@ -199,6 +218,7 @@ impl Audit {
         let all = self.charged.entry((None, *day)).or_default();
         *all += add;
         ensure!((0..=LIMITS.runs).contains(all), "I8: {all} runs on day {day}");
+        let Some(agent) = agent else { return Ok(()) };
         let own = self.charged.entry((Some(agent.clone()), *day)).or_default();
         *own += add;
         ensure!((0..=LIMITS.runs_per_agent).contains(own), "I8: {own} runs of {agent} on {day}");
@@ -241,6 +261,13 @@ impl Audit {
         let is_one = before.is_none_or(|before| before + 1 == fields.seq);
         ensure!(is_one, "`{}` was carried out twice, the first time at {before:?}", fields.cause);
         Ok(())
+    }
+}
+
+fn run<'a>(tables: &'a Tables, id: &RunId) -> Option<&'a kernel::run::Run> {
+    match tables.rows.get(&(Noun::Run, id.to_string()))?.state.as_ref()? {
+        State::Run(run) => Some(run),
+        _ => None,
     }
 }
 

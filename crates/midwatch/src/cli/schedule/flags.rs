@@ -74,6 +74,11 @@ pub(super) struct Terms {
     #[arg(long, value_name = "N", value_parser = whole::<u32>, allow_negative_numbers = true)]
     attempts: Option<u32>,
 
+    /// How the delays between its tries grow, of each of which a random part is waited: INITIAL:FACTOR:CAP,
+    /// or `patient`, which is 30s:4:1h and 6 attempts [default: 1s:2:5m]
+    #[arg(long, value_name = "DELAYS", allow_hyphen_values = true)]
+    backoff: Option<String>,
+
     /// Pause after so many failed runs in a row; 0 for never [default: 5]
     #[arg(long, value_name = "N", value_parser = whole::<u32>, allow_negative_numbers = true)]
     pause_after: Option<u32>,
@@ -127,6 +132,7 @@ impl From<Terms> for api::Terms {
             window: flags.window,
             jitter: flags.jitter,
             attempts: flags.attempts,
+            backoff: flags.backoff,
             pause_after: flags.pause_after,
             resume: flags.resume,
             priority: flags.priority,

@@ -195,6 +195,7 @@ fn terms(terms: &Terms) -> Vec<(&'static str, String)> {
         ("window", terms.window.clone()),
         ("jitter", terms.jitter.clone()),
         ("attempts", terms.attempts.map(|count| count.to_string())),
+        ("backoff", terms.backoff.clone()),
         (
             "pause after",
             terms.pause_after.map(|count| counted(count.into(), "failed run", "failed runs")),

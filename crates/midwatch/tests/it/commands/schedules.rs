@@ -125,6 +125,7 @@ fn terms_are_kept() {
         ("overlap", json!("skip")),
         ("missed", json!("latest")),
         ("attempts", json!(5)),
+        ("backoff", json!("1s:2:5m")),
         ("pause_after", json!(5)),
         ("resume", json!("skip")),
         ("priority", json!(5)),
@@ -134,7 +135,7 @@ fn terms_are_kept() {
     let flags = [
         &["--overlap", "buffer_all:3", "--missed", "all:7", "--window", "2h", "--jitter", "30s"][..],
         &["--attempts", "1", "--pause-after", "0", "--resume", "as_missed", "--priority", "9"],
-        &["--per-day", "12", "--max-fires", "100"],
+        &["--backoff", "1m:3:1h", "--per-day", "12", "--max-fires", "100"],
         &["--start-at", "2030-01-01 00:00", "--end-at", "2031-01-01T00:00:00Z"],
     ];
     let answer = world.json(&[STANDUP, &flags.concat()].concat());
@@ -144,6 +145,7 @@ fn terms_are_kept() {
         "window": "2h",
         "jitter": "30s",
         "attempts": 1,
+        "backoff": "1m:3:1h",
         "pause_after": 0,
         "resume": "as_missed",
         "priority": 9,
@@ -154,6 +156,22 @@ fn terms_are_kept() {
     });
     assert_eq!(answer["schedule"]["terms"], expected, "{answer}");
     assert_eq!(answer["next"][0], "2030-01-01T08:30:00Z", "{answer}");
+
+    let id = text(&answer["schedule"]["id"]);
+    for (flags, attempts, backoff) in [
+        (&["--backoff", "patient"][..], 6, "30s:4:1h"),
+        (&["--backoff", "patient", "--attempts", "3"], 3, "30s:4:1h"),
+        (&["--unset", "backoff"], 3, "1s:2:5m"),
+        (&["--backoff", "2s:1:2s", "--unset", "attempts"], 5, "2s:1:2s"),
+    ] {
+        let edit = [&["schedule", "edit", &id][..], flags].concat();
+        let terms = &world.json(&edit)["schedule"]["terms"];
+        assert_eq!(
+            (&terms["attempts"], &terms["backoff"]),
+            (&json!(attempts), &json!(backoff)),
+            "{flags:?}"
+        );
+    }
 }
 
 #[test]
@@ -186,7 +204,7 @@ fn schedules_are_listed_and_shown() {
     assert!(world.ok(&["schedule", "list"]).starts_with("no schedules yet; "));
     assert_eq!(world.json(&["schedule", "list"]), json!({"schedules": [], "cursor": null}));
     let id = standup(&world);
-    world.ok(&["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"]);
+    world.ok(&["schedule", "add", "--name", "look", "--every", "1h", "--tool", "run_list"]);
 
     let listed = world.json(&["schedule", "list"]);
     assert_eq!(listed["schedules"].as_array().unwrap().len(), 2, "{listed}");
@@ -271,6 +289,8 @@ fn values_that_make_no_sense_are_refused() {
         &["--window", "long"],
         &["--jitter", "0s"],
         &["--attempts", "0"],
+        &["--backoff", "impatient"],
+        &["--backoff", "1m:2:1s"],
         &["--resume", "later"],
         &["--priority", "10"],
         &["--per-day", "0"],
@@ -281,7 +301,7 @@ fn values_that_make_no_sense_are_refused() {
     ] {
         world.refused(&[STANDUP, flags].concat(), "invalid_input", 2);
     }
-    let tool = ["schedule", "add", "--name", "look", "--every", "1h", "--tool", "fs.list"];
+    let tool = ["schedule", "add", "--name", "look", "--every", "1h", "--tool", "run_list"];
     world.refused(&[&tool[..], &["--payload", "{"]].concat(), "invalid_input", 2);
     let id = standup(&world);
     world.refused(&["why", &id, "--at", "yesterday"], "invalid_input", 2);

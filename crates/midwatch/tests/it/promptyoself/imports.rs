@@ -199,9 +199,10 @@ fn astra(world: &World) -> PathBuf {
     let directory = world.root().join("astra/var/schedules");
     fs::create_dir_all(&directory).unwrap();
     let record = |name: &str, cron: &str, status: &str| {
+        let tool = if name == "elsewhere" { "execute_goal" } else { "run_list" };
         json!({
-            "id": format!("sch_{name}"), "name": name, "cron": cron, "target_tool": "execute_goal",
-            "payload": {"goal_source": "top_desire"}, "status": status, "safety_tier": 1,
+            "id": format!("sch_{name}"), "name": name, "cron": cron, "target_tool": tool,
+            "payload": {"limit": 5}, "status": status, "safety_tier": 1,
             "run_budget": {"per_day": 6, "consumed": 2, "last_reset": "2025-11-10"},
         })
     };
@@ -209,6 +210,7 @@ fn astra(world: &World) -> PathBuf {
         record("coding", "0 */6 * * *", "active"),
         record("seconds", "0 9 * * 1 30", "paused"),
         record("never", "0 0 31 2 *", "active"),
+        record("elsewhere", "0 9 * * *", "active"),
     ];
     let index: serde_json::Map<String, Value> =
         records.iter().map(|it| (it["id"].as_str().unwrap().to_owned(), it.clone())).collect();
@@ -246,7 +248,7 @@ fn schedules_of_astra_are_imported_from_the_index_or_the_chain() {
                 let (name, describe, status) =
                     (text(&it["name"]), text(&it["describe"]), text(&it["status"]));
                 assert_eq!((&it["tier"], &it["terms"]["per_day"]), (&json!(1), &json!(6)));
-                assert_eq!(it["action"]["tool"], "execute_goal");
+                assert_eq!(it["action"]["tool"], "run_list");
                 format!("{name}: {describe}, {status}")
             })
             .collect();
@@ -259,7 +261,8 @@ fn schedules_of_astra_are_imported_from_the_index_or_the_chain() {
         "seconds (sch_seconds): at 09:00:30 on Monday, paused",
     ];
     assert_eq!(expected.0, shown);
-    assert!(expected.1[0].starts_with("sch_never: "), "{expected:?}");
+    assert_eq!(expected.1[0], "sch_elsewhere: there is no tool `execute_goal`");
+    assert!(expected.1[1].starts_with("sch_never: "), "{expected:?}");
     assert_eq!(from_chain(&|index| fs::remove_file(index).unwrap()), expected);
     assert_eq!(from_chain(&|index| fs::write(index, "{\"sch_").unwrap()), expected);
     // One that knows nothing is no better.

@@ -10,6 +10,7 @@ use api::{Action, Code, Error, ScheduleAdd, Terms, When};
 use compat::astra::{named, seconds_first};
 use flate2::read::MultiGzDecoder;
 use kernel::Timestamp;
+use mcp::scheduled;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -185,6 +186,9 @@ fn schedule(id: &str, record: Value, now: Timestamp) -> Result<Planned, Refusal>
         Value::Null => "{}".to_owned(),
         payload => payload.to_string(),
     };
+    let fits = scheduled::find(&record.target_tool)
+        .and_then(|tool| scheduled::request(tool, &payload).map(drop));
+    fits.map_err(|unfit| Refusal::new(unfit.message, unfit.hint.unwrap_or_default()))?;
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
@@ -219,8 +223,8 @@ mod tests {
         let mut records = Records::new();
         for event in [
             json!({"event": "schedule_created", "_timestamp": "t", "schedule": {
-                "id": "sch_1", "name": "n", "cron": "0 9 * * *", "target_tool": "t",
-                "payload": {"a": 1}, "status": "active", "safety_tier": 2}}),
+                "id": "sch_1", "name": "n", "cron": "0 9 * * *", "target_tool": "run_list",
+                "payload": {"limit": 1}, "status": "active", "safety_tier": 2}}),
             json!({"event": "schedule_modified", "schedule_id": "sch_1",
                 "updates": {"cron": "0 8 * * *", "per_day_budget": 7}}),
             json!({"event": "schedule_paused", "schedule_id": "sch_1"}),
@@ -236,13 +240,14 @@ mod tests {
         assert_eq!(planned.describe, "at 08:00 every day");
         assert!(planned.is_paused);
         assert_eq!((request.tier, request.terms.per_day), (Some(2), Some(7)));
-        assert_eq!(request.action.payload.as_deref(), Some("{\"a\":1}"));
+        assert_eq!(request.action.payload.as_deref(), Some("{\"limit\":1}"));
     }
 
     #[test]
     fn a_name_of_two_is_told_apart_by_the_id() {
         let record = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "target_tool": tool});
-        let records = [("sch_1", record("a")), ("sch_2", record("b")), ("sch_3", json!({}))];
+        let records =
+            [("sch_1", record("run_list")), ("sch_2", record("agent_list")), ("sch_3", json!({}))];
         let records = records.map(|(id, record)| (id.to_owned(), record)).into_iter().collect();
         let plan = planned_from(records, Timestamp::from_micros(0));
         let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
