@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use crate::http::{Answer, Unanswered, Why};
+use crate::http::{Answer, BESIDES_TIME_MAX, Unanswered, Why};
 use crate::secrets::Secrets;
 use crate::work::{Failure, Reason};
 
@@ -49,7 +49,7 @@ pub(crate) fn unanswered(unanswered: &Unanswered) -> Failure {
 /// Of an answer that is not a success.
 pub(crate) async fn refused(answer: Answer, secrets: &dyn Secrets) -> Failure {
     let (status, wait) = (answer.status(), answer.retry_after().unwrap_or_default());
-    let said = answer.beginning(SAID_BYTES_MAX).await;
+    let said = answer.beginning(SAID_BYTES_MAX, BESIDES_TIME_MAX).await;
     let said = plain(&secrets.hide(&String::from_utf8_lossy(&said)));
     let message = match said.is_empty() {
         true => format!("the answer was {status}"),

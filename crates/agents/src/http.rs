@@ -22,10 +22,13 @@ use reqwest::{Client, Method, RequestBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use tokio::net::lookup_host;
+use tokio::time::{Instant, timeout_at};
 
 use crate::reach::{Forbidden, Reach};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long it is listened to what is said besides, once an answer has begun.
+pub(crate) const BESIDES_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// What a server without a password is sent all the same, as its clients do. It is no secret.
 pub const NO_TOKEN: &str = "dummy-token-for-unsecured-server";
@@ -328,11 +331,11 @@ impl Answer {
         Ok(body)
     }
 
-    /// The beginning of the rest, as far as it comes.
-    pub(crate) async fn beginning(mut self, bytes_max: usize) -> Vec<u8> {
-        let mut body = Vec::new();
+    /// The beginning of the rest, as far as it comes in so much time.
+    pub(crate) async fn beginning(mut self, bytes_max: usize, time_max: Duration) -> Vec<u8> {
+        let (mut body, until) = (Vec::new(), Instant::now() + time_max);
         while body.len() < bytes_max
-            && let Ok(Some(chunk)) = self.chunk().await
+            && let Ok(Ok(Some(chunk))) = timeout_at(until, self.chunk()).await
         {
             body.extend_from_slice(&chunk);
         }
@@ -447,6 +450,9 @@ impl<T: ?Sized> fmt::Debug for Post<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -472,5 +478,22 @@ mod tests {
         ] {
             assert_eq!(wait(after, date), seconds.map(Duration::from_secs), "{after}");
         }
+    }
+    #[tokio::test]
+    async fn what_was_said_counts_also_if_no_end_comes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let saying = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let said = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ntaken";
+            stream.write_all(said).await.unwrap();
+            stream
+        };
+        let (http, time_max) = (Http::new(), Duration::from_secs(60));
+        let (reach, token) = (Reach::Local, None);
+        let get = http.get(Get { url: &url, query: &[], reach, token, time_max });
+        let (_open, answer) = tokio::join!(saying, get);
+        let said = answer.unwrap().beginning(99, Duration::from_millis(200)).await;
+        assert_eq!(said, b"taken");
     }
 }

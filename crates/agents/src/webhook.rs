@@ -3,8 +3,6 @@
 //! The signature is over the time and the body, so that neither can be changed and an old request is known
 //! for one: `HMAC-SHA256(secret, timestamp "." body)`, in hexadecimal.
 
-use std::time::Duration;
-
 use hmac::{Hmac, KeyInit, Mac};
 use kernel::remote::Webhook;
 use reqwest::Method;
@@ -13,7 +11,7 @@ use sha2::Sha256;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::{Http, IDEMPOTENCY_KEY};
+use crate::http::{BESIDES_TIME_MAX, Http, IDEMPOTENCY_KEY};
 use crate::link::Link;
 use crate::output::Recorder;
 use crate::reach::Reach;
@@ -24,9 +22,8 @@ use crate::work::{Failure, Outcome, Reason, Work};
 const TIMESTAMP: &str = "midwatch-timestamp";
 const SIGNATURE: &str = "midwatch-signature";
 const ATTEMPT: &str = "midwatch-attempt";
-/// What is kept of the answer, and how long the rest of it is listened to after its head.
+/// What is kept of the answer.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What is sent. A new field may come, none goes away.
 #[derive(Serialize)]
@@ -99,9 +96,9 @@ impl<'a> Call<'a> {
         request.body = Some(body);
         let answer = self.link.ask(request).await?;
         // It was taken. What is said besides is worth a moment.
-        let said = timeout(ANSWER_TIME_MAX, answer.beginning(ANSWER_BYTES_MAX)).await;
+        let said = answer.beginning(ANSWER_BYTES_MAX, BESIDES_TIME_MAX).await;
         let mut telling = Telling::new(recorder, self.link.secrets);
-        telling.say(&String::from_utf8_lossy(&said.unwrap_or_default())).await;
+        telling.say(&String::from_utf8_lossy(&said)).await;
         telling.end().await;
         Ok(())
     }
