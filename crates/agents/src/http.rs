@@ -450,7 +450,7 @@ impl<T: ?Sized> fmt::Debug for Post<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -485,6 +485,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         let saying = async {
             let (mut stream, _) = listener.accept().await.unwrap();
+            assert_ne!(stream.read(&mut [0; 1024]).await.unwrap(), 0, "it is asked first");
             let said = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ntaken";
             stream.write_all(said).await.unwrap();
             stream

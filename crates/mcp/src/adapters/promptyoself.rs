@@ -342,7 +342,8 @@ struct AgentsListed {}
 
 impl Input for AgentsListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let agents = Agents::registered(through).await?.listed();
+        let mut agents = Agents::registered(through).await?.listed();
+        agents.retain(|agent| of(through).own.is_none_or(|own| own == agent.id));
         let count = agents.len();
         let agents: Vec<_> = agents.into_iter().take(LIST_ITEMS_MAX).collect();
         let answer = json!({"status": "success", "agents": agents, "count": count});

@@ -229,6 +229,8 @@ fn whoever_is_held_to_itself_schedules_and_sees_nothing_of_others() {
     assert_eq!(listed["count"], 1, "{listed}");
     let cancelled = said(&mut client, "promptyoself_cancel", json!({"schedule_id": theirs}));
     assert_eq!(cancelled["code"], "not_found", "{cancelled}");
+    let agents = said(&mut client, "promptyoself_agents", json!({}));
+    assert_eq!((&agents["count"], &agents["agents"][0]["id"]), (&json!(1), &json!("echo")));
 }
 
 #[test]

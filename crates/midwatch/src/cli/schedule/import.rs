@@ -24,6 +24,7 @@ use calendar::{Advice, UnknownZone, Zone, format_instant};
 use clap::{Args, ValueEnum};
 use compat::promptyoself::view::number_in;
 use kernel::Timestamp;
+use kernel::agent::AgentName;
 use serde::Serialize;
 
 use crate::access::ask;
@@ -119,6 +120,9 @@ pub(super) async fn run(
     import: Import,
     now: Timestamp,
 ) -> Result<ExitCode, Error> {
+    import.agent.parse::<AgentName>().map_err(|invalid| {
+        Error::new(Code::InvalidInput, invalid).hint("`midwatch agent list` shows the agents")
+    })?;
     let plan = match import.from {
         Source::Crontab => crontab_plan(context, &import, now)?,
         Source::Promptyoself => promptyoself::plan(promptyoself::read(&import.path)?, now),
