@@ -21,7 +21,7 @@ pub(crate) use look::look;
 pub use stop::Stop;
 
 use crate::failure::unanswered;
-use crate::http::{Answer, Http, NO_TOKEN};
+use crate::http::{Answer, Http};
 use crate::link::{Link, reach_of_server};
 use crate::output::Recorder;
 use crate::secrets::Secrets;
@@ -56,10 +56,7 @@ impl<'a> Turn<'a> {
     ) -> Result<Turn<'a>, Failure> {
         let reach = reach_of_server(&server.url, server.allow_private);
         let credential = work.agent.credential.as_ref();
-        let mut link = Link::new(means, credential, (&server.url, reach), work.time_max)?;
-        if server.api == LettaApi::Rest {
-            link.secret.get_or_insert_with(|| NO_TOKEN.to_owned());
-        }
+        let link = Link::new(means, credential, (&server.url, reach), work.time_max)?;
         Ok(Turn { server, work, link })
     }
 
