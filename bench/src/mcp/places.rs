@@ -58,6 +58,9 @@ impl Peers {
         println!("peers    {}, {PYTHON_PACKAGE}", NODE_PACKAGES.join(", "));
 
         let root = tempfile::tempdir()?;
+        // The first agent begins the log that a token is written to.
+        let agent = ["agent", "add", "echo", "--backend", "builtin"];
+        succeed(midwatch(&programs, root.path()).args(agent))?;
         let create = ["--json", "token", "create", "--role", "operator", "--name", "bench"];
         let said = midwatch(&programs, root.path()).args(create).output()?;
         ensure!(said.status.success(), "{said:?}");
