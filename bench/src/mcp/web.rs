@@ -1,4 +1,4 @@
-//! Messages over HTTP, one connection for all of them, as few bytes as any client sends.
+//! Messages over HTTP, one connection for all of a turn, as few bytes as any client sends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,9 +18,8 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn open(served: Rc<Served>) -> anyhow::Result<Web> {
-        let stream = TcpStream::connect(&served.address)?;
-        stream.set_nodelay(true)?;
-        Ok(Web { served, stream: BufReader::new(stream), session: None })
+        let stream = connect(&served)?;
+        Ok(Web { served, stream, session: None })
     }
 
     fn send(&mut self, body: &str) -> anyhow::Result<()> {
@@ -77,7 +76,18 @@ impl Web {
     }
 }
 
+fn connect(served: &Served) -> anyhow::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(&served.address)?;
+    stream.set_nodelay(true)?;
+    Ok(BufReader::new(stream))
+}
+
 impl Carrier for Web {
+    fn renew(&mut self) -> anyhow::Result<()> {
+        self.stream = connect(&self.served)?;
+        Ok(())
+    }
+
     fn ask(&mut self, message: &Value) -> anyhow::Result<Value> {
         self.send(&message.to_string())?;
         let body = self.receive()?;
