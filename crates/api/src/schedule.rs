@@ -488,6 +488,9 @@ pub struct ScheduleFired {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedules {
     pub schedules: Vec<Schedule>,
+    /// The agent whose schedules these are, if it was asked for or if who asks reaches no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Where the next page begins; absent on the last.
     pub cursor: Option<String>,
 }

@@ -7,10 +7,15 @@
 pub mod astra;
 pub mod promptyoself;
 
-use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, ask};
+use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, Schedules, ask};
 
 /// Every schedule that whoever asks can see.
 pub async fn schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error> {
+    Ok(listed(handle).await?.schedules)
+}
+
+/// The same, with the agent to whose schedules whoever asks is held.
+pub(crate) async fn listed(handle: &dyn Handle) -> Result<Schedules, Error> {
     let (mut schedules, mut cursor) = (Vec::new(), None);
     loop {
         let asked = ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() };
@@ -18,7 +23,7 @@ pub async fn schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error> {
         schedules.extend(page.schedules);
         cursor = page.cursor;
         if cursor.is_none() {
-            return Ok(schedules);
+            return Ok(Schedules { schedules, agent: page.agent, cursor });
         }
     }
 }

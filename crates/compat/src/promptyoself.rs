@@ -8,12 +8,12 @@ pub mod view;
 
 use api::{
     Action, Call, Code, Error, Handle, Schedule, ScheduleAdd, SchedulePause, ScheduleShow,
-    StatusAsk, Terms, ask,
+    Schedules, Terms, ask,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::schedules;
+use crate::{listed, schedules};
 use agents::Agents;
 use register::{Said, Wanted, refused};
 use view::{Item, number};
@@ -105,10 +105,8 @@ pub async fn add(
     wanted: &Wanted,
     agent: &str,
 ) -> Result<Registered, Error> {
-    // In this order, so that whoever sees one that has come meanwhile sees all the same.
-    let all = ask(handle, StatusAsk {}).await?.schedules;
-    let seen = schedules(handle).await?;
-    let sees_all = i64::try_from(seen.len()).is_ok_and(|seen| all <= seen);
+    let Schedules { schedules: seen, agent: held_to, .. } = listed(handle).await?;
+    let sees_all = held_to.is_none();
     let is_free = |id: &u64| seen.iter().all(|it| view::number_in(&it.name) != Some(*id));
     let first = if sees_all { view::free_number(&seen) } else { 1 };
     let ids = (first..).map(|place| match sees_all {

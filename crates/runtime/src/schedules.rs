@@ -62,7 +62,7 @@ impl Watch {
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
         let has_more = ids.len() < found;
         let cursor = ids.last().filter(|_| has_more).map(ScheduleId::to_string);
-        Ok(Schedules { schedules, cursor })
+        Ok(Schedules { schedules, agent: asked.agent, cursor })
     }
 
     pub(crate) async fn schedule_show(

@@ -313,7 +313,7 @@ mod tests {
     fn lists_are_tables_and_an_empty_one_says_what_to_do() {
         let schedules = vec![schedule(), tool()];
         check(
-            &list(&Schedules { schedules, cursor: Some("sch_ffffffff".into()) }),
+            &list(&Schedules { schedules, agent: None, cursor: Some("sch_ffffffff".into()) }),
             &[
                 "ID            NAME     STATUS  NEXT                  TARGET        WHEN",
                 "sch_0a1b2c3d  standup  active  2026-03-28T12:30:00Z  agent ada     at 13:30 every day (Europe/Berlin)",
@@ -321,7 +321,7 @@ mod tests {
                 "more: --cursor sch_ffffffff",
             ],
         );
-        let nothing = list(&Schedules { schedules: Vec::new(), cursor: None });
+        let nothing = list(&Schedules { schedules: Vec::new(), agent: None, cursor: None });
         assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
     }
 
