@@ -15,6 +15,21 @@ use crate::program::{
 use crate::remote::{Letta, LettaApi, Sending, Webhook};
 use crate::variables::steers;
 
+/// A parameter of a url is a secret if its name contains one of these, or is one of [`SECRET_NAMES`].
+const SECRET_WORDS: [&str; 9] = [
+    "secret",
+    "token",
+    "passw",
+    "passphrase",
+    "apikey",
+    "privatekey",
+    "accesskey",
+    "authorization",
+    "credential",
+];
+const SECRET_NAMES: [&str; 9] =
+    ["key", "sig", "signature", "auth", "bearer", "code", "pass", "pwd", "jwt"];
+
 pub const URL_BYTES_MAX: usize = 2_048;
 pub const ARGV_ITEMS_MAX: usize = 256;
 pub const ARGV_BYTES_MAX: usize = 32_768;
@@ -420,7 +435,11 @@ impl Given {
     fn url(&mut self) -> Result<Url, Invalid> {
         let default = || self.kind.url_default().map(str::to_owned);
         let url = self.settings.url.take().or_else(default);
-        url.ok_or(self.missing("a url"))?.parse()
+        let url: Url = url.ok_or(self.missing("a url"))?.parse()?;
+        if url.parameters().any(announces_secret) {
+            return Err(Invalid::Url("has a secret among its parameters, and is shown and logged"));
+        }
+        Ok(url)
     }
 
     fn model(&mut self) -> Result<String, Invalid> {
@@ -538,6 +557,20 @@ impl Url {
     pub fn host(&self) -> &str {
         host(self.0.split_once("://").map_or("", |(_, rest)| rest))
     }
+
+    /// The names of what its query says.
+    fn parameters(&self) -> impl Iterator<Item = &str> {
+        let address = self.0.split('#').next().unwrap_or_default();
+        let query = address.split_once('?').map_or("", |(_, query)| query);
+        query.split('&').filter_map(|pair| pair.split('=').next())
+    }
+}
+
+/// Whether what has this name is a secret, as far as names tell.
+fn announces_secret(name: &str) -> bool {
+    let name: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Of what follows the scheme of a url.
@@ -652,6 +685,9 @@ fn word(setting: &'static str, text: String) -> Result<String, Invalid> {
 mod tests {
     use super::*;
 
+    const SECRET_IN_URL: &str =
+        "the url has a secret among its parameters, and is shown and logged";
+
     /// Words of a command line: `key=value` settings, the rest is argv.
     fn settings(words: &str) -> Settings {
         let mut settings = Settings::default();
@@ -734,6 +770,11 @@ mod tests {
                 "the url contains credentials; give them as a secret reference",
             ),
             ("webhook", "url=https://x/a@b", "ok"),
+            ("webhook", "url=https://x/a?b=token&keyboard=1&monkey#token=1", "ok"),
+            ("webhook", "url=https://x/?a=1&Api-Key=hunter2", SECRET_IN_URL),
+            ("webhook", "url=https://x?sig=hunter2", SECRET_IN_URL),
+            ("webhook", "url=https://x?access_token", SECRET_IN_URL),
+            ("letta", "id=agent-1 url=https://x?password=hunter2", SECRET_IN_URL),
             ("mcp", "", "backend `mcp` needs a url, or a program and its arguments"),
             ("mcp", "server --stdio", "ok"),
             ("mcp", "url=http://localhost:7400/mcp", "ok"),

@@ -41,6 +41,11 @@ const REFUSALS: &[(&[&str], &str, i32)] = &[
         "invalid_input",
         2,
     ),
+    (
+        &["agent", "add", "bob", "--backend", "webhook", "--url", "https://x/?token=hunter2"],
+        "invalid_input",
+        2,
+    ),
     (&["agent", "add", "bob", "--backend", "builtin", "--tier", "3"], "invalid_input", 2),
     (
         &["agent", "add", "bob", "--backend", "builtin", "--credential", "hunter2"],
