@@ -122,6 +122,7 @@ macro_rules! requests {
 }
 
 requests! {
+    HealthAsk "health" Health;
     StatusAsk "status" Status;
     BudgetList "budget.list" Budgets;
     ToolList "tool.list" Tools;

@@ -53,8 +53,8 @@ pub use schedule::{
     SchedulesAdded, Terms, When, Why,
 };
 pub use status::{
-    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, LIVE_COUNTED_MAX, LiveRuns, Log,
-    NextDue, Status, StatusAsk, Watch,
+    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, Health, HealthAsk,
+    LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 pub use tool::{Misused, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};

@@ -11,6 +11,27 @@ use crate::notice::Channel;
 #[serde(deny_unknown_fields)]
 pub struct StatusAsk {}
 
+/// Whether the watch is well, without a look at what it keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HealthAsk {}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    pub watch: Watch,
+    /// Entries in the log.
+    pub entries: u64,
+    /// Why nothing is written any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+}
+
+impl Health {
+    pub const fn is_well(&self) -> bool {
+        self.watch.kept && self.stopped.is_none()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub watch: Watch,

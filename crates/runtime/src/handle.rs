@@ -67,6 +67,7 @@ impl Local {
     async fn carry_out(&self, call: Call, key: Option<Key>) -> Result<Answer, Error> {
         let (watch, actor) = (&self.watch, &self.actor);
         match call.request {
+            Request::HealthAsk(_) => watch.health().await.map(Answer::HealthAsk),
             Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::ToolList(_) => watch.tool_list().await.map(Answer::ToolList),

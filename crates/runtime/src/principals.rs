@@ -156,7 +156,8 @@ pub(crate) fn least_role(request: &Request) -> Role {
     match request {
         Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
-        Is::CheckAsk(_) | Is::StatusAsk(_) | Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
+        Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => Role::Observer,
+        Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
         Is::ToolList(_) | Is::ToolMisuse(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,

@@ -1,6 +1,6 @@
 //! How things stand.
 
-use api::{Capability, Error, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
+use api::{Capability, Error, Health, LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status};
 use kernel::agent::SILENCED;
 use kernel::approval::OPEN;
 use kernel::backend::BackendKind;
@@ -18,12 +18,30 @@ use crate::times::rfc3339;
 use crate::watch::Watch;
 
 impl Watch {
+    pub(crate) async fn health(&self) -> Result<Health, Error> {
+        let chain = self.store().head().await.map_err(errors::store)?;
+        let stopped = self.stopped_writing().map(|reason| reason.to_string());
+        Ok(Health { watch: self.itself(), entries: chain.size(), stopped })
+    }
+
+    fn itself(&self) -> api::Watch {
+        let (settings, since) = (self.settings(), self.kept_since().get());
+        api::Watch {
+            kept: since.is_some(),
+            pid: since.map(|_| std::process::id()),
+            since: since.map(|at| rfc3339(*at)),
+            version: settings.version.clone(),
+            data: settings.data.display().to_string(),
+            posture: settings.posture.name().to_owned(),
+            policy: self.in_force().rules.version().to_owned(),
+            warnings: self.warnings(),
+        }
+    }
+
     pub(crate) async fn status(&self) -> Result<Status, Error> {
         let store = self.store();
         let chain = store.head().await.map_err(errors::store)?;
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
-        let settings = self.settings();
-        let since = self.kept_since().get();
         let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
         let live = store.due(Noun::Run.name(), FIRST_DUE, i64::MAX, LIVE_COUNTED_MAX).await;
         for item in live.map_err(errors::store)? {
@@ -36,16 +54,7 @@ impl Watch {
             }
         }
         Ok(Status {
-            watch: api::Watch {
-                kept: since.is_some(),
-                pid: since.map(|_| std::process::id()),
-                since: since.map(|at| rfc3339(*at)),
-                version: settings.version.clone(),
-                data: settings.data.display().to_string(),
-                posture: settings.posture.name().to_owned(),
-                policy: self.in_force().rules.version().to_owned(),
-                warnings: self.warnings(),
-            },
+            watch: self.itself(),
             log: Log {
                 instance: self.instance().to_owned(),
                 key: self.key().verifying_key().to_text(),

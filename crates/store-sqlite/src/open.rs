@@ -22,6 +22,8 @@ const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 /// and those that do not fit are written twice.
 const CACHE_KIB: u32 = 65_536;
 const BUSY_TIMEOUT_MS: u32 = 5_000;
+/// Statements that a reader keeps ready: as many as there are queries.
+const READS_KEPT: usize = 32;
 /// The writer's connection, on a file that exists and has the newest schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     // Created here, so that it never exists with wider permissions; SQLite's side files copy them.
@@ -67,6 +69,7 @@ pub(crate) fn reader(path: &Path, sharing: Sharing) -> Result<Connection, Error>
         }
     };
     let connection = connection.map_err(meaning)?;
+    connection.set_prepared_statement_cache_capacity(READS_KEPT);
     connection
         .execute_batch(&format!(
             "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};

@@ -52,13 +52,15 @@ impl Readers {
 
 pub(crate) fn counter(connection: &Connection, name: &str) -> Result<i64, Error> {
     let sql = "SELECT value FROM counter WHERE name = ?1";
-    let found = connection.query_row(sql, [name], |row| row.get(0)).optional();
+    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
+    let found = statement.query_row([name], |row| row.get(0)).optional();
     Ok(found.map_err(of_tables)?.unwrap_or_default())
 }
 
 pub(crate) fn answer(connection: &Connection, key: &str) -> Result<Option<Answer>, Error> {
     let sql = "SELECT key, request_hash, body, at_us FROM answer WHERE key = ?1";
-    connection.query_row(sql, [key], answer_in).optional().map_err(meaning)
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    statement.query_row([key], answer_in).optional().map_err(meaning)
 }
 
 pub(crate) fn answers(
@@ -150,7 +152,8 @@ fn hash(row: &SqlRow<'_>, column: usize) -> Result<Hash, rusqlite::Error> {
 /// The chain at the newest checkpoint is kept apart from the notes; both are written together.
 pub(crate) fn last_checkpoint(connection: &Connection) -> Result<Option<Checkpoint>, Error> {
     let sql = "SELECT note FROM checkpoint ORDER BY size DESC LIMIT 1";
-    let note = connection.query_row(sql, (), |row| row.get(0)).optional().map_err(meaning)?;
+    let mut statement = connection.prepare_cached(sql).map_err(meaning)?;
+    let note = statement.query_row((), |row| row.get(0)).optional().map_err(meaning)?;
     // Without the place there is nothing to resume from, and the next checkpoint brings a new one.
     Ok(note.zip(resume(connection)).map(|(note, chain)| Checkpoint { chain, note }))
 }

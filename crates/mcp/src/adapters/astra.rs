@@ -1,8 +1,8 @@
 //! The tools of Astra: schedules that call tools, and what became of their runs.
 
 use api::{
-    Action, Amount, BudgetList, Budgets, Code, Error, RunShow, Schedule, ScheduleAdd, ScheduleEdit,
-    SchedulePause, ScheduleResume, StatusAsk, Terms, When,
+    Action, Amount, BudgetList, Budgets, Code, Error, HealthAsk, RunShow, Schedule, ScheduleAdd,
+    ScheduleEdit, SchedulePause, ScheduleResume, Terms, When,
 };
 use compat::{astra, schedules};
 use schemars::JsonSchema;
@@ -287,11 +287,11 @@ struct Health {}
 
 impl Input for Health {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
+        let health = through.read(HealthAsk {}).await?;
         let tools = through.selection.tools().filter(|tool| tool.toolset == Toolset::Astra);
         let tools: Vec<&str> = tools.map(|tool| tool.name).collect();
         Ok(json!({
-            "ok": status.watch.kept && status.log.stopped.is_none(),
+            "ok": health.is_well(),
             "server": "astra-mcp",
             "tool_count": tools.len(),
             "tools": tools,

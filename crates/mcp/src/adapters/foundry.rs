@@ -1,7 +1,7 @@
 //! The tools of Foundry, as far as there is something behind them: sessions, specs and reviews are not here
 //! yet, and what does not work is not listed.
 
-use api::{Code, Error, StatusAsk};
+use api::{Code, Error, HealthAsk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn unfit(place: &str, why: &str) -> Error {
 
 /// What belongs to sessions is said to be absent, so that a supervisor stops before it begins.
 async fn capabilities(through: &Through<'_>) -> Result<Value, Error> {
-    let watch = through.read(StatusAsk {}).await?.watch;
+    let watch = through.read(HealthAsk {}).await?.watch;
     let autonomy = json!({
         "autonomy_sessions": false,
         "autonomy_fidelity_gates": false,
@@ -100,11 +100,10 @@ async fn capabilities(through: &Through<'_>) -> Result<Value, Error> {
 }
 
 async fn health(through: &Through<'_>) -> Result<Value, Error> {
-    let status = through.read(StatusAsk {}).await?;
-    let is_well = status.watch.kept && status.log.stopped.is_none();
+    let health = through.read(HealthAsk {}).await?;
     Ok(json!({
-        "status": if is_well { "healthy" } else { "unhealthy" },
-        "kept": status.watch.kept,
-        "server_version": status.watch.version,
+        "status": if health.is_well() { "healthy" } else { "unhealthy" },
+        "kept": health.watch.kept,
+        "server_version": health.watch.version,
     }))
 }

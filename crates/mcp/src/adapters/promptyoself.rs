@@ -6,7 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use api::{Code, Error, StatusAsk};
+use api::{Code, Error, HealthAsk, StatusAsk};
 use compat::promptyoself::agents::Agents;
 use compat::promptyoself::register::{Asked, refused};
 use compat::promptyoself::{self as words, Of};
@@ -402,16 +402,15 @@ struct Health {}
 
 impl Input for Health {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
-        let is_well = status.watch.kept && status.log.stopped.is_none();
+        let health = through.read(HealthAsk {}).await?;
         let agents = Agents::registered(through).await?;
         let first = agents.of_letta().next();
         Ok(json!({
-            "status": if is_well { "healthy" } else { "unhealthy" },
+            "status": if health.is_well() { "healthy" } else { "unhealthy" },
             "letta_base_url": first.and_then(|agent| agent.url.as_deref()),
-            "db": status.watch.data,
+            "db": health.watch.data,
             "auth_set": agents.of_letta().any(|agent| agent.credential.is_some()),
-            "executor_autostart": status.watch.kept,
+            "executor_autostart": health.watch.kept,
             "executor_interval": null,
         }))
     }

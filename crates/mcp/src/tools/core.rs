@@ -1,6 +1,6 @@
 //! How things stand, and what the standing orders say.
 
-use api::{Code, Error, PolicyDecide, StatusAsk};
+use api::{Code, Error, HealthAsk, PolicyDecide, StatusAsk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,17 +55,18 @@ struct ServerHealth {}
 
 impl Input for ServerHealth {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
-        let (watch, log) = (status.watch, status.log);
+        let health = through.read(HealthAsk {}).await?;
+        let is_well = health.is_well();
+        let watch = health.watch;
         let answer = json!({
-            "ok": watch.kept && log.stopped.is_none(),
+            "ok": is_well,
             "kept": watch.kept,
             "version": watch.version,
             "posture": watch.posture,
-            "log_entries": log.entries,
+            "log_entries": health.entries,
             "warnings": watch.warnings,
         });
-        Ok(match (watch.kept, log.stopped) {
+        Ok(match (watch.kept, health.stopped) {
             (_, Some(stopped)) => with(answer, "problem", stopped),
             (false, None) => with(answer, "problem", "no daemon keeps the watch: nothing fires"),
             (true, None) => answer,
