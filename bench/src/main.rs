@@ -21,6 +21,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Measures Midwatch beside the raw engine")]
 struct Arguments {
