@@ -148,6 +148,7 @@ requests! {
     Why "why" Explained;
     RunList "run.list" Runs;
     RunShow "run.show" RunShown;
+    RunRead "run.read" RunPiece;
     RunWatch "run.watch" RunWatched;
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;

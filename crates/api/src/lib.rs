@@ -41,8 +41,8 @@ pub use ledger::{
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{
-    Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSeen, RunSettle, RunShow,
-    RunShown, RunUsage, RunWatch, RunWatched, Runs,
+    Run, RunCancel, RunChanged, RunList, RunOutput, RunPiece, RunRead, RunRetry, RunSeen,
+    RunSettle, RunShow, RunShown, RunUsage, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
     Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Foretold,

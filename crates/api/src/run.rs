@@ -94,6 +94,26 @@ pub struct RunShow {
     pub id: String,
 }
 
+/// What a run has said, from a place on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRead {
+    pub id: String,
+    /// How many bytes to leave out.
+    #[serde(default)]
+    pub from: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPiece {
+    pub text: String,
+    /// Of the whole.
+    pub bytes: u64,
+    /// Where the next piece begins; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
 /// Waits until there is something about a run that the caller has not seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

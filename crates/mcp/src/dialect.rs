@@ -2,10 +2,11 @@
 
 use api::{Code, Error};
 use compat::promptyoself::Failure;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::schema::Kind;
 use crate::size;
 use crate::tool::{shown, with};
 
@@ -29,11 +30,19 @@ impl Dialect {
         !matches!(self, Dialect::Foundry)
     }
 
+    /// What `error` is in an answer that is a refusal.
+    pub(crate) const fn error(self) -> Kind {
+        match self {
+            Dialect::Native => Kind::Object,
+            Dialect::Astra | Dialect::Promptyoself | Dialect::Foundry => Kind::Text,
+        }
+    }
+
     /// The answer as its clients know it. Only our own say outside of it that something went wrong.
     pub(crate) fn result(self, answer: Result<Value, Error>) -> CallToolResult {
         let answer = answer.map(size::fitted);
         match (self, answer) {
-            (Dialect::Native, Ok(answer)) => CallToolResult::structured(answer),
+            (Dialect::Native, Ok(answer)) => linked(CallToolResult::structured(answer)),
             (Dialect::Native, Err(error)) => {
                 CallToolResult::structured_error(json!({ "error": error }))
             }
@@ -57,6 +66,16 @@ impl Dialect {
             }
         }
     }
+}
+
+/// With a link to where the whole is, if the answer names one.
+fn linked(mut result: CallToolResult) -> CallToolResult {
+    let named = result.structured_content.as_ref().and_then(|it| it.get("resource")?.as_str());
+    if let Some(uri) = named {
+        let link = Resource::new(uri, uri).with_mime_type("application/json");
+        result.content.push(ContentBlock::resource_link(link));
+    }
+    result
 }
 
 /// Of exactly four members.
@@ -94,5 +113,37 @@ fn of_foundry(code: Code) -> (&'static str, &'static str) {
             ("UNAVAILABLE", "unavailable")
         }
         _ => ("INTERNAL_ERROR", "internal"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn a_refusal_is_of_the_type_that_the_schema_says() {
+        for dialect in [Dialect::Native, Dialect::Astra, Dialect::Promptyoself] {
+            let refused =
+                dialect.result(Err(Error::new(Code::NotFound, "there is none").hint("x")));
+            let refused = refused.structured_content.unwrap();
+            let schema = schema::output(&[], dialect.error());
+            let is_text = refused["error"].is_string();
+            let said = if is_text { "string" } else { "object" };
+            assert_eq!(schema["properties"]["error"]["type"], said, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_cut_is_linked_to() {
+        let long = json!({"run": {"id": "run_1"}, "said": vec!["x".repeat(9_000); 9]});
+        let result = Dialect::Native.result(Ok(long));
+        let link = result.content.iter().find_map(|block| match block {
+            ContentBlock::ResourceLink(link) => Some(link.uri.as_str()),
+            _ => None,
+        });
+        assert_eq!(link, Some("midwatch://run/run_1"));
+        assert!(serde_json::to_string(&result).unwrap().len() < 64 << 10);
+        assert_eq!(Dialect::Native.result(Ok(json!({}))).content.len(), 1);
     }
 }

@@ -5,12 +5,15 @@ use rmcp::model::{
 };
 
 use crate::completion::Ids;
+use crate::toolset::Selection;
 
 /// A prompt with what it asks for.
 struct Canned {
     name: &'static str,
     about: &'static str,
     argument: Option<(&'static str, &'static str)>,
+    /// The tools that it speaks of: without them it is not offered.
+    tools: &'static [&'static str],
     text: &'static str,
 }
 
@@ -22,6 +25,7 @@ const ALL: &[Canned] = &[
         name: "stand_watch",
         about: "Look at how things stand, see to what you may, and report what needs a human",
         argument: None,
+        tools: &["status_get", "run_get", "approval_call_human"],
         text: "Stand the watch once. Call status_get. For each run that failed since you last looked, call \
                run_get and say in a sentence why. For each approval that waits, call approval_call_human and \
                pass its words on. Never repeat a run in the state `unknown`. Change nothing else. End with \
@@ -31,6 +35,7 @@ const ALL: &[Canned] = &[
         name: "follow_run",
         about: "Follow one run to its end, and say what came of it",
         argument: Some(("run_id", "The run, `run_…`")),
+        tools: &["run_wait", "approval_call_human"],
         text: "Follow the run {}. Call run_wait with it, and again with the cursor of each answer, until \
                `ended` is true. If it waits for a human, call approval_call_human once, pass the words on, \
                and go on waiting. At the end say what it did, or why it did not.",
@@ -39,19 +44,29 @@ const ALL: &[Canned] = &[
         name: "plan_schedule",
         about: "Turn a wish into a schedule, after showing when it would fire",
         argument: Some(("wish", "What is to happen, and when, in plain words")),
+        tools: &["agent_list", "schedule_preview", "schedule_create"],
         text: "Make a schedule for this wish: {}. Choose an agent with agent_list. Call schedule_preview and \
                show when it would fire and whether its runs would need a human. Ask whether that is meant. \
                Only then call schedule_create.",
     },
 ];
 
-pub(crate) fn all() -> Vec<Prompt> {
-    ALL.iter().map(Canned::described).collect()
+pub(crate) fn all(selection: &Selection) -> Vec<Prompt> {
+    offered(selection).map(Canned::described).collect()
 }
 
-pub(crate) fn get(name: &str, arguments: JsonObject) -> Result<GetPromptResult, ErrorData> {
+fn offered(selection: &Selection) -> impl Iterator<Item = &'static Canned> {
+    let is_there = |name: &&str| selection.find(name).is_some();
+    ALL.iter().filter(move |canned| canned.tools.iter().all(is_there))
+}
+
+pub(crate) fn get(
+    selection: &Selection,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<GetPromptResult, ErrorData> {
     let invalid = |what: String| ErrorData::invalid_params(what, None);
-    let canned = ALL.iter().find(|canned| canned.name == name);
+    let canned = offered(selection).find(|canned| canned.name == name);
     let canned = canned.ok_or_else(|| invalid(format!("there is no prompt `{name}`")))?;
     let text = match canned.argument {
         None => canned.text.to_owned(),

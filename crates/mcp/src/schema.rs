@@ -39,8 +39,8 @@ pub(crate) enum Kind {
 
 /// What a tool gives. Fields that are not named may come with these, and a refusal comes instead of them: there
 /// are clients that hold a refusal to this too, so nothing is required.
-pub(crate) fn output(fields: &[(&str, Kind)]) -> JsonObject {
-    let refusal = ("error", Kind::Object);
+pub(crate) fn output(fields: &[(&str, Kind)], error: Kind) -> JsonObject {
+    let refusal = ("error", error);
     let named = fields.iter().chain([&refusal]);
     let named = named.map(|(name, kind)| ((*name).to_owned(), kind.schema()));
     let mut root = JsonObject::new();

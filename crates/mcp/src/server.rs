@@ -16,24 +16,12 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tracing::debug;
 
+use crate::instructions::instructions;
 use crate::page::page;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
 use crate::toolset::Selection;
 use crate::{completion, progress, prompts, resources};
-
-/// What a model is told before it sees a tool.
-pub const INSTRUCTIONS: &str = "\
-Midwatch keeps the watch over agents that work alone. Its state is in the server; you may stop at any time.
-Begin with status_get.
-Long work: run_start answers at once with a run; then call run_wait with its id, and with the cursor of the \
-answer, until `ended` is true.
-Give a changing call an idempotency_key, and the same key when you try it again.
-`waiting_permission` means that a human must decide. You cannot approve anything: call approval_call_human once, \
-tell your user, do other work, and look with approval_get.
-`unknown` means that nobody knows whether it happened. Never repeat it; a human settles it.
-Follow `next_action` where an answer has one. After an error, follow its `hint`.
-Lists are paged: where there is a `cursor`, give it back unchanged. Ask for one thing by its id instead of a long list.";
 
 /// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
 const LIST_TTL_MS: u64 = 300_000;
@@ -105,7 +93,7 @@ impl ServerHandler for Server {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("midwatch", self.version))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions(&self.selection))
     }
 
     async fn list_tools(
@@ -173,7 +161,7 @@ impl ServerHandler for Server {
         asked: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (items, next) = page(prompts::all(), asked, |item| &item.name)?;
+        let (items, next) = page(prompts::all(&self.selection), asked, |item| &item.name)?;
         let mut listed = ListPromptsResult::with_all_items(items);
         listed.next_cursor = next;
         Ok(listed)
@@ -184,7 +172,8 @@ impl ServerHandler for Server {
         asked: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(&asked.name, asked.arguments.unwrap_or_default()).map(Into::into)
+        prompts::get(&self.selection, &asked.name, asked.arguments.unwrap_or_default())
+            .map(Into::into)
     }
 
     async fn complete(

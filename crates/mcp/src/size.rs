@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use crate::tool::with;
 
-/// The longest answer, in bytes of JSON.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// The longest answer, in bytes of JSON. A client gets it twice, as a value and as a text, and 64 KiB at most.
+const ANSWER_BYTES_MAX: usize = 28 << 10;
 /// Texts are cut to so many bytes, and to half of that as long as the answer is still too long.
-const TEXT_BYTES_FIRST: usize = 16 << 10;
+const TEXT_BYTES_FIRST: usize = 8 << 10;
 /// No id, name or cursor is longer than this.
 const TEXT_BYTES_LAST: usize = 256;
 /// What a host goes on to do as it stands, so that a part of it would be something else.
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_is_cut_to_fit_and_says_where_the_rest_is() {
-        let short = json!({"run": {"id": "run_1"}, "said": "x".repeat(60_000)});
+        let short = json!({"run": {"id": "run_1"}, "said": "x".repeat(28_000)});
         assert_eq!(fitted(short.clone()), short);
         let texts = vec!["\u{e4}\n".repeat(20_000); 50];
         let long = json!({"schedule": {"id": "sch_1"}, "next": texts});

@@ -119,12 +119,16 @@ impl Tool {
     /// Of all that callers are told, and of what a call does to the watch.
     pub fn hash(&self) -> String {
         let Tool { name, effect, idempotent, summary, .. } = self;
-        let (takes, gives) = ((self.takes)(), schema::output(self.gives));
+        let (takes, gives) = ((self.takes)(), self.output());
         let effect = format!("{effect:?}");
         let mut told = json!([name, summary, effect, idempotent, takes, gives]);
         told.sort_all_objects();
         let digest = Sha256::new().chain_update(HASHED).chain_update(told.to_string()).finalize();
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn output(&self) -> JsonObject {
+        schema::output(self.gives, self.toolset.dialect().error())
     }
 
     /// What a client is told.
@@ -139,7 +143,7 @@ impl Tool {
         );
         let tool = rmcp::model::Tool::new(self.name, self.summary, (self.takes)());
         let tool = match self.toolset.dialect().is_structured() {
-            true => tool.with_raw_output_schema(Arc::new(schema::output(self.gives))),
+            true => tool.with_raw_output_schema(Arc::new(self.output())),
             false => tool,
         };
         tool.with_annotations(hints)
@@ -159,13 +163,16 @@ fn call<'a, T: Input>(
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
     async move {
-        let input = serde_json::from_value::<T>(Value::Object(arguments));
+        let input = serde_path_to_error::deserialize::<_, T>(Value::Object(arguments));
         let wrong = match input {
             Ok(input) => return input.ask(through).await,
             Err(wrong) => wrong,
         };
         through.misused().await;
-        let what = format!("the arguments are not what the tool takes: {wrong}");
+        let what = match wrong.path().to_string().as_str() {
+            "." => format!("the arguments are not what the tool takes: {}", wrong.inner()),
+            field => format!("`{field}` is not what the tool takes: {}", wrong.inner()),
+        };
         Err(Error::new(Code::InvalidInput, what)
             .hint("its input schema says which fields there are, and of what type each is"))
     }
@@ -207,8 +214,23 @@ impl Handle for Through<'_> {
             let what = format!("a tool that only reads has asked for `{}`", call.request.name());
             return ready(Err(Error::new(Code::Failed, what))).boxed();
         }
-        self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call })
+        let answer = self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call });
+        async { answer.await.map_err(for_a_model) }.boxed()
     }
+}
+
+/// A refusal whose hint is for people at a terminal, with one that a model can follow.
+fn for_a_model(error: Error) -> Error {
+    let hint = match error.code {
+        Code::NotFound => {
+            "schedule_list, run_list, approval_list and agent_list show what there is; agents are \
+             registered by a human"
+        }
+        Code::RoleTooLow => "this is for a human: tell your user what you would have done, and why",
+        Code::TierTooLow => "leave `tier` out, or give one that is not below the agent's",
+        _ => return error,
+    };
+    error.hint(hint)
 }
 
 /// An answer as it is on the wire.

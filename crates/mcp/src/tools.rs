@@ -7,6 +7,8 @@ mod ledger;
 mod run;
 mod schedule;
 
+use api::{Code, Error};
+
 use crate::adapters;
 use crate::tool::Tool;
 
@@ -24,6 +26,14 @@ pub fn all() -> impl Iterator<Item = &'static Tool> {
 }
 
 /// How many items to ask for.
-fn page(limit: Option<u32>) -> Option<u32> {
-    Some(limit.unwrap_or(PAGE_DEFAULT).min(PAGE_MAX))
+fn page(limit: Option<u32>) -> Result<Option<u32>, Error> {
+    let limit = limit.unwrap_or(PAGE_DEFAULT);
+    match (1..=PAGE_MAX).contains(&limit) {
+        true => Ok(Some(limit)),
+        false => {
+            let what = format!("`limit` is 1 to {PAGE_MAX}, not {limit}");
+            Err(Error::new(Code::InvalidInput, what)
+                .hint("more come with the `cursor` of the answer"))
+        }
+    }
 }

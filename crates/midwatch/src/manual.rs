@@ -110,8 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn tools_page_and_manifest_are_fresh() {
+    fn tools_page_is_fresh() {
         check("mcp-tools.md", &tools_page());
+    }
+
+    #[test]
+    fn tools_manifest_is_fresh() {
         check("mcp-tools.json", &tools_manifest());
     }
 

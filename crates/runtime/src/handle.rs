@@ -101,6 +101,7 @@ impl Local {
             Request::Why(asked) => watch.why(asked).await.map(Answer::Why),
             Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
             Request::RunShow(asked) => watch.run_show(actor, asked).await.map(Answer::RunShow),
+            Request::RunRead(asked) => watch.run_read(actor, asked).await.map(Answer::RunRead),
             Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
             Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
             Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,

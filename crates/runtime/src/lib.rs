@@ -29,6 +29,7 @@ mod listen;
 mod log;
 mod notices;
 mod orders;
+mod outputs;
 mod pair;
 mod principals;
 mod reach;

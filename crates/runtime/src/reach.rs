@@ -130,6 +130,7 @@ impl Watch {
             Request::ScheduleShow(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
             Request::Why(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
             Request::RunShow(asked) => Wanted::Run(run_id(&asked.id)?),
+            Request::RunRead(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::RunWatch(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::PolicyExplain(asked) => Wanted::Run(run_id(&asked.run)?),
             Request::AgentShow(asked) => Wanted::Agent(agent_name(&asked.name)?),

@@ -189,7 +189,7 @@ fn is_change(request: &Request) -> bool {
         Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => false,
         Is::BudgetList(_) | Is::ToolList(_) => false,
         Is::AgentList(_) | Is::AgentShow(_) | Is::ScheduleList(_) | Is::ScheduleShow(_) => false,
-        Is::Why(_) | Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) => false,
+        Is::Why(_) | Is::RunList(_) | Is::RunShow(_) | Is::RunRead(_) | Is::RunWatch(_) => false,
         Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::PolicyDecide(_) => false,
         Is::PolicyExplain(_) | Is::PolicyReplay(_) | Is::TokenList(_) | Is::LedgerTail(_) => false,
         Is::ScheduleAdd(asked) => !asked.dry_run,

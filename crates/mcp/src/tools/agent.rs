@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page;
+use super::{PAGE_MAX, page};
 use crate::schema::Kind::{Cursor, Object, Objects};
 use crate::tool::{Input, Through, Tool, brief, page_of, shown};
 use crate::toolset::Toolset;
@@ -34,6 +34,7 @@ pub(super) const TOOLS: &[Tool] = &[
 #[serde(deny_unknown_fields)]
 struct AgentListed {
     /// 1 to 100. Default: 20.
+    #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
     /// What an earlier page gave as `cursor`.
     cursor: Option<String>,
@@ -42,7 +43,7 @@ struct AgentListed {
 impl Input for AgentListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let AgentListed { limit, cursor } = self;
-        let listed = through.read(AgentList { name: None, limit: page(limit), cursor }).await?;
+        let listed = through.read(AgentList { name: None, limit: page(limit)?, cursor }).await?;
         Ok(page_of("agents", brief(&listed.agents, BRIEF)?, listed.cursor))
     }
 }

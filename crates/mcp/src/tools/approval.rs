@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page;
+use super::{PAGE_MAX, page};
 use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
 use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
@@ -36,7 +36,7 @@ pub(super) const TOOLS: &[Tool] = &[
         "approval show",
         "Get the words with which to tell your user what waits for a decision, and the commands with which \
          they look at it and decide. Pass them on as they are; do not run them yourself.",
-        &[("waiting", Flag), ("tell", Text), ("look", Text), ("decide", Text)],
+        &[("waiting", Flag), ("tell", Text), ("look", Text), ("approve", Text), ("deny", Text)],
     )
     .not_scheduled("it gives words to pass on; `notice.command` calls a human by itself"),
 ];
@@ -49,6 +49,7 @@ struct ApprovalListed {
     /// Also those that nobody needs to answer any more. Default: false.
     all: Option<bool>,
     /// 1 to 100. Default: 20.
+    #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
     /// What an earlier page gave as `cursor`.
     cursor: Option<String>,
@@ -58,7 +59,7 @@ impl Input for ApprovalListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let ApprovalListed { agent, all, limit, cursor } = self;
         let all = all.unwrap_or(false);
-        let listed = through.read(ApprovalList { agent, all, limit: page(limit), cursor }).await?;
+        let listed = through.read(ApprovalList { agent, all, limit: page(limit)?, cursor }).await?;
         let approvals = brief(&listed.approvals, BRIEF)?;
         Ok(page_of("approvals", approvals, listed.cursor))
     }
@@ -105,7 +106,8 @@ impl Input for ApprovalCallHuman {
             ("waiting", (state == "pending").into()),
             ("tell", tell.into()),
             ("look", format!("midwatch approval show {id}").into()),
-            ("decide", format!("midwatch approval approve {id} --reason TEXT").into()),
+            ("approve", format!("midwatch approval approve {id} --reason TEXT").into()),
+            ("deny", format!("midwatch approval deny {id} --reason TEXT").into()),
         ]))
     }
 }

@@ -157,6 +157,17 @@ impl Input for PermissionDecide {
 }
 
 impl PermissionDecide {
+    /// What the tool goes by. Without it nobody can say what the tool would do.
+    fn given(&self, name: &str) -> Result<String, Error> {
+        let found = self.input.as_ref().and_then(|input| input.get(name)?.as_str());
+        found.map(str::to_owned).ok_or_else(|| {
+            let tool = self.tool_name.as_deref().unwrap_or_default();
+            let what =
+                format!("`{tool}` is asked about without `{name}` in its `input`, as a text");
+            Error::new(Code::InvalidInput, what).hint("give `input` as the tool itself gets it")
+        })
+    }
+
     /// What the standing orders are asked. A tool that nobody knows is of no class, and so of the highest tier.
     ///
     /// A tool that looks through a directory names no path: what is below may be forbidden, so every rule that
@@ -169,32 +180,21 @@ impl PermissionDecide {
             let hint = "give `tool_name` and `input`, or `capability` and what belongs to it";
             return Err(Error::new(Code::InvalidInput, what).hint(hint));
         }
-        let given = |name: &str| {
-            let input = self.input.as_ref()?;
-            input.get(name)?.as_str().map(str::to_owned)
-        };
+        let bash = |command| vec!["/bin/bash".to_owned(), "-c".to_owned(), command];
         let (capability, argv, path, host) = match self.tool_name.as_deref() {
-            Some("Bash") => {
-                let command = given("command").unwrap_or_default();
-                (
-                    "shell.run",
-                    Some(vec!["/bin/bash".to_owned(), "-c".to_owned(), command]),
-                    None,
-                    None,
-                )
+            Some("Bash") => ("shell.run", Some(bash(self.given("command")?)), None, None),
+            Some("Read") => ("filesystem.read", None, Some(self.given("file_path")?), None),
+            Some("NotebookRead") => {
+                ("filesystem.read", None, Some(self.given("notebook_path")?), None)
             }
-            Some("Read") => ("filesystem.read", None, given("file_path"), None),
-            Some("NotebookRead") => ("filesystem.read", None, given("notebook_path"), None),
             Some("Glob" | "Grep" | "LS") => ("filesystem.read", None, None, None),
-            Some("Write" | "Edit" | "MultiEdit" | "NotebookEdit") => (
-                "filesystem.write",
-                None,
-                given("file_path").or_else(|| given("notebook_path")),
-                None,
-            ),
-            Some("WebFetch") => {
-                ("net.read", None, None, given("url").and_then(|url| host_of(&url)))
+            Some("Write" | "Edit" | "MultiEdit") => {
+                ("filesystem.write", None, Some(self.given("file_path")?), None)
             }
+            Some("NotebookEdit") => {
+                ("filesystem.write", None, Some(self.given("notebook_path")?), None)
+            }
+            Some("WebFetch") => ("net.read", None, None, host_of(&self.given("url")?)),
             Some("WebSearch") => ("net.read", None, None, None),
             Some(_) | None => ("", None, None, None),
         };
@@ -220,4 +220,41 @@ fn host_of(url: &str) -> Option<String> {
         None => host.split(':').next()?,
     };
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(question: Value) -> Result<PolicyDecide, Error> {
+        serde_json::from_value::<PermissionDecide>(question).unwrap().into_request()
+    }
+
+    #[test]
+    fn a_tool_is_judged_by_what_it_goes_by_and_by_nothing_beside_it() {
+        for (tool, input, path) in [
+            ("Write", json!({"file_path": "/a", "notebook_path": "/b"}), "/a"),
+            ("NotebookEdit", json!({"file_path": "/a", "notebook_path": "/b"}), "/b"),
+            ("NotebookRead", json!({"file_path": "/a", "notebook_path": "/b"}), "/b"),
+        ] {
+            let request = asked(json!({"tool_name": tool, "input": input})).unwrap();
+            assert_eq!(request.path.as_deref(), Some(path), "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_nobody_knows_the_target_of_is_not_judged() {
+        for (tool, input) in [
+            ("Read", json!({"file_path": 7})),
+            ("Read", json!("x")),
+            ("Edit", json!({"notebook_path": "/b"})),
+            ("NotebookEdit", json!({"file_path": "/a"})),
+            ("Bash", json!({})),
+            ("WebFetch", json!({"url": null})),
+        ] {
+            let refused = asked(json!({"tool_name": tool, "input": input})).unwrap_err();
+            assert_eq!(refused.code, Code::InvalidInput, "{tool}");
+        }
+        assert!(asked(json!({"tool_name": "Read"})).is_err());
+    }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page;
+use super::{PAGE_MAX, page};
 use crate::schema::Kind::{Number, Objects};
 use crate::tool::{Input, Through, Tool, brief, fields};
 use crate::toolset::Toolset;
@@ -27,12 +27,13 @@ struct LedgerQuery {
     /// The `cursor` of an earlier answer. Default: the last entries.
     after: Option<u64>,
     /// 1 to 100. Default: 20.
+    #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
 }
 
 impl Input for LedgerQuery {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let request = LedgerTail { after: self.after, limit: page(self.limit), wait_ms: 0 };
+        let request = LedgerTail { after: self.after, limit: page(self.limit)?, wait_ms: 0 };
         let tail = through.read(request).await?;
         Ok(fields([("events", brief(&tail.events, BRIEF)?), ("cursor", tail.cursor.into())]))
     }

@@ -3,20 +3,24 @@
 use std::fmt::Write;
 
 use api::{
-    Code, Error, PolicyExplain, Run, RunCancel, RunList, RunRetry, RunSeen, RunShow, RunWatch,
-    ScheduleFire,
+    Code, Error, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunSeen, RunShow,
+    RunWatch, RunWatched, ScheduleFire,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page;
-use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
+use super::{PAGE_MAX, page};
+use crate::schema::Kind::{Cursor, Flag, Number, Object, Objects, Text};
 use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
 
 /// The longest that a call waits, in seconds. Clients give up after a minute or less.
 const WAIT_S_MAX: u32 = 25;
+/// The most of what a run says in one answer; as a text in JSON it is at most six times as long.
+const SAID_BYTES_MAX: usize = 4 << 10;
+const STATES: [&str; 7] =
+    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 /// What a list shows of each.
 const BRIEF: &[&str] = &[
     "id",
@@ -54,8 +58,16 @@ pub(super) const TOOLS: &[Tool] = &[
         "run_get",
         Toolset::Run,
         "run show",
-        "Show one run: its state, tries, output and why it ended.",
+        "Show one run: its state, tries, output and why it ended. Of a long output it has the beginning; \
+         run_output has the rest.",
         &[("run", Object), ("next_action", Text)],
+    ),
+    Tool::reads::<RunOutputRead>(
+        "run_output",
+        Toolset::Run,
+        "run output",
+        "Read what a run has said, 8 KiB at a time. Call it again with the `cursor` of the answer until there is none.",
+        &[("text", Text), ("bytes", Number), ("cursor", Cursor)],
     ),
     Tool::reads::<RunListed>(
         "run_list",
@@ -121,7 +133,8 @@ impl Input for RunWait {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let seen = self.cursor.as_deref().map(seen_of).transpose()?;
         let wait_ms = self.max_wait_s.unwrap_or(20).min(WAIT_S_MAX) * 1_000;
-        let watched = through.read(RunWatch { id: self.run_id, seen, wait_ms }).await?;
+        let request = RunWatch { id: self.run_id, seen, wait_ms };
+        let watched = told_of(through.read(request).await?);
         Ok(fields([
             ("run", shown(&watched.run)?),
             ("said", watched.said.into()),
@@ -148,14 +161,41 @@ impl Input for RunGet {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+struct RunOutputRead {
+    /// `run_…`
+    run_id: String,
+    /// What an earlier answer gave as `cursor`; without it, it begins at the beginning.
+    cursor: Option<String>,
+}
+
+impl Input for RunOutputRead {
+    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+        let from = self.cursor.map_or(Ok(0), |cursor| cursor.parse());
+        let from = from.map_err(|_| {
+            Error::new(Code::InvalidInput, "that is no cursor of run_output")
+                .hint("give back what an earlier answer called `cursor`, or leave it out")
+        })?;
+        let piece = through.read(RunRead { id: self.run_id, from }).await?;
+        let answer = fields([("text", piece.text.into()), ("bytes", piece.bytes.into())]);
+        Ok(match piece.next {
+            Some(next) => with(answer, "cursor", next.to_string()),
+            None => answer,
+        })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct RunListed {
     /// Only those of this schedule.
     schedule_id: Option<String>,
     /// Only those of this agent.
     agent: Option<String>,
-    /// Only those in this state: `queued`, `waiting_permission`, `running`, `done`, `failed`, `cancelled`, `unknown`.
+    /// Only those in this state.
+    #[schemars(extend("enum" = STATES))]
     state: Option<String>,
     /// 1 to 100. Default: 20.
+    #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
     /// What an earlier page gave as `cursor`.
     cursor: Option<String>,
@@ -164,7 +204,7 @@ struct RunListed {
 impl Input for RunListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let RunListed { schedule_id, agent, state, limit, cursor } = self;
-        let request = RunList { agent, schedule: schedule_id, state, limit: page(limit), cursor };
+        let request = RunList { agent, schedule: schedule_id, state, limit: page(limit)?, cursor };
         let listed = through.read(request).await?;
         Ok(page_of("runs", brief(&listed.runs, BRIEF)?, listed.cursor))
     }
@@ -230,7 +270,9 @@ fn next_action(run: &Run) -> String {
              work, and look with approval_get."
         ),
         ("done" | "failed" | "cancelled", _) => {
-            write!(said, "It has ended; there is nothing to wait for.")
+            let is_long = run.output.as_ref().is_some_and(|output| output.file.is_some());
+            let rest = if is_long { " run_output has all that it said." } else { "" };
+            write!(said, "It has ended; there is nothing to wait for.{rest}")
         }
         ("unknown", _) => write!(
             said,
@@ -240,6 +282,15 @@ fn next_action(run: &Run) -> String {
         _ => write!(said, "Call run_wait with run_id {id} until `ended` is true."),
     };
     said
+}
+
+/// As much of the news as an answer holds: the cursor says how far that is.
+fn told_of(mut watched: RunWatched) -> RunWatched {
+    let told = watched.said.floor_char_boundary(SAID_BYTES_MAX);
+    let untold = (watched.said.len() - told) as u64;
+    watched.seen.bytes = watched.seen.bytes.saturating_sub(untold);
+    watched.said.truncate(told);
+    watched
 }
 
 /// How far a client has seen a run, for it to give back.

@@ -8,9 +8,9 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page;
+use super::{PAGE_MAX, page};
 use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text, Texts};
-use crate::tool::{Input, Through, Tool, brief, page_of, shown};
+use crate::tool::{Input, Through, Tool, brief, page_of, shown, with};
 use crate::toolset::Toolset;
 
 /// What a list shows of each.
@@ -31,7 +31,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Schedule,
         "schedule add --dry-run",
         "Show when a schedule would fire and whether its runs would need a human, without adding it.",
-        &[("schedule", Object), ("next", Texts)],
+        &[("schedule", Object), ("would_create", Flag), ("next", Texts)],
     )
     .not_scheduled("it shows what would be, to whoever looks"),
     Tool::reads::<ScheduleListed>(
@@ -111,6 +111,7 @@ struct ScheduleCreate {
     /// The time zone of cron, daily and at, such as `Europe/Berlin`. Default: UTC.
     tz: Option<String>,
     /// Raises the tier above the agent's: 0 reads, 1 writes here, 2 reaches outside and needs a human.
+    #[schemars(range(max = 2))]
     tier: Option<u8>,
     /// The most runs in one UTC day. Default: derived from the trigger.
     per_day: Option<u32>,
@@ -179,7 +180,9 @@ impl Input for SchedulePreview {
             let what = "a preview changes nothing, so it takes no `idempotency_key`";
             return Err(Error::new(Code::InvalidInput, what));
         }
-        shown(&through.read(request).await?)
+        let mut answer = shown(&through.read(request).await?)?;
+        let created = answer.as_object_mut().and_then(|fields| fields.remove("created"));
+        Ok(with(answer, "would_create", created))
     }
 }
 
@@ -189,6 +192,7 @@ struct ScheduleListed {
     /// Only those for this agent.
     agent: Option<String>,
     /// 1 to 100. Default: 20.
+    #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
     /// What an earlier page gave as `cursor`.
     cursor: Option<String>,
@@ -197,7 +201,7 @@ struct ScheduleListed {
 impl Input for ScheduleListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let ScheduleListed { agent, limit, cursor } = self;
-        let listed = through.read(ScheduleList { agent, limit: page(limit), cursor }).await?;
+        let listed = through.read(ScheduleList { agent, limit: page(limit)?, cursor }).await?;
         let schedules = brief(&listed.schedules, BRIEF)?;
         Ok(page_of("schedules", schedules, listed.cursor))
     }
@@ -239,6 +243,7 @@ struct ScheduleUpdate {
     /// Another time zone.
     tz: Option<String>,
     /// Another tier, not below the agent's.
+    #[schemars(range(max = 2))]
     tier: Option<u8>,
     /// The most runs in one UTC day.
     per_day: Option<u32>,

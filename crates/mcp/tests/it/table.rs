@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mcp::{Effect, INSTRUCTIONS, Selection, Toolset, scheduled, tools};
+use mcp::{Effect, Selection, Toolset, instructions, scheduled, tools};
 use serde_json::Value;
 
 /// Bytes of the definition of one tool.
@@ -166,9 +166,17 @@ fn a_tool_of_many_actions_is_announced_as_the_worst_and_stays_where_nothing_is_c
 
 #[test]
 fn instructions_are_short_and_name_tools_that_there_are() {
-    assert!(INSTRUCTIONS.len() <= 1_500, "{}", INSTRUCTIONS.len());
+    let usual = instructions(&Selection::default());
+    assert!(usual.len() <= 1_500, "{}", usual.len());
     for name in ["status_get", "run_start", "run_wait", "approval_call_human", "approval_get"] {
-        assert!(INSTRUCTIONS.contains(name) && tools().any(|tool| tool.name == name), "{name}");
+        assert!(usual.contains(name), "{name}");
+    }
+    let astra = Selection::of(vec![Toolset::Astra]);
+    for selection in [Selection::default(), Selection::default().read_only(true), astra] {
+        let told = instructions(&selection);
+        for tool in tools().filter(|tool| told.contains(tool.name)) {
+            assert!(selection.find(tool.name).is_some(), "{}: {told}", tool.name);
+        }
     }
 }
 

@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use api::{
-    Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow, RunUsage,
-    Runs, ScheduleFire, ScheduleFired,
+    Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRead, RunRetry, RunSettle, RunShow,
+    RunUsage, Runs, ScheduleFire, ScheduleFired,
 };
 use clap::{Args, Subcommand};
 
 use super::{list_limit, watching};
 use crate::access::ask;
 use crate::context::Context;
-use crate::output::{counted, pairs, paragraphs, table_with_more};
+use crate::output::{Format, counted, pairs, paragraphs, table_with_more};
 
 const ID: &str = "Its id, as `midwatch run list` shows it";
 
@@ -26,6 +26,11 @@ pub(super) enum Command {
     List(List),
     /// Show one run, and what it said
     Show {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Print all that a run has said; with --json, piece by piece
+    Output {
         #[arg(help = ID)]
         id: String,
     },
@@ -97,6 +102,18 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
         Command::Show { id } => {
             let answer = ask(context, RunShow { id }).await?;
             output.show(&answer, |answer| page(&answer.run));
+        }
+        Command::Output { id } => {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let piece = ask(context, RunRead { id: id.clone(), from }).await?;
+                let shown = match output.format {
+                    Format::Json => output.show_line(&piece, |_| String::new()),
+                    Format::Human => output.show_part(&piece.text),
+                };
+                // Whoever read it has seen enough.
+                next = piece.next.filter(|_| shown.is_ok());
+            }
         }
         Command::Cancel { id, note } => {
             let answer = ask(context, RunCancel { id, note }).await?;

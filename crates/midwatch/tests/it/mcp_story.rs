@@ -700,6 +700,48 @@ fn a_long_answer_is_cut_and_the_whole_can_be_read() {
     let read = client.ask("resources/read", json!({"uri": uri}));
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(60_000 < text.len() && text.contains(&"\\\"".repeat(60_000)), "{}", text.len());
+    let shown = client.tool("schedule_get", json!({"id": added["schedule"]["id"]}));
+    assert_eq!(shown["content"][1]["uri"], uri, "{shown}");
+    assert!(shown.to_string().len() <= 65_536, "{}", shown.to_string().len());
+}
+
+/// However much a run says, all of it can be read, and no answer is too long.
+#[test]
+fn what_a_run_has_said_is_read_piece_by_piece() {
+    let world = world();
+    let loud = "yes \"h\u{e4}\u{1f600}\t\" | head -c 239994";
+    let add = ["agent", "add", "loud", "--backend", "command", "--", "sh", "-c", loud];
+    world.ok(&add);
+    let daemon = world.up();
+    let mut client = Client::modern(&world, &[]);
+    let asked = json!({"name": "loud", "agent": "loud", "prompt": "x", "every": "1000h"});
+    let id = client.ok("schedule_create", asked)["schedule"]["id"].clone();
+    let started = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "once"}));
+    let run = started["run"]["id"].as_str().unwrap().to_owned();
+    let news = ended(&mut client, &run);
+    assert!(news["next_action"].as_str().unwrap().contains("run_output"), "{news}");
+    let (mut said, mut cursor) = (String::new(), None);
+    loop {
+        let asked = match cursor {
+            None => json!({"run_id": run}),
+            Some(cursor) => json!({"run_id": run, "cursor": cursor}),
+        };
+        let piece = client.tool("run_output", asked);
+        assert!(piece.to_string().len() <= 65_536, "{}", piece.to_string().len());
+        let piece = &piece["structuredContent"];
+        said += piece["text"].as_str().unwrap();
+        cursor = piece["cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert!(said == "h\u{e4}\u{1f600}\t\n".repeat(26_666), "{} bytes", said.len());
+    assert_eq!(world.ok(&["run", "output", &run]).trim_end(), said.trim_end());
+    assert_eq!(
+        client.refused("run_output", json!({"run_id": run, "cursor": "x"})),
+        "invalid_input"
+    );
+    assert_eq!(daemon.stop().0, Some(0));
 }
 
 #[test]
