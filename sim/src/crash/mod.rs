@@ -241,7 +241,10 @@ impl Campaign {
             self.summary.count(made)?;
         }
         self.audit.check(&made).await?;
-        self.acknowledged.clear();
+        // A life in which nothing was answered leaves those of an earlier one to be asked for again.
+        if made.iter().any(|made| matches!(made.ending, Ending::Acknowledged(_))) {
+            self.acknowledged.clear();
+        }
         for Made { mut attempt, ending } in made {
             match ending {
                 Ending::Acknowledged(answer) => self.acknowledged.push((attempt, *answer)),
