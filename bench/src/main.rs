@@ -5,6 +5,7 @@
     reason = "a benchmark measures spans and prints them"
 )]
 
+mod calendar;
 mod log_end;
 mod machine;
 mod mcp;
@@ -69,6 +70,11 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
+    /// The next slot of triggers, usual, rare and impossible, beside another library
+    Calendar {
+        #[arg(long, default_value_t = 9)]
+        rounds: usize,
+    },
     /// The standing orders: a decision among 200 rules, and loading 1,000
     Policy {
         #[arg(long, default_value_t = 9)]
@@ -101,6 +107,7 @@ fn main() -> anyhow::Result<()> {
         }
         Command::LogEnd { seconds, rounds } => log_end::run(seconds, rounds),
         Command::Verify { entries, rounds } => verify::run(entries, rounds),
+        Command::Calendar { rounds } => calendar::run(rounds),
         Command::Policy { rounds } => policy::run(rounds),
         Command::Mcp(options) => mcp::run(&options),
         Command::Schedule(options) => schedule::run(&options),
