@@ -174,7 +174,7 @@ fn instructions_are_short_and_name_tools_that_there_are() {
     let astra = Selection::of(vec![Toolset::Astra]);
     for selection in [Selection::default(), Selection::default().read_only(true), astra] {
         let told = instructions(&selection);
-        for tool in tools().filter(|tool| told.contains(tool.name)) {
+        for tool in tools().filter(|tool| tool.name.contains('_') && told.contains(tool.name)) {
             assert!(selection.find(tool.name).is_some(), "{}: {told}", tool.name);
         }
     }
