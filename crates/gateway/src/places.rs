@@ -1,4 +1,4 @@
-//! How many requests one principal may have open, streams among them.
+//! How many requests or connections one principal may have open, streams among them.
 //!
 //! There are only so many connections. Whoever fills them with streams would keep everybody else out, the
 //! human among them.
@@ -17,14 +17,14 @@ type Taken = HashMap<String, usize>;
 
 /// Who has how many.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub struct Places {
     each: usize,
     taken: Arc<Mutex<Taken>>,
 }
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     name: String,
     taken: Arc<Mutex<Taken>>,
 }
@@ -36,12 +36,13 @@ pub(crate) struct Held {
 }
 
 impl Places {
-    pub(crate) fn new(each: usize) -> Places {
+    /// So many for each.
+    pub fn new(each: usize) -> Places {
         Places { each, taken: Arc::default() }
     }
 
     /// `None` for whoever has as many as there are for each.
-    pub(crate) fn take(&self, name: String) -> Option<Place> {
+    pub fn take(&self, name: String) -> Option<Place> {
         let mut taken = lock(&self.taken);
         let count = taken.entry(name.clone()).or_default();
         if self.each <= *count {

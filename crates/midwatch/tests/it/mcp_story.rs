@@ -619,6 +619,41 @@ fn a_hundred_calls_at_once_are_each_answered() {
     }
 }
 
+/// A run that waits for a human, and the cursor after all that there is to know of it.
+fn waiting_run(client: &mut Client) -> (String, Value) {
+    let asked = json!({"name": "out", "agent": "hook", "prompt": "go", "every": "1000h"});
+    let id = client.ok("schedule_create", asked)["schedule"]["id"].clone();
+    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    wait_for(|| {
+        let found = client.ok("run_get", json!({"run_id": run}));
+        (found["run"]["state"] == "waiting_permission").then_some(())
+    });
+    let cursor = client.ok("run_wait", json!({"run_id": run, "max_wait_s": 0}))["cursor"].clone();
+    (run, cursor)
+}
+
+#[test]
+fn calls_that_wait_keep_neither_the_human_nor_other_calls_waiting() {
+    let world = world();
+    world.ok(&["agent", "add", "hook", "--backend", "webhook", "--url", "http://127.0.0.1:9/x"]);
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let (run, cursor) = waiting_run(&mut client);
+    let wait = json!({"run_id": run, "cursor": cursor, "max_wait_s": 25});
+    let wait = json!({"name": "run_wait", "arguments": wait});
+    let mut open: Vec<u64> = (0..200).map(|_| client.send("tools/call", wait.clone())).collect();
+    assert_eq!(client.ok("server_health", json!({}))["ok"], true);
+    assert_eq!(world.json(&["freeze"])["changed"], true);
+    world.ok(&["run", "cancel", &run]);
+    while !open.is_empty() {
+        let answer = client.read();
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let id = answer["id"].as_u64().unwrap();
+        open.retain(|other| *other != id);
+    }
+}
+
 #[test]
 fn it_leaves_when_its_input_ends_and_a_hundred_of_them_leave_nobody_behind() {
     let world = world();
