@@ -149,6 +149,7 @@ requests! {
     RunList "run.list" Runs;
     RunShow "run.show" RunShown;
     RunWatch "run.watch" RunWatched;
+    RunEvents "run.events" RunTold;
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;
     RunSettle "run.settle" RunChanged;

@@ -41,7 +41,7 @@ impl Request {
             Request::TokenCreate(_) | Request::TokenRevoke(_) => Class::People,
             Request::LedgerCheckpoint(_) | Request::LedgerExport(_) => Class::People,
             Request::LedgerRebuild(_) => Class::People,
-            Request::LedgerTail(_) | Request::PolicyReplay(_) => LOG,
+            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::RunEvents(_) => LOG,
             Request::HealthAsk(_) | Request::StatusAsk(_) => SEEN,
             Request::BudgetList(_) | Request::CheckAsk(_) => SEEN,
             Request::AgentList(_) | Request::AgentShow(_) | Request::TokenList(_) => SEEN,

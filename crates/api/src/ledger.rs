@@ -46,6 +46,23 @@ pub struct Events {
     pub cursor: u64,
 }
 
+/// What the log says of a run, from its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEvents {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunTold {
+    pub run_id: String,
+    /// All that changed it: what became of it, and of the questions about it.
+    pub events: Vec<Event>,
+    /// There may be more, after this place in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_after: Option<u64>,
+}
+
 /// Signs the log as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -37,7 +37,7 @@ pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloa
 pub use error::{Code, Error};
 pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
+    LedgerRebuild, LedgerTail, Rebuilt, RunEvents, RunTold, TablesRebuilt,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{

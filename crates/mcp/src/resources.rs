@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{Code, Error, Handle, LedgerTail, RunShow, RunWatch, ScheduleShow, StatusAsk, ask};
+use api::{
+    Code, Error, Handle, LedgerTail, RunEvents, RunShow, RunWatch, ScheduleShow, StatusAsk, ask,
+};
 use futures::future::join_all;
 use rmcp::model::{
     ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
@@ -23,7 +25,7 @@ use crate::tool::shown;
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 32;
 /// How long one look for news waits, in milliseconds.
 const NEWS_WAIT_MS: u32 = 25_000;
-/// Entries of the log that are looked at for those of one run.
+/// Entries of the log that are looked at for news.
 const EVENTS_MAX: u32 = 1_000;
 const JSON: &str = "application/json";
 const SCHEME: &str = "midwatch://";
@@ -71,7 +73,7 @@ pub(crate) fn is_known(uri: &str) -> bool {
 pub(crate) async fn read(handle: &dyn Handle, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let value = match named(uri).ok_or_else(|| unknown(uri))? {
         Named::Run(id) => told(ask(handle, RunShow { id: id.to_owned() }).await),
-        Named::RunEvents(id) => events(handle, id).await,
+        Named::RunEvents(id) => told(ask(handle, RunEvents { id: id.to_owned() }).await),
         Named::Schedule(id) => told(ask(handle, ScheduleShow { id: id.to_owned() }).await),
         Named::LedgerHead => {
             let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
@@ -207,22 +209,6 @@ fn named(uri: &str) -> Option<Named<'_>> {
         ["status"] => Some(Named::Status),
         _ => None,
     }
-}
-
-/// The run is shown first, so that nobody learns of one that is not theirs.
-async fn events(handle: &dyn Handle, id: &str) -> Result<Value, Error> {
-    let run = ask(handle, RunShow { id: id.to_owned() }).await?.run;
-    let tail = LedgerTail { limit: Some(EVENTS_MAX), ..LedgerTail::default() };
-    let tail = ask(handle, tail).await?;
-    let events: Vec<_> = tail.events.into_iter().filter(|event| event.id == run.id).collect();
-    shown(&Events { run_id: run.id, events })
-}
-
-#[derive(Serialize)]
-struct Events {
-    run_id: String,
-    /// Among the last entries of the log.
-    events: Vec<api::Event>,
 }
 
 fn told(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {

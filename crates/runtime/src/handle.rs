@@ -102,6 +102,7 @@ impl Local {
             Request::RunList(asked) => watch.run_list(asked).await.map(Answer::RunList),
             Request::RunShow(asked) => watch.run_show(actor, asked).await.map(Answer::RunShow),
             Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
+            Request::RunEvents(asked) => watch.run_events(asked).await.map(Answer::RunEvents),
             Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
             Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
             Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,

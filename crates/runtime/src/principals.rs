@@ -167,7 +167,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::SchedulePause(_) | Is::ScheduleResume(_) | Is::ScheduleRemove(_) => Role::Observer,
         Is::ScheduleFire(_) | Is::ScheduleBackfill(_) => Role::Observer,
         Is::ScheduleBackfillEnd(_) | Is::EventTell(_) => Role::Observer,
-        Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) => Role::Observer,
+        Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) | Is::RunEvents(_) => Role::Observer,
         Is::RunCancel(_) | Is::RunRetry(_) | Is::RunSettle(_) => Role::Observer,
         Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::ApprovalDecide(_) => Role::Observer,
         Is::PolicyDecide(_) | Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,

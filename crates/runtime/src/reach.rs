@@ -131,6 +131,7 @@ impl Watch {
             Request::Why(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
             Request::RunShow(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::RunWatch(asked) => Wanted::Run(run_id(&asked.id)?),
+            Request::RunEvents(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::PolicyExplain(asked) => Wanted::Run(run_id(&asked.run)?),
             Request::AgentShow(asked) => Wanted::Agent(agent_name(&asked.name)?),
             Request::ApprovalShow(asked) => Wanted::Approval(approval_id(&asked.id)?),
