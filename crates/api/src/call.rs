@@ -168,6 +168,7 @@ requests! {
     TokenList "token.list" Tokens;
     TokenRevoke "token.revoke" TokenRevoked;
     LedgerTail "ledger.tail" Events;
+    News "news" Heard;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;
     LedgerRebuild "ledger.rebuild" TablesRebuilt;

@@ -42,7 +42,7 @@ impl Request {
             Request::LedgerCheckpoint(_) | Request::LedgerExport(_) => Class::People,
             Request::LedgerRebuild(_) => Class::People,
             Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::RunEvents(_) => LOG,
-            Request::HealthAsk(_) | Request::StatusAsk(_) => SEEN,
+            Request::HealthAsk(_) | Request::StatusAsk(_) | Request::News(_) => SEEN,
             Request::BudgetList(_) | Request::CheckAsk(_) => SEEN,
             Request::AgentList(_) | Request::AgentShow(_) | Request::TokenList(_) => SEEN,
             Request::ScheduleList(_) | Request::ScheduleShow(_) | Request::Why(_) => SEEN,

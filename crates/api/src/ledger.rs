@@ -63,6 +63,32 @@ pub struct RunTold {
     pub more_after: Option<u64>,
 }
 
+/// Whether the log says something about these that is new. What it says is asked for elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct News {
+    /// A place in the log. Absent: its end.
+    #[serde(default)]
+    pub after: Option<u64>,
+    /// Ids of schedules and runs.
+    #[serde(default)]
+    pub about: Vec<String>,
+    /// Whatever happens is news.
+    #[serde(default)]
+    pub any: bool,
+    /// When there is no news yet, wait this long for some.
+    #[serde(default)]
+    pub wait_ms: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// Those of which there is news.
+    pub about: Vec<String>,
+    /// Ask for what comes after this.
+    pub cursor: u64,
+}
+
 /// Signs the log as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -260,6 +260,7 @@ fn wait_of(request: &mut Request) -> Option<&mut u32> {
     match request {
         Request::RunWatch(asked) => Some(&mut asked.wait_ms),
         Request::LedgerTail(asked) => Some(&mut asked.wait_ms),
+        Request::News(asked) => Some(&mut asked.wait_ms),
         _ => None,
     }
 }
@@ -276,6 +277,10 @@ fn is_news(request: &Request, answer: &Answer) -> bool {
         }
         (Request::LedgerTail(asked), Answer::LedgerTail(found)) => {
             asked.after.is_none() || !found.events.is_empty()
+        }
+        (Request::News(asked), Answer::News(found)) => {
+            !found.about.is_empty()
+                || (asked.any && asked.after.is_some_and(|it| it < found.cursor))
         }
         _ => true,
     }

@@ -128,6 +128,7 @@ impl Local {
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
             Request::TokenList(asked) => watch.token_list(asked).await.map(Answer::TokenList),
             Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
+            Request::News(asked) => watch.news(asked).await.map(Answer::News),
             Request::LedgerCheckpoint(_) => watch.checkpoint().await.map(Answer::LedgerCheckpoint),
             // The rare ones apart, so that the common ones stay small.
             Request::PolicyReplay(asked) => {

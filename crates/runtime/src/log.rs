@@ -3,7 +3,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use api::{Error, Event, Events, LIST_BYTES_MAX, LedgerTail, ProgressSink, RunEvents, RunTold};
+use api::{
+    Code, Error, Event, Events, Heard, LIST_BYTES_MAX, LedgerTail, News, ProgressSink, RunEvents,
+    RunTold,
+};
 use futures::future::join;
 use kernel::tables::touched;
 use kernel::{Noun, RunId, Timestamp, run};
@@ -11,7 +14,7 @@ use ledger::Fields;
 use ledger::verify::{Anchors, Damage, LogVerifier, Report, Verdict};
 use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
@@ -22,6 +25,8 @@ use crate::watch::Watch;
 
 /// The longest that one request waits for something to happen.
 pub(crate) const WAIT_MS_MAX: u32 = 25_000;
+/// Things that one request asks for news of.
+const ABOUT_MAX: usize = 64;
 /// Entries that are looked through for those of one run.
 const LOOKED_THROUGH_MAX: u64 = 100_000;
 /// Checkpoints read at once.
@@ -50,6 +55,33 @@ impl Watch {
         }
         let cursor = events.last().map_or(after, |event| event.seq);
         Ok(Events { events, cursor })
+    }
+
+    pub(crate) async fn news(&self, asked: News) -> Result<Heard, Error> {
+        if ABOUT_MAX < asked.about.len() {
+            let what = format!("news are of at most {ABOUT_MAX} things at once");
+            return Err(Error::new(Code::InvalidInput, what));
+        }
+        let store = self.store();
+        let size = store.head().await.map_err(errors::store)?.size();
+        let after = asked.after.unwrap_or(size);
+        // A log that was restored may be shorter.
+        let mut cursor = after.min(size);
+        let until = Instant::now() + Duration::from_millis(asked.wait_ms.min(WAIT_MS_MAX).into());
+        let mut has_waited = false;
+        loop {
+            let page = store.entries(cursor, PAGE_ENTRIES_MAX).await.map_err(errors::store)?;
+            cursor = page.last_seq().unwrap_or(cursor);
+            let is_named = |id: &&String| page.iter().any(|fields| names(&fields, id));
+            let about: Vec<String> = asked.about.iter().filter(is_named).cloned().collect();
+            let is_news = (asked.any && !page.is_empty()) || !about.is_empty();
+            // A store that is closed does not grow.
+            let is_over = is_news || (has_waited && page.is_empty());
+            if is_over || timeout_at(until, store.grown_past(cursor)).await.is_err() {
+                return Ok(Heard { about, cursor });
+            }
+            has_waited = true;
+        }
     }
 
     /// The row of a run counts the entries that changed it, so it is known when all are found.

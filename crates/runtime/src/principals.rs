@@ -157,7 +157,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
         Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => Role::Observer,
-        Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
+        Is::Why(_) | Is::LedgerTail(_) | Is::News(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
         Is::ToolList(_) | Is::ToolMisuse(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
