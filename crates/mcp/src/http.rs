@@ -14,10 +14,14 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::handler::server::ServerHandler;
+use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use crate::message::{self, Wrong};
 use crate::sessions::{SESSIONS_MAX, Sessions};
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// What answers at `/mcp`.
 pub struct Endpoint<S> {
@@ -44,12 +48,14 @@ impl<S: ServerHandler> Endpoint<S> {
     }
 
     /// Answers a request that has a handle among its extensions.
-    pub async fn answer(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Response<BoxBody<Bytes, Infallible>> {
+    pub async fn answer(&self, request: Request<Bytes>) -> Answer {
+        if request.method() == Method::POST
+            && let Err(wrong) = message::read(request.body())
+        {
+            return malformed(wrong);
+        }
         let is_end = request.method() == Method::DELETE;
-        let mut answer = self.service.handle(request).await;
+        let mut answer = self.service.handle(request.map(Full::new)).await;
         match answer.status() {
             StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => return full(),
             // It is done, and there are clients that take anything else for a failure.
@@ -65,14 +71,28 @@ impl<S: ServerHandler> Endpoint<S> {
     }
 }
 
-fn full() -> Response<BoxBody<Bytes, Infallible>> {
+fn full() -> Answer {
     let what = format!("there are {SESSIONS_MAX} sessions, and there can be no more");
     let error = Error::new(Code::LimitReached, what).hint(
         "end one with DELETE, or try again in a few minutes, when those that nobody uses are over",
     );
-    let document = serde_json::json!({ "error": error }).to_string();
-    let mut answer = Response::new(Full::new(Bytes::from(document)).boxed());
-    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    refused(StatusCode::SERVICE_UNAVAILABLE, &error)
+}
+
+fn refused(status: StatusCode, error: &Error) -> Answer {
+    document(status, serde_json::json!({ "error": error }).to_string())
+}
+
+fn malformed(Wrong { id, error }: Wrong) -> Answer {
+    let message = ServerJsonRpcMessage::error(error, id);
+    // What is made here can be written.
+    let text = serde_json::to_string(&message).unwrap_or_default();
+    document(StatusCode::BAD_REQUEST, text)
+}
+
+fn document(status: StatusCode, text: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+    *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

@@ -13,6 +13,7 @@ mod completion;
 mod dialect;
 mod http;
 mod lines;
+mod message;
 mod page;
 mod progress;
 mod prompts;

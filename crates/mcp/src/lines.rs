@@ -19,6 +19,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 use tracing::debug;
 
+use crate::message::{self, Wrong};
+
 /// The longest line that is read.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
@@ -81,7 +83,7 @@ struct Lines<R> {
     /// The rest of the line is too much.
     skips: bool,
     /// What was wrong with the last one, as long as nobody was told.
-    owed: Option<ErrorData>,
+    owed: Option<Wrong>,
     output: Sender<Vec<u8>>,
     /// Told when there is no more to read.
     ended: Arc<Notify>,
@@ -113,7 +115,8 @@ impl<R: AsyncBufRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R
         loop {
             if self.owed.is_some() {
                 let place = self.output.reserve().await.ok()?;
-                let answer = TxJsonRpcMessage::<RoleServer>::error(self.owed.take()?, None);
+                let Wrong { id, error } = self.owed.take()?;
+                let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
                 place.send(line_of(&answer).ok()?);
             }
             let read = match self.read_line().await {
@@ -187,22 +190,16 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 }
 
 /// `None` for a line with nothing on it.
-fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, ErrorData> {
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
+fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Wrong> {
+    match line.iter().all(u8::is_ascii_whitespace) {
+        true => Ok(None),
+        false => message::read(line).map(Some),
     }
-    api::json::read(line).map(Some).map_err(|wrong| {
-        let code = match wrong.classify() {
-            serde_json::error::Category::Data => ErrorCode::INVALID_REQUEST,
-            _ => ErrorCode::PARSE_ERROR,
-        };
-        ErrorData::new(code, format!("this is no message: {wrong}"), None)
-    })
 }
 
-fn too_long() -> ErrorData {
+fn too_long() -> Wrong {
     let what = format!("a message has at most {LINE_BYTES_MAX} bytes");
-    ErrorData::new(ErrorCode::INVALID_REQUEST, what, None)
+    Wrong { id: None, error: ErrorData::new(ErrorCode::INVALID_REQUEST, what, None) }
 }
 
 fn line_of(message: &TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {

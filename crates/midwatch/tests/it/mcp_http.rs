@@ -386,6 +386,20 @@ fn hostile_requests_get_an_error_and_the_next_one_an_answer() {
         let reply = place.send(&headers, body);
         assert_eq!(reply.status, status, "{}: {reply:?}", &body[..body.len().min(60)]);
     }
+    // What is wrong is said in the words of the protocol, to whoever asked.
+    for (body, code, id) in [
+        ("", -32700, Value::Null),
+        ("null", -32600, Value::Null),
+        ("[]", -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#, -32602, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#, -32602, json!(1)),
+    ] {
+        let reply = place.send(&headers, body);
+        let said = reply.message();
+        assert_eq!((reply.status, &said["error"]["code"]), (400, &json!(code)), "{body}: {said}");
+        assert_eq!(said["id"], id, "{body}: {said}");
+    }
     let mut many: Vec<(&str, &str)> = headers.to_vec();
     many.extend(std::iter::repeat_n(("X-More", "1"), 200));
     assert_eq!(place.send(&many, "{}").status, 431);
