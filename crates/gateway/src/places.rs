@@ -53,6 +53,13 @@ impl Places {
     }
 }
 
+impl Place {
+    /// Whose it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);

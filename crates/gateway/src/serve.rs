@@ -145,7 +145,7 @@ impl<S: ServerHandler> Paths<S> {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         match self.admitted(request).await {
             Ok((request, place)) => {
-                let answer = self.mcp.answer(request).await;
+                let answer = self.mcp.answer(place.name(), request).await;
                 answer.map(|body| BoxBody::new(Held::new(body, place)))
             }
             Err(turned) => turned.into_answer(),

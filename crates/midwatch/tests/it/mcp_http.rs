@@ -316,6 +316,32 @@ fn there_are_sixty_four_sessions_and_not_one_more() {
 }
 
 #[test]
+fn a_session_is_of_the_one_who_began_it() {
+    let mut world = World::new();
+    let mut place = place(&mut world);
+    let session = place.hello();
+    let mias = std::mem::replace(&mut place.token, token(&world, "runner", "echo"));
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    let end = |place: &Place, session: &str| {
+        let bearer = place.bearer();
+        let headers = [
+            ("Host", place.address.as_str()),
+            ("Authorization", bearer.as_str()),
+            ("Mcp-Session-Id", session),
+        ];
+        place.request("DELETE", "/mcp", &headers, "").status
+    };
+    assert_eq!(place.good(&more, &list).status, 404);
+    assert_eq!(end(&place, &session), 404);
+    assert_eq!(end(&place, "no-such-session"), 404);
+    place.token = mias;
+    assert_eq!(place.good(&more, &list).status, 200);
+    assert_eq!(end(&place, &session), 204);
+    assert_eq!(end(&place, &session), 404, "it is over");
+}
+
+#[test]
 fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
     let mut place = place(&mut world);
