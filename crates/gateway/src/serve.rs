@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::Error;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -170,12 +170,19 @@ impl<S: ServerHandler> Paths<S> {
         }
         let (mut head, body) = request.into_parts();
         let body = read(body).await?;
-        // Some clients do not say what they understand.
-        let any = HeaderValue::from_static("application/json, text/event-stream");
-        head.headers.entry(ACCEPT).or_insert(any);
+        if understands_anything(&head.headers) {
+            let both = HeaderValue::from_static("application/json, text/event-stream");
+            head.headers.insert(ACCEPT, both);
+        }
         head.extensions.insert(handle);
         Ok((Request::from_parts(head, body), place))
     }
+}
+
+/// Some clients do not say what they understand, or that it is all the same to them.
+fn understands_anything(headers: &HeaderMap) -> bool {
+    let mut said = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok()).peekable();
+    said.peek().is_none() || said.any(|it| it.contains("*/*"))
 }
 
 fn crowded() -> Turned {

@@ -342,6 +342,18 @@ fn a_session_is_of_the_one_who_began_it() {
 }
 
 #[test]
+fn whoever_understands_anything_is_answered() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let (more, body) = modern("tools/list", json!({}));
+    for accepted in ["*/*", "application/json, */*;q=0.1"] {
+        let mut more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        more.push(("Accept", accepted));
+        assert_eq!(place.good(&more, &body).status, 200, "{accepted}");
+    }
+}
+
+#[test]
 fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
     let mut place = place(&mut world);
