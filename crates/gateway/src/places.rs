@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -29,10 +30,26 @@ pub struct Place {
     taken: Arc<Mutex<Taken>>,
 }
 
-/// An answer whose request takes up a place until it has been sent.
+/// An answer whose request takes up a place, and keeps its connection, until it has been sent.
 pub(crate) struct Held {
     body: BoxBody<Bytes, Infallible>,
-    _place: Place,
+    _kept: (Place, Busy),
+}
+
+/// A connection is at work for somebody who was let in, until this is dropped.
+pub(crate) struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    pub(crate) fn new(connection: &Arc<AtomicBool>) -> Busy {
+        connection.store(true, Ordering::Relaxed);
+        Busy(Arc::clone(connection))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Places {
@@ -73,8 +90,8 @@ impl Drop for Place {
 }
 
 impl Held {
-    pub(crate) fn new(body: BoxBody<Bytes, Infallible>, place: Place) -> Held {
-        Held { body, _place: place }
+    pub(crate) fn new(body: BoxBody<Bytes, Infallible>, kept: (Place, Busy)) -> Held {
+        Held { body, _kept: kept }
     }
 }
 
