@@ -256,7 +256,7 @@ impl Handle for Staying {
 }
 
 /// How long a request waits for news, in milliseconds, if it is of that kind.
-fn wait_of(request: &mut Request) -> Option<&mut u32> {
+pub fn wait_of(request: &mut Request) -> Option<&mut u32> {
     match request {
         Request::RunWatch(asked) => Some(&mut asked.wait_ms),
         Request::LedgerTail(asked) => Some(&mut asked.wait_ms),

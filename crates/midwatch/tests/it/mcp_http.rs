@@ -1,7 +1,7 @@
 //! The MCP server at `/mcp` of the daemon.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -351,6 +351,35 @@ fn whoever_understands_anything_is_answered() {
         more.push(("Accept", accepted));
         assert_eq!(place.good(&more, &body).status, 200, "{accepted}");
     }
+}
+
+/// Whoever listens hears of nothing that happens once their token is revoked, and the stream ends.
+#[test]
+fn a_stream_ends_with_the_token_that_opened_it() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let tokens = world.json(&["token", "list"]);
+    let token = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
+    let filter = json!({"resourceSubscriptions": ["midwatch://status"]});
+    let (more, body) = modern("subscriptions/listen", json!({"notifications": filter}));
+    let body = body.to_string();
+    let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", place.address);
+    write!(text, "Authorization: {}\r\nContent-Type: application/json\r\n", place.bearer())
+        .unwrap();
+    for (name, value) in &more {
+        write!(text, "{name}: {value}\r\n").unwrap();
+    }
+    write!(text, "Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut stream = TcpStream::connect(&place.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    let is_news = |line: &String| line.contains("resources/updated");
+    assert!(lines.by_ref().any(|line| is_news(&line)), "it is told that it may look");
+    world.ok(&["token", "revoke", &token]);
+    let rest: Vec<String> = lines.collect();
+    assert!(!rest.iter().any(is_news), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("token_invalid")), "{rest:?}");
 }
 
 #[test]
