@@ -6,11 +6,23 @@ use rmcp::model::{
 use serde_json::Value;
 use serde_json::error::Category;
 
+/// So much of a name is repeated.
+const SHOWN_CHARS_MAX: usize = 100;
+
 /// What is wrong with a message, and whose answer that is, as far as it can be read.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
+}
+
+/// The beginning of what a client wrote, to be told what was wrong with it.
+pub(crate) fn brief(text: &str) -> String {
+    let mut brief: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if brief.len() < text.len() {
+        brief.push('…');
+    }
+    brief
 }
 
 pub(crate) fn read(text: &[u8]) -> Result<ClientJsonRpcMessage, Wrong> {
@@ -56,7 +68,8 @@ fn wrong(text: &[u8], error: &serde_json::Error) -> Wrong {
         Category::Data => ErrorCode::INVALID_REQUEST,
         Category::Syntax | Category::Eof | Category::Io => ErrorCode::PARSE_ERROR,
     };
-    Wrong { id, error: ErrorData::new(code, format!("this is no message: {error}"), None) }
+    let what = format!("this is no message: {}", brief(&error.to_string()));
+    Wrong { id, error: ErrorData::new(code, what, None) }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use rmcp::model::{
 };
 
 use crate::completion::Ids;
+use crate::message::brief;
 
 /// A prompt with what it asks for.
 struct Canned {
@@ -52,7 +53,7 @@ pub(crate) fn all() -> Vec<Prompt> {
 pub(crate) fn get(name: &str, arguments: JsonObject) -> Result<GetPromptResult, ErrorData> {
     let invalid = |what: String| ErrorData::invalid_params(what, None);
     let canned = ALL.iter().find(|canned| canned.name == name);
-    let canned = canned.ok_or_else(|| invalid(format!("there is no prompt `{name}`")))?;
+    let canned = canned.ok_or_else(|| invalid(format!("there is no prompt `{}`", brief(name))))?;
     let text = match canned.argument {
         None => canned.text.to_owned(),
         Some((argument, _)) => {

@@ -20,6 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use crate::completion::Ids;
+use crate::message::brief;
 use crate::tool::shown;
 
 /// Resources of which one request may ask for news.
@@ -239,6 +240,7 @@ fn told(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
 }
 
 fn unknown(uri: &str) -> ErrorData {
+    let uri = brief(uri);
     let data = json!({ "uri": uri });
     ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(data))
 }
@@ -254,6 +256,7 @@ fn too_many() -> ErrorData {
 }
 
 fn failed(uri: &str, error: &Error) -> ErrorData {
+    let uri = brief(uri);
     let data = Some(json!({ "uri": uri, "error": error }));
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(format!("{uri}: {error}"), data),

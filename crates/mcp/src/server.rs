@@ -17,6 +17,7 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
+use crate::message::brief;
 use crate::page::page;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
@@ -139,7 +140,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.selection.find(&asked.name) else {
-            let what = format!("there is no tool `{}`; tools/list shows them", asked.name);
+            let what = format!("there is no tool `{}`; tools/list shows them", brief(&asked.name));
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
@@ -159,7 +160,7 @@ impl ServerHandler for Server {
         asked: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method = asked.method;
+        let method = brief(&asked.method);
         let version = context.protocol_version();
         let is_modern =
             version.is_some_and(|it| ProtocolVersion::V_2026_07_28.as_str() <= it.as_str());

@@ -587,8 +587,17 @@ fn hostile_lines_get_errors_of_the_protocol_and_the_next_one_an_answer() {
     input.write_all(b"\xff\xfe{\"jsonrpc\"}\n\n   \n").unwrap();
     assert_eq!(client.read()["error"]["code"], -32700);
     assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
-    let wrong = client.ask("tools/call", json!({"name": 5}));
-    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    for (method, parameters) in [
+        ("tools/call", json!({"name": 5})),
+        ("tools/call", json!([])),
+        ("tools/list", json!({"cursor": 7})),
+        ("initialize", json!({"protocolVersion": null})),
+        ("tools/call", json!({"name": "x".repeat(1 << 20)})),
+    ] {
+        let wrong = client.ask(method, parameters);
+        assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+        assert!(wrong.to_string().len() < 1_000, "what is wrong is not repeated at length");
+    }
     // Bad arguments are for the model to mend.
     assert_eq!(client.refused("run_get", json!({"run_id": 5})), "invalid_input");
     assert_eq!(client.refused("run_get", json!({"run_id": "x", "extra": 1})), "invalid_input");
