@@ -150,6 +150,7 @@ requests! {
     RunShow "run.show" RunShown;
     RunRead "run.read" RunPiece;
     RunWatch "run.watch" RunWatched;
+    RunEvents "run.events" RunTold;
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;
     RunSettle "run.settle" RunChanged;
@@ -168,6 +169,7 @@ requests! {
     TokenList "token.list" Tokens;
     TokenRevoke "token.revoke" TokenRevoked;
     LedgerTail "ledger.tail" Events;
+    News "news" Heard;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;
     LedgerRebuild "ledger.rebuild" TablesRebuilt;

@@ -46,6 +46,49 @@ pub struct Events {
     pub cursor: u64,
 }
 
+/// What the log says of a run, from its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEvents {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunTold {
+    pub run_id: String,
+    /// All that changed it: what became of it, and of the questions about it.
+    pub events: Vec<Event>,
+    /// There may be more, after this place in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_after: Option<u64>,
+}
+
+/// Whether the log says something about these that is new. What it says is asked for elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct News {
+    /// A place in the log. Absent: its end.
+    #[serde(default)]
+    pub after: Option<u64>,
+    /// Ids of schedules and runs.
+    #[serde(default)]
+    pub about: Vec<String>,
+    /// Whatever happens is news.
+    #[serde(default)]
+    pub any: bool,
+    /// When there is no news yet, wait this long for some.
+    #[serde(default)]
+    pub wait_ms: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// Those of which there is news.
+    pub about: Vec<String>,
+    /// Ask for what comes after this.
+    pub cursor: u64,
+}
+
 /// Signs the log as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

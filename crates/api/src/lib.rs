@@ -36,8 +36,8 @@ pub use class::Class;
 pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloaded};
 pub use error::{Code, Error};
 pub use ledger::{
-    Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, LedgerTail, Rebuilt, TablesRebuilt,
+    Checkpoint, CheckpointMade, Event, Events, Export, Exported, Heard, LedgerCheckpoint,
+    LedgerExport, LedgerRebuild, LedgerTail, News, Rebuilt, RunEvents, RunTold, TablesRebuilt,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{

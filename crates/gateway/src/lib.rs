@@ -10,4 +10,5 @@ mod places;
 mod serve;
 
 pub use admit::{Door, Guest};
+pub use places::{Place, Places};
 pub use serve::serve;

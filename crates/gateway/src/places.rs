@@ -1,4 +1,4 @@
-//! How many requests one principal may have open, streams among them.
+//! How many requests or connections one principal may have open, streams among them.
 //!
 //! There are only so many connections. Whoever fills them with streams would keep everybody else out, the
 //! human among them.
@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -17,31 +18,48 @@ type Taken = HashMap<String, usize>;
 
 /// Who has how many.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub struct Places {
     each: usize,
     taken: Arc<Mutex<Taken>>,
 }
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     name: String,
     taken: Arc<Mutex<Taken>>,
 }
 
-/// An answer whose request takes up a place until it has been sent.
+/// An answer whose request takes up a place, and keeps its connection, until it has been sent.
 pub(crate) struct Held {
     body: BoxBody<Bytes, Infallible>,
-    _place: Place,
+    _kept: (Place, Busy),
+}
+
+/// A connection is at work for somebody who was let in, until this is dropped.
+pub(crate) struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    pub(crate) fn new(connection: &Arc<AtomicBool>) -> Busy {
+        connection.store(true, Ordering::Relaxed);
+        Busy(Arc::clone(connection))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Places {
-    pub(crate) fn new(each: usize) -> Places {
+    /// So many for each.
+    pub fn new(each: usize) -> Places {
         Places { each, taken: Arc::default() }
     }
 
     /// `None` for whoever has as many as there are for each.
-    pub(crate) fn take(&self, name: String) -> Option<Place> {
+    pub fn take(&self, name: String) -> Option<Place> {
         let mut taken = lock(&self.taken);
         let count = taken.entry(name.clone()).or_default();
         if self.each <= *count {
@@ -49,6 +67,13 @@ impl Places {
         }
         *count += 1;
         Some(Place { name, taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl Place {
+    /// Whose it is.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -65,8 +90,8 @@ impl Drop for Place {
 }
 
 impl Held {
-    pub(crate) fn new(body: BoxBody<Bytes, Infallible>, place: Place) -> Held {
-        Held { body, _place: place }
+    pub(crate) fn new(body: BoxBody<Bytes, Infallible>, kept: (Place, Busy)) -> Held {
+        Held { body, _kept: kept }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::Error;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -18,13 +19,13 @@ use mcp::{Endpoint, ServerHandler};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::select;
 use tokio::sync::watch::Receiver;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admit::{Door, Guest, Turned, check_place, token, unauthorised};
 use crate::patient::Patient;
-use crate::places::{Held, Place, Places};
+use crate::places::{Busy, Held, Place, Places};
 
 /// How long a client may take to write the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,15 +88,18 @@ async fn serve_within<S: ServerHandler>(
     let (places, mcp) = (Places::new(limits.requests_each), Endpoint::new(port, mcp));
     let paths = Arc::new(Paths { port, door, places, mcp });
     let mut connections = JoinSet::new();
+    let mut open = Vec::new();
     let mut stop = stopped.clone();
     loop {
         select! {
             _ = stop.wait_for(|stopped| *stopped) => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
+            accepted = listener.accept(), if has_room(&mut open, limits) => match accepted {
                 Ok((stream, _)) => {
-                    let paths = Arc::clone(&paths);
-                    connections.spawn(converse(stream, limits, paths, stopped.clone()));
+                    make_room(&mut open, limits);
+                    let (paths, busy) = (Arc::clone(&paths), Arc::<AtomicBool>::default());
+                    let served = converse(stream, limits, paths, Arc::clone(&busy), stopped.clone());
+                    open.push(Connected { task: connections.spawn(served), busy });
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -110,10 +114,40 @@ async fn serve_within<S: ServerHandler>(
     connections.shutdown().await;
 }
 
+/// A connection, for whoever needs its place.
+struct Connected {
+    task: AbortHandle,
+    busy: Arc<AtomicBool>,
+}
+
+impl Connected {
+    /// Nobody was let in who waits for an answer on it.
+    fn is_idle(&self) -> bool {
+        !self.busy.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether there is a place for one more, or one can be had.
+fn has_room(open: &mut Vec<Connected>, limits: Limits) -> bool {
+    open.retain(|it| !it.task.is_finished());
+    open.len() < limits.connections || open.iter().any(Connected::is_idle)
+}
+
+/// Whoever says nothing does not keep out whoever has something to say: the first of them has to go.
+fn make_room(open: &mut Vec<Connected>, limits: Limits) {
+    if open.len() < limits.connections {
+        return;
+    }
+    if let Some(first) = open.iter().position(Connected::is_idle) {
+        open.remove(first).task.abort();
+    }
+}
+
 async fn converse<S: ServerHandler>(
     stream: TcpStream,
     limits: Limits,
     paths: Arc<Paths<S>>,
+    busy: Arc<AtomicBool>,
     mut stopped: Receiver<bool>,
 ) {
     // An answer in several pieces would wait for the client to acknowledge the first.
@@ -121,8 +155,8 @@ async fn converse<S: ServerHandler>(
         debug!(%error, "answers may be held back");
     }
     let answer = service_fn(move |request| {
-        let paths = Arc::clone(&paths);
-        async move { Ok::<_, Infallible>(paths.answer(request).await) }
+        let (paths, busy) = (Arc::clone(&paths), Arc::clone(&busy));
+        async move { Ok::<_, Infallible>(paths.answer(request, &busy).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(HEADERS_MAX);
@@ -142,11 +176,11 @@ async fn converse<S: ServerHandler>(
 }
 
 impl<S: ServerHandler> Paths<S> {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        match self.admitted(request).await {
-            Ok((request, place)) => {
-                let answer = self.mcp.answer(request).await;
-                answer.map(|body| BoxBody::new(Held::new(body, place)))
+    async fn answer(&self, request: Request<Incoming>, connection: &Arc<AtomicBool>) -> Answer {
+        match self.admitted(request, connection).await {
+            Ok((request, kept)) => {
+                let answer = self.mcp.answer(kept.0.name(), request).await;
+                answer.map(|body| BoxBody::new(Held::new(body, kept)))
             }
             Err(turned) => turned.into_answer(),
         }
@@ -156,11 +190,12 @@ impl<S: ServerHandler> Paths<S> {
     async fn admitted(
         &self,
         request: Request<Incoming>,
-    ) -> Result<(Request<Full<Bytes>>, Place), Turned> {
+        connection: &Arc<AtomicBool>,
+    ) -> Result<(Request<Bytes>, (Place, Busy)), Turned> {
         check_place(request.uri(), request.headers(), self.port)?;
         let admitted = self.door.admit(token(request.headers())?).await;
         let Guest { name, handle } = admitted.map_err(unauthorised)?;
-        let place = self.places.take(name).ok_or_else(crowded)?;
+        let kept = (self.places.take(name).ok_or_else(crowded)?, Busy::new(connection));
         if request.uri().path() != "/mcp" {
             let error = Error::new(api::Code::NotFound, "there is nothing at this path");
             return Err(Turned {
@@ -170,15 +205,19 @@ impl<S: ServerHandler> Paths<S> {
         }
         let (mut head, body) = request.into_parts();
         let body = read(body).await?;
-        if !body.is_empty() {
-            check_document(&body)?;
+        if understands_anything(&head.headers) {
+            let both = HeaderValue::from_static("application/json, text/event-stream");
+            head.headers.insert(ACCEPT, both);
         }
-        // Some clients do not say what they understand.
-        let any = HeaderValue::from_static("application/json, text/event-stream");
-        head.headers.entry(ACCEPT).or_insert(any);
         head.extensions.insert(handle);
-        Ok((Request::from_parts(head, Full::new(body)), place))
+        Ok((Request::from_parts(head, body), kept))
     }
+}
+
+/// Some clients do not say what they understand, or that it is all the same to them.
+fn understands_anything(headers: &HeaderMap) -> bool {
+    let mut said = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok()).peekable();
+    said.peek().is_none() || said.any(|it| it.contains("*/*"))
 }
 
 fn crowded() -> Turned {
@@ -199,15 +238,6 @@ async fn read(body: Incoming) -> Result<Bytes, Turned> {
         Ok(Err(_)) => Err(turned(StatusCode::BAD_REQUEST, "the request was cut off")),
         Err(_) => Err(turned(StatusCode::REQUEST_TIMEOUT, "the request took too long to come")),
     }
-}
-
-/// What two readers would read differently is not read at all.
-fn check_document(body: &[u8]) -> Result<(), Turned> {
-    let read: Result<serde_json::Value, _> = api::json::read(body);
-    read.map(drop).map_err(|wrong| {
-        let error = Error::new(api::Code::InvalidInput, format!("this is no JSON: {wrong}"));
-        Turned { status: StatusCode::BAD_REQUEST, error }
-    })
 }
 
 impl Turned {
@@ -323,6 +353,33 @@ mod tests {
         };
         let ((), first) = futures::join!(served, first);
         assert_eq!(first.unwrap(), "HTTP/1.1 200");
+    }
+
+    #[tokio::test]
+    async fn connections_that_say_nothing_give_way_one_after_the_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits { connections: 2, requests_each: 9, write: Duration::from_secs(30) };
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let served = serve_within(limits, listener, Arc::new(Open), server, stopped);
+        let told = tokio::task::spawn_blocking(move || {
+            let connect = || net::TcpStream::connect(address).unwrap();
+            let mut silent = [connect(), connect()];
+            let mut third = connect();
+            third.write_all(&good(address)).unwrap();
+            assert_eq!(status(&mut third), "HTTP/1.1 200");
+            assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "the first had to go");
+            // The other is as good as ever.
+            silent[1].write_all(&good(address)).unwrap();
+            assert_eq!(status(&mut silent[1]), "HTTP/1.1 200");
+        });
+        let told = async {
+            let told = told.await;
+            stop.send_replace(true);
+            told
+        };
+        let ((), told) = futures::join!(served, told);
+        told.unwrap();
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use api::{Error, Handle, RunList, ScheduleList, ask};
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, Reference};
 
+use crate::message::brief;
 use crate::{prompts, resources};
 
 /// Of so many that are new, those that begin in the same way.
@@ -27,7 +28,8 @@ pub(crate) async fn complete(
         Reference::Resource(template) => resources::ids(&template.uri, argument),
         _ => None,
     };
-    let nothing = || ErrorData::invalid_params(format!("there is no `{argument}` there"), None);
+    let nothing =
+        || ErrorData::invalid_params(format!("there is no `{}` there", brief(argument)), None);
     let begun = asked.argument.value.as_str();
     let mut values = found(handle, ids.ok_or_else(nothing)?).await.map_err(|error| {
         let data = serde_json::to_value(&error).ok();

@@ -10,14 +10,21 @@ use std::sync::Arc;
 use api::{Code, Error};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::handler::server::ServerHandler;
+use rmcp::model::{ProtocolVersion, ServerJsonRpcMessage};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use crate::message::{self, Wrong};
 use crate::sessions::{SESSIONS_MAX, Sessions};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// What answers at `/mcp`.
 pub struct Endpoint<S> {
@@ -43,13 +50,25 @@ impl<S: ServerHandler> Endpoint<S> {
         Endpoint { service, sessions, stop }
     }
 
-    /// Answers a request that has a handle among its extensions.
-    pub async fn answer(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Response<BoxBody<Bytes, Infallible>> {
+    /// Answers a request that has a handle among its extensions. `by` is how its principal is known; a session
+    /// is of the one who began it, and for others it is not there.
+    pub async fn answer(&self, by: &str, request: Request<Bytes>) -> Answer {
+        if request.method() == Method::POST
+            && let Err(wrong) = message::read(request.body())
+        {
+            return malformed(wrong);
+        }
+        let session = session_of(request.headers());
+        if let Some(session) = &session
+            && !self.sessions.is_of(session, by).await
+        {
+            return unknown();
+        }
         let is_end = request.method() == Method::DELETE;
-        let mut answer = self.service.handle(request).await;
+        let mut answer = self.service.handle(request.map(Full::new)).await;
+        if let (None, Some(begun)) = (session, session_of(answer.headers())) {
+            self.sessions.give(&begun, by).await;
+        }
         match answer.status() {
             StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => return full(),
             // It is done, and there are clients that take anything else for a failure.
@@ -65,14 +84,41 @@ impl<S: ServerHandler> Endpoint<S> {
     }
 }
 
-fn full() -> Response<BoxBody<Bytes, Infallible>> {
+/// The session that is named. There are none in the later era.
+fn session_of(headers: &HeaderMap) -> Option<String> {
+    let is_modern =
+        headers.get(VERSION).is_some_and(|it| it == ProtocolVersion::V_2026_07_28.as_str());
+    let session = headers.get(SESSION).filter(|_| !is_modern)?;
+    Some(String::from_utf8_lossy(session.as_bytes()).into_owned())
+}
+
+fn full() -> Answer {
     let what = format!("there are {SESSIONS_MAX} sessions, and there can be no more");
     let error = Error::new(Code::LimitReached, what).hint(
         "end one with DELETE, or try again in a few minutes, when those that nobody uses are over",
     );
-    let document = serde_json::json!({ "error": error }).to_string();
-    let mut answer = Response::new(Full::new(Bytes::from(document)).boxed());
-    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    refused(StatusCode::SERVICE_UNAVAILABLE, &error)
+}
+
+fn unknown() -> Answer {
+    let error = Error::new(Code::NotFound, "there is no such session");
+    refused(StatusCode::NOT_FOUND, &error.hint("begin another with `initialize`"))
+}
+
+fn refused(status: StatusCode, error: &Error) -> Answer {
+    document(status, serde_json::json!({ "error": error }).to_string())
+}
+
+fn malformed(Wrong { id, error }: Wrong) -> Answer {
+    let message = ServerJsonRpcMessage::error(error, id);
+    // What is made here can be written.
+    let text = serde_json::to_string(&message).unwrap_or_default();
+    document(StatusCode::BAD_REQUEST, text)
+}
+
+fn document(status: StatusCode, text: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+    *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

@@ -14,6 +14,7 @@ mod dialect;
 mod http;
 mod instructions;
 mod lines;
+mod message;
 mod page;
 mod progress;
 mod prompts;

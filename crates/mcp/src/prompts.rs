@@ -5,6 +5,7 @@ use rmcp::model::{
 };
 
 use crate::completion::Ids;
+use crate::message::brief;
 use crate::toolset::Selection;
 
 /// A prompt with what it asks for.
@@ -67,7 +68,7 @@ pub(crate) fn get(
 ) -> Result<GetPromptResult, ErrorData> {
     let invalid = |what: String| ErrorData::invalid_params(what, None);
     let canned = offered(selection).find(|canned| canned.name == name);
-    let canned = canned.ok_or_else(|| invalid(format!("there is no prompt `{name}`")))?;
+    let canned = canned.ok_or_else(|| invalid(format!("there is no prompt `{}`", brief(name))))?;
     let text = match canned.argument {
         None => canned.text.to_owned(),
         Some((argument, _)) => {

@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use api::{Code, Error, Handle, LedgerTail, RunShow, RunWatch, ScheduleShow, StatusAsk, ask};
-use futures::future::join_all;
+use api::{
+    Code, Error, Handle, Heard, LedgerTail, News, RunEvents, RunShow, ScheduleShow, StatusAsk, ask,
+};
 use rmcp::model::{
     ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
     ResourceUpdatedNotificationParam,
@@ -15,16 +17,18 @@ use rmcp::service::{Peer, RoleServer};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
 
 use crate::completion::Ids;
+use crate::message::brief;
 use crate::tool::shown;
 
 /// Resources of which one request may ask for news.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 32;
 /// How long one look for news waits, in milliseconds.
 const NEWS_WAIT_MS: u32 = 25_000;
-/// Entries of the log that are looked at for those of one run.
-const EVENTS_MAX: u32 = 1_000;
+/// After a look that failed and may work the next time.
+const NEWS_PAUSE: Duration = Duration::from_secs(1);
 const JSON: &str = "application/json";
 const SCHEME: &str = "midwatch://";
 
@@ -68,10 +72,21 @@ pub(crate) fn is_known(uri: &str) -> bool {
     named(uri).is_some()
 }
 
+/// Whether all of these can be followed.
+pub(crate) async fn check(handle: &dyn Handle, uris: &[String]) -> Result<(), ErrorData> {
+    if SUBSCRIPTIONS_MAX < uris.len() {
+        return Err(too_many());
+    }
+    for uri in uris {
+        read(handle, uri).await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn read(handle: &dyn Handle, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let value = match named(uri).ok_or_else(|| unknown(uri))? {
         Named::Run(id) => told(ask(handle, RunShow { id: id.to_owned() }).await),
-        Named::RunEvents(id) => events(handle, id).await,
+        Named::RunEvents(id) => told(ask(handle, RunEvents { id: id.to_owned() }).await),
         Named::Schedule(id) => told(ask(handle, ScheduleShow { id: id.to_owned() }).await),
         Named::LedgerHead => {
             let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
@@ -84,53 +99,51 @@ pub(crate) async fn read(handle: &dyn Handle, uri: &str) -> Result<ReadResourceR
     Ok(ReadResourceResult::new(vec![text]))
 }
 
-/// Tells of each of these whenever there is news, for as long as somebody wants to know.
-pub(crate) async fn tell<F: Future<Output = bool>>(
-    handle: &dyn Handle,
-    uris: Vec<String>,
-    told: impl Fn(String) -> F,
-) {
-    join_all(uris.iter().map(|uri| tell_of(handle, uri, &told))).await;
+/// Where news begin that come from now on.
+pub(crate) async fn place(handle: &dyn Handle) -> Result<u64, Error> {
+    Ok(ask(handle, News::default()).await?.cursor)
 }
 
-async fn tell_of<F: Future<Output = bool>>(
+/// Tells of each of these whenever there is news, for as long as somebody wants to know. Without a place to
+/// begin after, all are news at first. Fails when whoever asks may not know any more.
+pub(crate) async fn tell<F: Future<Output = bool>>(
     handle: &dyn Handle,
-    uri: &str,
-    told: &impl Fn(String) -> F,
-) {
-    let Some(named) = named(uri) else { return };
-    let mut seen = None;
-    let mut after = None;
+    uris: &[String],
+    mut after: Option<u64>,
+    told: impl Fn(String) -> F,
+) -> Result<(), Error> {
+    let followed: Vec<(&String, Named<'_>)> =
+        uris.iter().filter_map(|uri| Some((uri, named(uri)?))).collect();
+    let about: Vec<String> =
+        followed.iter().filter_map(|(_, named)| named.id()).map(str::to_owned).collect();
+    let any = followed.iter().any(|(_, named)| named.id().is_none());
+    if followed.is_empty() {
+        return Ok(());
+    }
     loop {
-        let is_news = match &named {
-            Named::Run(id) => {
-                let watch =
-                    RunWatch { id: (*id).to_owned(), seen: seen.clone(), wait_ms: NEWS_WAIT_MS };
-                let Ok(watched) = ask(handle, watch).await else { return };
-                let is_news = seen.as_ref().is_some_and(|seen| *seen != watched.seen);
-                let is_over = watched.ended && seen.is_some();
-                seen = Some(watched.seen);
-                if is_over && !is_news {
-                    return;
-                }
-                is_news
-            }
-            Named::RunEvents(_) | Named::Schedule(_) | Named::LedgerHead | Named::Status => {
-                let limit = Some(EVENTS_MAX);
-                let wait_ms = if after.is_some() { NEWS_WAIT_MS } else { 0 };
-                let Ok(tail) = ask(handle, LedgerTail { after, limit, wait_ms }).await else {
-                    return;
-                };
-                let is_news =
-                    after.is_some() && tail.events.iter().any(|it| named.is_about(&it.id));
-                after = Some(tail.cursor);
-                is_news
+        let wait_ms = if after.is_some() { NEWS_WAIT_MS } else { 0 };
+        let heard = match ask(handle, News { after, about: about.clone(), any, wait_ms }).await {
+            Ok(heard) => heard,
+            Err(error) if is_final(&error) => return Err(error),
+            Err(_) => {
+                sleep(NEWS_PAUSE).await;
+                continue;
             }
         };
-        if is_news && !told(uri.to_owned()).await {
-            return;
+        for (uri, named) in &followed {
+            let is_news = after.is_none_or(|after| named.is_among(&heard, after));
+            if is_news && !told((*uri).clone()).await {
+                return Ok(());
+            }
         }
+        after = Some(heard.cursor);
     }
+}
+
+/// Whether to ask again is of no use.
+fn is_final(error: &Error) -> bool {
+    use Code::{Denied, HumanNeeded, InvalidInput, NotFound, RoleTooLow, TokenInvalid};
+    matches!(error.code, Denied | HumanNeeded | InvalidInput | NotFound | RoleTooLow | TokenInvalid)
 }
 
 /// What a client of the earlier era has asked for news of. They end with it.
@@ -148,6 +161,7 @@ impl Subscriptions {
         &self,
         handle: Arc<dyn Handle>,
         uri: String,
+        after: u64,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let mut followed = self.followed();
@@ -159,17 +173,21 @@ impl Subscriptions {
             return Ok(());
         }
         if by_uri.len() == SUBSCRIPTIONS_MAX {
-            let what = format!("at most {SUBSCRIPTIONS_MAX} resources are followed at once");
-            return Err(ErrorData::invalid_params(what, None));
+            return Err(too_many());
         }
         let uris = vec![uri.clone()];
         let task = tasks.spawn(async move {
-            tell(&*handle, uris, |uri| {
+            let told = |uri| {
                 let news = ResourceUpdatedNotificationParam::new(uri);
                 let peer = peer.clone();
                 async move { peer.notify_resource_updated(news).await.is_ok() }
-            })
-            .await;
+            };
+            if tell(&*handle, &uris, Some(after), told).await.is_err() {
+                // Whoever reads it then learns why there is no more news of it.
+                for uri in uris {
+                    told(uri).await;
+                }
+            }
         });
         by_uri.insert(uri, task);
         Ok(())
@@ -188,11 +206,19 @@ impl Subscriptions {
 }
 
 impl Named<'_> {
-    /// Whether an entry about this id is news.
-    fn is_about(&self, id: &str) -> bool {
+    /// Of what it tells, unless it is of everything.
+    fn id(&self) -> Option<&str> {
         match self {
-            Named::Run(of) | Named::RunEvents(of) | Named::Schedule(of) => *of == id,
-            Named::LedgerHead | Named::Status => true,
+            Named::Run(id) | Named::RunEvents(id) | Named::Schedule(id) => Some(id),
+            Named::LedgerHead | Named::Status => None,
+        }
+    }
+
+    /// Whether what was heard is news of this.
+    fn is_among(&self, heard: &Heard, after: u64) -> bool {
+        match self.id() {
+            Some(id) => heard.about.iter().any(|it| it == id),
+            None => after < heard.cursor,
         }
     }
 }
@@ -209,32 +235,28 @@ fn named(uri: &str) -> Option<Named<'_>> {
     }
 }
 
-/// The run is shown first, so that nobody learns of one that is not theirs.
-async fn events(handle: &dyn Handle, id: &str) -> Result<Value, Error> {
-    let run = ask(handle, RunShow { id: id.to_owned() }).await?.run;
-    let tail = LedgerTail { limit: Some(EVENTS_MAX), ..LedgerTail::default() };
-    let tail = ask(handle, tail).await?;
-    let events: Vec<_> = tail.events.into_iter().filter(|event| event.id == run.id).collect();
-    shown(&Events { run_id: run.id, events })
-}
-
-#[derive(Serialize)]
-struct Events {
-    run_id: String,
-    /// Among the last entries of the log.
-    events: Vec<api::Event>,
-}
-
 fn told(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
     shown(&answer?)
 }
 
 fn unknown(uri: &str) -> ErrorData {
+    let uri = brief(uri);
     let data = json!({ "uri": uri });
     ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(data))
 }
 
+/// Why there is no more news.
+pub(crate) fn ended(error: &Error) -> ErrorData {
+    ErrorData::invalid_request(error.to_string(), Some(json!({ "error": error })))
+}
+
+fn too_many() -> ErrorData {
+    let what = format!("at most {SUBSCRIPTIONS_MAX} resources are followed at once");
+    ErrorData::invalid_params(what, None)
+}
+
 fn failed(uri: &str, error: &Error) -> ErrorData {
+    let uri = brief(uri);
     let data = Some(json!({ "uri": uri, "error": error }));
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(format!("{uri}: {error}"), data),

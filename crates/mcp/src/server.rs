@@ -14,9 +14,11 @@ use rmcp::model::{
     SubscriptionFilter, Tool as Described, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use tokio::sync::Semaphore;
 use tracing::debug;
 
 use crate::instructions::instructions;
+use crate::message::brief;
 use crate::page::page;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
@@ -25,6 +27,9 @@ use crate::{completion, progress, prompts, resources};
 
 /// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
 const LIST_TTL_MS: u64 = 300_000;
+
+/// Requests of one client that listen at once. Each is open for as long as it wants.
+const LISTENING_MAX: usize = 16;
 
 /// Methods that have parameters of their own, in both eras.
 const METHODS: [&str; 5] =
@@ -41,6 +46,7 @@ pub struct Server {
     selection: Arc<Selection>,
     version: &'static str,
     subscriptions: Subscriptions,
+    listening: Arc<Semaphore>,
 }
 
 /// For whom a request is made.
@@ -65,7 +71,8 @@ impl Server {
 
     fn of(principal: Principal, selection: Selection, version: &'static str) -> Server {
         let (selection, subscriptions) = (Arc::new(selection), Subscriptions::default());
-        Server { principal, selection, version, subscriptions }
+        let listening = Arc::new(Semaphore::new(LISTENING_MAX));
+        Server { principal, selection, version, subscriptions, listening }
     }
 
     fn handle(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Handle>, ErrorData> {
@@ -121,7 +128,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.selection.find(&asked.name) else {
-            let what = format!("there is no tool `{}`; tools/list shows them", asked.name);
+            let what = format!("there is no tool `{}`; tools/list shows them", brief(&asked.name));
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
@@ -141,7 +148,7 @@ impl ServerHandler for Server {
         asked: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method = asked.method;
+        let method = brief(&asked.method);
         let version = context.protocol_version();
         let is_modern =
             version.is_some_and(|it| ProtocolVersion::V_2026_07_28.as_str() <= it.as_str());
@@ -222,26 +229,28 @@ impl ServerHandler for Server {
     ) -> Option<SubscriptionFilter> {
         let asked = requested.resource_subscriptions.iter().flatten();
         let known = asked.filter(|uri| resources::is_known(uri)).cloned();
-        let known = known.take(resources::SUBSCRIPTIONS_MAX);
         Some(SubscriptionFilter::builder().resource_subscriptions(known).build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let handle = self.handle(context.request_context())?;
-        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        for uri in &uris {
-            resources::read(&*handle, uri).await?;
-        }
+        let Ok(_listening) = self.listening.try_acquire() else {
+            let what = format!("{LISTENING_MAX} requests listen already, and there can be no more");
+            return Err(ErrorData::invalid_request(what, None));
+        };
+        let asked = context.requested().resource_subscriptions.iter().flatten();
+        let uris: Vec<String> = asked.cloned().collect();
+        resources::check(&*handle, &uris).await?;
         let sink = context.sink().clone();
-        let told = resources::tell(&*handle, uris, |uri| {
+        // They were acknowledged before it was known where the log ends.
+        let told = resources::tell(&*handle, &uris, None, |uri| {
             let sink = sink.clone();
             async move { sink.notify_resource_updated(uri).await.is_ok() }
         });
         tokio::select! {
-            () = told => {}
-            () = context.cancelled() => {}
+            told = told => told.map_err(|error| resources::ended(&error)),
+            () = context.cancelled() => Ok(()),
         }
-        Ok(())
     }
 
     async fn subscribe(
@@ -251,7 +260,8 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let handle = self.handle(&context)?;
         resources::read(&*handle, &asked.uri).await?;
-        self.subscriptions.add(handle, asked.uri, context.peer)
+        let after = resources::place(&*handle).await.map_err(|error| resources::ended(&error))?;
+        self.subscriptions.add(handle, asked.uri, after, context.peer)
     }
 
     async fn unsubscribe(

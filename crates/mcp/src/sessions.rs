@@ -1,5 +1,7 @@
-//! Sessions of the earlier era, and how many there may be.
+//! Sessions of the earlier era, whose they are, and how many there may be.
 
+use std::collections::HashMap;
+use std::sync::{Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::Stream;
@@ -28,19 +30,39 @@ pub(crate) struct Sessions {
     kept: LocalSessionManager,
     /// Held from the count to the session that makes it one more.
     opening: Mutex<()>,
+    /// Who has begun each.
+    owners: Lock<HashMap<SessionId, String>>,
 }
 
 impl Default for Sessions {
     fn default() -> Sessions {
         let mut kept = LocalSessionManager::default();
         kept.session_config.keep_alive = Some(IDLE_MAX);
-        Sessions { kept, opening: Mutex::default() }
+        Sessions { kept, opening: Mutex::default(), owners: Lock::default() }
     }
 }
 
 impl Sessions {
     pub(crate) async fn are_full(&self) -> bool {
         SESSIONS_MAX <= self.kept.sessions.read().await.len()
+    }
+
+    /// Whether there is such a session, and this is who has begun it.
+    pub(crate) async fn is_of(&self, id: &str, name: &str) -> bool {
+        let kept = self.kept.sessions.read().await;
+        kept.contains_key(id) && self.owners().get(id).is_some_and(|owner| owner == name)
+    }
+
+    /// Says who has begun a session. Those that are over are nobody's.
+    pub(crate) async fn give(&self, id: &str, name: &str) {
+        let kept = self.kept.sessions.read().await;
+        let mut owners = self.owners();
+        owners.retain(|id, _| kept.contains_key(id));
+        owners.insert(id.into(), name.to_owned());
+    }
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,8 @@ use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use futures::future::{BoxFuture, FutureExt};
 use runtime::{Descent, Kept, Local, SystemClock, Visitor, Watch};
-use tokio::time::{Instant, sleep};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -35,7 +36,11 @@ const RUN_ID: &str = "MIDWATCH_RUN_ID";
 /// Holds the token of whoever gives the command.
 pub const TOKEN: &str = "MIDWATCH_TOKEN";
 /// Connections that are kept for the next call.
-const IDLE_MAX: usize = 8;
+const IDLE_MAX: usize = 2;
+/// Calls of a process that stays which wait for news at one time. There are only so many connections.
+const WAITING_MAX: usize = 32;
+/// All its other calls, which are soon over.
+const ASKING_MAX: usize = 8;
 const OWNER_POLL: Duration = Duration::from_millis(20);
 /// How often to look for news while nobody keeps the watch.
 const NEWS_POLL: Duration = Duration::from_secs(1);
@@ -160,20 +165,35 @@ async fn call_once(context: &Context, call: Call) -> Result<Answer, Error> {
 }
 
 /// The watch wherever it is, for a process that stays: several calls at a time, each on a connection of its
-/// own, and a daemon that has gone is looked for again.
+/// own, and a daemon that has gone is looked for again. However many calls there are, they have a bounded
+/// number of connections, one after the other.
 #[derive(Debug)]
 pub struct Staying {
     context: Context,
     idle: Mutex<Vec<Socket>>,
+    waiting: Semaphore,
+    asking: Semaphore,
 }
 
 impl Staying {
     pub fn new(context: Context) -> Staying {
-        Staying { context, idle: Mutex::default() }
+        let (waiting, asking) = (Semaphore::new(WAITING_MAX), Semaphore::new(ASKING_MAX));
+        Staying { context, idle: Mutex::default(), waiting, asking }
+    }
+
+    /// Those that wait for news keep nobody from asking, and whoever had no turn in time only looks.
+    async fn turn(&self, until: Instant) -> Option<SemaphorePermit<'_>> {
+        if Instant::now() < until
+            && let Ok(turn) = timeout_at(until, self.waiting.acquire()).await
+        {
+            return turn.ok();
+        }
+        self.asking.acquire().await.ok()
     }
 
     async fn call_once(&self, mut call: Call) -> Result<Answer, Error> {
         let until = Instant::now() + wait_of(&mut call.request).map_or(Duration::ZERO, asked);
+        let _turn = self.turn(until).await;
         let socket = loop {
             let idle = self.idle().pop();
             if let Some(socket) = idle {
@@ -236,10 +256,11 @@ impl Handle for Staying {
 }
 
 /// How long a request waits for news, in milliseconds, if it is of that kind.
-fn wait_of(request: &mut Request) -> Option<&mut u32> {
+pub fn wait_of(request: &mut Request) -> Option<&mut u32> {
     match request {
         Request::RunWatch(asked) => Some(&mut asked.wait_ms),
         Request::LedgerTail(asked) => Some(&mut asked.wait_ms),
+        Request::News(asked) => Some(&mut asked.wait_ms),
         _ => None,
     }
 }
@@ -256,6 +277,10 @@ fn is_news(request: &Request, answer: &Answer) -> bool {
         }
         (Request::LedgerTail(asked), Answer::LedgerTail(found)) => {
             asked.after.is_none() || !found.events.is_empty()
+        }
+        (Request::News(asked), Answer::News(found)) => {
+            !found.about.is_empty()
+                || (asked.any && asked.after.is_some_and(|it| it < found.cursor))
         }
         _ => true,
     }

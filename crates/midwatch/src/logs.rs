@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -148,7 +149,7 @@ where
         .with_writer(writer)
         .with_ansi(matches!(colour, Colour::Ansi))
         .log_internal_errors(false)
-        .with_filter(LevelFilter::from(level))
+        .with_filter(up_to(level))
 }
 
 fn for_machines<S, W>(writer: W, level: Level) -> impl Layer<S>
@@ -161,7 +162,13 @@ where
         .with_current_span(false)
         .with_writer(writer)
         .log_internal_errors(false)
-        .with_filter(LevelFilter::from(level))
+        .with_filter(up_to(level))
+}
+
+/// What the library of the protocol says of every request is of no use to anybody, and in the words of
+/// whoever made it.
+fn up_to(level: Level) -> Targets {
+    Targets::new().with_default(LevelFilter::from(level)).with_target("rmcp", LevelFilter::ERROR)
 }
 
 /// Takes one whole event per write.
@@ -300,6 +307,16 @@ mod tests {
             tracing::info!("first\n2026-01-01T00:00:00Z  INFO forged");
         });
         assert!(text.ends_with("first\n    2026-01-01T00:00:00Z  INFO forged\n"), "{text}");
+        assert_eq!(lines.len(), 1);
+    }
+
+    #[test]
+    fn what_the_protocol_says_of_each_request_is_left_out() {
+        let (text, lines) = logged(Colour::Plain, Level::Trace, || {
+            tracing::info!(target: "rmcp::service", "Service initialized as server");
+            tracing::error!(target: "rmcp::service", "it failed");
+        });
+        assert!(text.contains("it failed") && !text.contains("initialized"), "{text}");
         assert_eq!(lines.len(), 1);
     }
 

@@ -103,6 +103,7 @@ impl Local {
             Request::RunShow(asked) => watch.run_show(actor, asked).await.map(Answer::RunShow),
             Request::RunRead(asked) => watch.run_read(actor, asked).await.map(Answer::RunRead),
             Request::RunWatch(asked) => watch.run_watch(asked).await.map(Answer::RunWatch),
+            Request::RunEvents(asked) => watch.run_events(asked).await.map(Answer::RunEvents),
             Request::RunCancel(asked) => watch.run_cancel(actor, key, asked).await,
             Request::RunRetry(asked) => watch.run_retry(actor, key, asked).await,
             Request::RunSettle(asked) => watch.run_settle(actor, key, asked).await,
@@ -128,6 +129,7 @@ impl Local {
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
             Request::TokenList(asked) => watch.token_list(asked).await.map(Answer::TokenList),
             Request::LedgerTail(asked) => watch.tail(asked).await.map(Answer::LedgerTail),
+            Request::News(asked) => watch.news(asked).await.map(Answer::News),
             Request::LedgerCheckpoint(_) => watch.checkpoint().await.map(Answer::LedgerCheckpoint),
             // The rare ones apart, so that the common ones stay small.
             Request::PolicyReplay(asked) => {

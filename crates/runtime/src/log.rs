@@ -1,25 +1,34 @@
-//! Reading the log: the feed for whoever follows it, and its verification.
+//! Reading the log: the feed for whoever follows it, what it says of one run, and its verification.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use api::{Error, Event, Events, LIST_BYTES_MAX, LedgerTail, ProgressSink};
+use api::{
+    Code, Error, Event, Events, Heard, LIST_BYTES_MAX, LedgerTail, News, ProgressSink, RunEvents,
+    RunTold,
+};
 use futures::future::join;
-use kernel::Timestamp;
+use kernel::tables::touched;
+use kernel::{Noun, RunId, Timestamp, run};
 use ledger::Fields;
 use ledger::verify::{Anchors, Damage, LogVerifier, Report, Verdict};
 use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
+use crate::runs::run_id;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::watch::Watch;
 
 /// The longest that one request waits for something to happen.
 pub(crate) const WAIT_MS_MAX: u32 = 25_000;
+/// Things that one request asks for news of.
+const ABOUT_MAX: usize = 64;
+/// Entries that are looked through for those of one run.
+const LOOKED_THROUGH_MAX: u64 = 100_000;
 /// Checkpoints read at once.
 const NOTES_MAX: usize = 64;
 
@@ -47,6 +56,93 @@ impl Watch {
         let cursor = events.last().map_or(after, |event| event.seq);
         Ok(Events { events, cursor })
     }
+
+    pub(crate) async fn news(&self, asked: News) -> Result<Heard, Error> {
+        if ABOUT_MAX < asked.about.len() {
+            let what = format!("news are of at most {ABOUT_MAX} things at once");
+            return Err(Error::new(Code::InvalidInput, what));
+        }
+        let store = self.store();
+        let size = store.head().await.map_err(errors::store)?.size();
+        let after = asked.after.unwrap_or(size);
+        // A log that was restored may be shorter.
+        let mut cursor = after.min(size);
+        let until = Instant::now() + Duration::from_millis(asked.wait_ms.min(WAIT_MS_MAX).into());
+        let mut has_waited = false;
+        loop {
+            let page = store.entries(cursor, PAGE_ENTRIES_MAX).await.map_err(errors::store)?;
+            cursor = page.last_seq().unwrap_or(cursor);
+            let is_named = |id: &&String| page.iter().any(|fields| names(&fields, id));
+            let about: Vec<String> = asked.about.iter().filter(is_named).cloned().collect();
+            let is_news = (asked.any && !page.is_empty()) || !about.is_empty();
+            // A store that is closed does not grow.
+            let is_over = is_news || (has_waited && page.is_empty());
+            if is_over || timeout_at(until, store.grown_past(cursor)).await.is_err() {
+                return Ok(Heard { about, cursor });
+            }
+            has_waited = true;
+        }
+    }
+
+    /// The row of a run counts the entries that changed it, so it is known when all are found.
+    pub(crate) async fn run_events(&self, asked: RunEvents) -> Result<RunTold, Error> {
+        let id = run_id(&asked.id)?;
+        let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let queued_at = rows.run(&id).ok_or_else(unknown)?.queued_at;
+        let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
+        let first = self.place_before(queued_at).await?;
+        let mut told = RunTold { run_id: id.to_string(), events: Vec::new(), more_after: None };
+        let (mut cursor, mut bytes) = (first, 0);
+        loop {
+            let page = self.store().entries(cursor, PAGE_ENTRIES_MAX).await;
+            let page = page.map_err(errors::store)?;
+            for fields in page.iter() {
+                cursor = fields.seq;
+                if changes_run(&fields, &id)? {
+                    told.events.push(wire(&fields)?);
+                    bytes += fields.facts.len() + fields.private.content_bytes();
+                }
+                if count <= told.events.len() as u64 {
+                    return Ok(told);
+                }
+                if LIST_BYTES_MAX <= bytes || LOOKED_THROUGH_MAX <= cursor - first {
+                    return Ok(RunTold { more_after: Some(cursor), ..told });
+                }
+            }
+            if page.is_empty() {
+                return Ok(told);
+            }
+        }
+    }
+
+    /// The place in the log after which every entry is of this instant or a later one.
+    async fn place_before(&self, at: Timestamp) -> Result<u64, Error> {
+        let store = self.store();
+        let (mut low, mut high) = (0, store.head().await.map_err(errors::store)?.size());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let page = store.entries(middle, 1).await.map_err(errors::store)?;
+            match page.iter().next() {
+                Some(fields) if fields.ts_us < at.as_micros() => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// Whether an entry may be about what has this id.
+fn names(fields: &Fields<'_>, id: &str) -> bool {
+    fields.noun_id == id || str::from_utf8(fields.facts).is_ok_and(|facts| facts.contains(id))
+}
+
+fn changes_run(fields: &Fields<'_>, id: &RunId) -> Result<bool, Error> {
+    if !names(fields, id.as_str()) {
+        return Ok(false);
+    }
+    let touched = touched(&stored::facts(fields)?);
+    Ok(touched.iter().any(|it| it.noun == Noun::Run && it.id == id.as_str()))
 }
 
 fn wire(fields: &Fields<'_>) -> Result<Event, Error> {

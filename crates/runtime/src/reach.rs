@@ -132,6 +132,7 @@ impl Watch {
             Request::RunShow(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::RunRead(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::RunWatch(asked) => Wanted::Run(run_id(&asked.id)?),
+            Request::RunEvents(asked) => Wanted::Run(run_id(&asked.id)?),
             Request::PolicyExplain(asked) => Wanted::Run(run_id(&asked.run)?),
             Request::AgentShow(asked) => Wanted::Agent(agent_name(&asked.name)?),
             Request::ApprovalShow(asked) => Wanted::Approval(approval_id(&asked.id)?),
@@ -147,6 +148,13 @@ impl Watch {
             Request::AgentList(list) => {
                 return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
             }
+            // That anything happened at all, the status tells as well.
+            Request::News(asked) => {
+                for id in &asked.about {
+                    self.check_own(&agent, wanted(id)?).await?;
+                }
+                return Ok(request);
+            }
             Request::LedgerTail(_)
             | Request::PolicyReplay(_)
             | Request::BudgetList(_)
@@ -156,8 +164,13 @@ impl Watch {
             // What changes something has rules of its own, and the rest is everybody's.
             _ => return Ok(request),
         };
-        match self.is_of(&agent, &wanted).await? {
-            true => Ok(request),
+        self.check_own(&agent, wanted).await?;
+        Ok(request)
+    }
+
+    async fn check_own(&self, agent: &AgentName, wanted: Wanted) -> Result<(), Error> {
+        match self.is_of(agent, &wanted).await? {
+            true => Ok(()),
             false => Err(wanted.unknown()),
         }
     }
@@ -354,6 +367,14 @@ fn about(request: &Request) -> Result<About<'_>, Error> {
         Request::RunCancel(asked) => About::Run(&asked.id),
         other => return Err(errors::internal(format!("`{}` is about nothing", other.name()))),
     })
+}
+
+/// What an id stands for.
+fn wanted(id: &str) -> Result<Wanted, Error> {
+    match id.starts_with("run_") {
+        true => run_id(id).map(Wanted::Run),
+        false => parsed_id(id).map(Wanted::Schedule),
+    }
 }
 
 /// The class by which a runner sees what a request is about.

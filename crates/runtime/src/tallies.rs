@@ -192,6 +192,7 @@ fn is_change(request: &Request) -> bool {
         Is::Why(_) | Is::RunList(_) | Is::RunShow(_) | Is::RunRead(_) | Is::RunWatch(_) => false,
         Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::PolicyDecide(_) => false,
         Is::PolicyExplain(_) | Is::PolicyReplay(_) | Is::TokenList(_) | Is::LedgerTail(_) => false,
+        Is::RunEvents(_) | Is::News(_) => false,
         Is::ScheduleAdd(asked) => !asked.dry_run,
         Is::ToolMisuse(misused) => misused.changes,
         _ => true,

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Code, Error};
+use api::{Answer, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::{Door, Guest};
 use mcp::Selection;
-use runtime::Watch;
+use runtime::{Local, Watch};
 use tokio::net::TcpListener;
 use tracing::warn;
 
+use crate::access::wait_of;
 use crate::config::{Loaded, Origin};
 
 const KEY: &str = "http.listen";
@@ -55,7 +56,32 @@ impl Door for ByToken {
     fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>> {
         async move {
             let actor = self.0.admit_token(&token).await?;
-            Ok(Guest { name: actor.name.clone(), handle: Arc::new(self.0.handle(actor)) })
+            let name = actor.name.clone();
+            let (watch, handle) = (self.0.clone(), self.0.handle(actor));
+            Ok(Guest { name, handle: Arc::new(Shown { token, handle, watch }) })
+        }
+        .boxed()
+    }
+}
+
+/// Speaks for the one with a token.
+#[derive(Debug)]
+struct Shown {
+    token: Secret,
+    handle: Local,
+    watch: Watch,
+}
+
+impl Handle for Shown {
+    fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+        async move {
+            let waits = wait_of(&mut call.request).is_some_and(|wait_ms| 0 < *wait_ms);
+            let answer = self.handle.call(call).await;
+            // What has come since is not for a token that was revoked meanwhile.
+            if waits {
+                self.watch.admit_token(&self.token).await?;
+            }
+            answer
         }
         .boxed()
     }

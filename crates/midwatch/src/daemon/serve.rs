@@ -10,6 +10,8 @@ use std::time::Duration;
 use api::wire::{Asked, Hello, PROTOCOL, Reply};
 use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
+use gateway::{Place, Places};
+use kernel::{Actor, Role};
 use runtime::{Descent, Visitor, Watch};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
@@ -25,7 +27,11 @@ use super::descent::{self, Parentage};
 use crate::context::VERSION;
 
 const CONNECTIONS_MAX: usize = 256;
-/// Of these, for what runs have started.
+/// Of these, for all who are no operators, so that there is always one for whoever wants to stop them.
+const OF_OTHERS_MAX: usize = 192;
+/// Of these, for one principal.
+const OF_EACH_MAX: usize = 128;
+/// For what runs have started, before it is known who that is.
 const OF_RUNS_MAX: usize = 64;
 /// How long a client may take to greet.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,6 +62,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
 pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receiver<bool>) {
     let mut connections = JoinSet::new();
     let of_runs = Arc::new(Semaphore::new(OF_RUNS_MAX));
+    let room = Arc::new(Room::default());
     let mut stop = stopped.clone();
     loop {
         select! {
@@ -64,7 +71,8 @@ pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receive
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, _)) => {
                     if let Some(connection) = admitted(stream, &of_runs) {
-                        connections.spawn(connection.serve(watch.clone(), stopped.clone()));
+                        let room = Arc::clone(&room);
+                        connections.spawn(connection.serve(watch.clone(), room, stopped.clone()));
                     }
                 }
                 Err(error) => {
@@ -100,9 +108,38 @@ fn admitted(stream: UnixStream, of_runs: &Arc<Semaphore>) -> Option<Connection> 
     Some(Connection { stream, peer, _place: place })
 }
 
+/// Places for those who are no operators: agents, their runs and assistants, and whoever only looks.
+struct Room {
+    of_each: Places,
+    of_others: Arc<Semaphore>,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        let of_others = Arc::new(Semaphore::new(OF_OTHERS_MAX));
+        Room { of_each: Places::new(OF_EACH_MAX), of_others }
+    }
+}
+
+impl Room {
+    /// Operators need none. Nobody waits for one, as that would take up a connection.
+    fn place(&self, actor: &Actor) -> Result<Option<(Place, OwnedSemaphorePermit)>, Error> {
+        if Role::Operator <= actor.role {
+            return Ok(None);
+        }
+        let of_others = Arc::clone(&self.of_others).try_acquire_owned().ok();
+        let place = self.of_each.take(actor.name.clone()).zip(of_others);
+        place.map(Some).ok_or_else(|| {
+            let what = format!("`{}` can have no more connections now", actor.name);
+            Error::new(Code::LimitReached, what)
+                .hint("try again when some of its calls have been answered")
+        })
+    }
+}
+
 impl Connection {
-    async fn serve(self, watch: Watch, stopped: Receiver<bool>) {
-        if let Err(error) = converse(self.stream, self.peer, watch, stopped).await {
+    async fn serve(self, watch: Watch, room: Arc<Room>, stopped: Receiver<bool>) {
+        if let Err(error) = converse(self.stream, self.peer, watch, &room, stopped).await {
             debug!(%error, "a connection ended early");
         }
     }
@@ -112,6 +149,7 @@ async fn converse(
     stream: UnixStream,
     peer: Peer,
     watch: Watch,
+    room: &Room,
     mut stopped: Receiver<bool>,
 ) -> io::Result<()> {
     let (input, mut output) = stream.into_split();
@@ -125,11 +163,14 @@ async fn converse(
     let visitor = peer.visitor(&theirs);
     // Whoever has no business here is told so at once, and heard out: to hang up on one who is about to
     // ask would look like a daemon that has died.
-    if let Err(refused) = watch.admit(visitor).await {
-        frames::write(&mut output, &Reply::Error(refused)).await?;
-        let _ = timeout(HELLO_TIMEOUT, frames::read::<Asked>(&mut input)).await;
-        return Ok(());
-    }
+    let _room = match watch.admit(visitor).await.and_then(|actor| room.place(&actor)) {
+        Ok(place) => place,
+        Err(refused) => {
+            frames::write(&mut output, &Reply::Error(refused)).await?;
+            let _ = timeout(HELLO_TIMEOUT, frames::read::<Asked>(&mut input)).await;
+            return Ok(());
+        }
+    };
     loop {
         let asked = select! {
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),

@@ -1,7 +1,7 @@
 //! The MCP server at `/mcp` of the daemon.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -316,6 +316,73 @@ fn there_are_sixty_four_sessions_and_not_one_more() {
 }
 
 #[test]
+fn a_session_is_of_the_one_who_began_it() {
+    let mut world = World::new();
+    let mut place = place(&mut world);
+    let session = place.hello();
+    let mias = std::mem::replace(&mut place.token, token(&world, "runner", "echo"));
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    let end = |place: &Place, session: &str| {
+        let bearer = place.bearer();
+        let headers = [
+            ("Host", place.address.as_str()),
+            ("Authorization", bearer.as_str()),
+            ("Mcp-Session-Id", session),
+        ];
+        place.request("DELETE", "/mcp", &headers, "").status
+    };
+    assert_eq!(place.good(&more, &list).status, 404);
+    assert_eq!(end(&place, &session), 404);
+    assert_eq!(end(&place, "no-such-session"), 404);
+    place.token = mias;
+    assert_eq!(place.good(&more, &list).status, 200);
+    assert_eq!(end(&place, &session), 204);
+    assert_eq!(end(&place, &session), 404, "it is over");
+}
+
+#[test]
+fn whoever_understands_anything_is_answered() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let (more, body) = modern("tools/list", json!({}));
+    for accepted in ["*/*", "application/json, */*;q=0.1"] {
+        let mut more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        more.push(("Accept", accepted));
+        assert_eq!(place.good(&more, &body).status, 200, "{accepted}");
+    }
+}
+
+/// Whoever listens hears of nothing that happens once their token is revoked, and the stream ends.
+#[test]
+fn a_stream_ends_with_the_token_that_opened_it() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let tokens = world.json(&["token", "list"]);
+    let token = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
+    let filter = json!({"resourceSubscriptions": ["midwatch://status"]});
+    let (more, body) = modern("subscriptions/listen", json!({"notifications": filter}));
+    let body = body.to_string();
+    let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", place.address);
+    write!(text, "Authorization: {}\r\nContent-Type: application/json\r\n", place.bearer())
+        .unwrap();
+    for (name, value) in &more {
+        write!(text, "{name}: {value}\r\n").unwrap();
+    }
+    write!(text, "Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut stream = TcpStream::connect(&place.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    let is_news = |line: &String| line.contains("resources/updated");
+    assert!(lines.by_ref().any(|line| is_news(&line)), "it is told that it may look");
+    world.ok(&["token", "revoke", &token]);
+    let rest: Vec<String> = lines.collect();
+    assert!(!rest.iter().any(is_news), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("token_invalid")), "{rest:?}");
+}
+
+#[test]
 fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
     let mut place = place(&mut world);
@@ -385,6 +452,20 @@ fn hostile_requests_get_an_error_and_the_next_one_an_answer() {
     ] {
         let reply = place.send(&headers, body);
         assert_eq!(reply.status, status, "{}: {reply:?}", &body[..body.len().min(60)]);
+    }
+    // What is wrong is said in the words of the protocol, to whoever asked.
+    for (body, code, id) in [
+        ("", -32700, Value::Null),
+        ("null", -32600, Value::Null),
+        ("[]", -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#, -32602, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#, -32602, json!(1)),
+    ] {
+        let reply = place.send(&headers, body);
+        let said = reply.message();
+        assert_eq!((reply.status, &said["error"]["code"]), (400, &json!(code)), "{body}: {said}");
+        assert_eq!(said["id"], id, "{body}: {said}");
     }
     let mut many: Vec<(&str, &str)> = headers.to_vec();
     many.extend(std::iter::repeat_n(("X-More", "1"), 200));

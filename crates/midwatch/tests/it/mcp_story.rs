@@ -587,8 +587,17 @@ fn hostile_lines_get_errors_of_the_protocol_and_the_next_one_an_answer() {
     input.write_all(b"\xff\xfe{\"jsonrpc\"}\n\n   \n").unwrap();
     assert_eq!(client.read()["error"]["code"], -32700);
     assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
-    let wrong = client.ask("tools/call", json!({"name": 5}));
-    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    for (method, parameters) in [
+        ("tools/call", json!({"name": 5})),
+        ("tools/call", json!([])),
+        ("tools/list", json!({"cursor": 7})),
+        ("initialize", json!({"protocolVersion": null})),
+        ("tools/call", json!({"name": "x".repeat(1 << 20)})),
+    ] {
+        let wrong = client.ask(method, parameters);
+        assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+        assert!(wrong.to_string().len() < 1_000, "what is wrong is not repeated at length");
+    }
     // Bad arguments are for the model to mend.
     assert_eq!(client.refused("run_get", json!({"run_id": 5})), "invalid_input");
     assert_eq!(client.refused("run_get", json!({"run_id": "x", "extra": 1})), "invalid_input");
@@ -615,6 +624,41 @@ fn a_hundred_calls_at_once_are_each_answered() {
         let answer = client.read();
         let id = answer["id"].as_u64().unwrap();
         assert_eq!(answer["result"]["isError"], false, "{answer}");
+        open.retain(|other| *other != id);
+    }
+}
+
+/// A run that waits for a human, and the cursor after all that there is to know of it.
+fn waiting_run(client: &mut Client) -> (String, Value) {
+    let asked = json!({"name": "out", "agent": "hook", "prompt": "go", "every": "1000h"});
+    let id = client.ok("schedule_create", asked)["schedule"]["id"].clone();
+    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
+    let run = run["run"]["id"].as_str().unwrap().to_owned();
+    wait_for(|| {
+        let found = client.ok("run_get", json!({"run_id": run}));
+        (found["run"]["state"] == "waiting_permission").then_some(())
+    });
+    let cursor = client.ok("run_wait", json!({"run_id": run, "max_wait_s": 0}))["cursor"].clone();
+    (run, cursor)
+}
+
+#[test]
+fn calls_that_wait_keep_neither_the_human_nor_other_calls_waiting() {
+    let world = world();
+    world.ok(&["agent", "add", "hook", "--backend", "webhook", "--url", "http://127.0.0.1:9/x"]);
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let (run, cursor) = waiting_run(&mut client);
+    let wait = json!({"run_id": run, "cursor": cursor, "max_wait_s": 25});
+    let wait = json!({"name": "run_wait", "arguments": wait});
+    let mut open: Vec<u64> = (0..200).map(|_| client.send("tools/call", wait.clone())).collect();
+    assert_eq!(client.ok("server_health", json!({}))["ok"], true);
+    assert_eq!(world.json(&["freeze"])["changed"], true);
+    world.ok(&["run", "cancel", &run]);
+    while !open.is_empty() {
+        let answer = client.read();
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let id = answer["id"].as_u64().unwrap();
         open.retain(|other| *other != id);
     }
 }
@@ -754,9 +798,22 @@ fn what_cannot_be_read_cannot_be_subscribed_to() {
         assert!(answer.get("error").is_some(), "{uri}: {answer}");
     }
     let mut client = Client::modern(&world, &[]);
-    let filter = json!({"resourceSubscriptions": ["midwatch://schedule/sch_none"]});
-    let answer = client.ask("subscriptions/listen", json!({"notifications": filter}));
-    assert!(answer.get("error").is_some(), "{answer}");
+    let status = "midwatch://status";
+    let many: Vec<String> = (0..33).map(|n| format!("midwatch://run/run_{n}")).collect();
+    for uris in
+        [json!(["midwatch://schedule/sch_none"]), json!([status, "midwatch://x"]), json!(many)]
+    {
+        let filter = json!({"resourceSubscriptions": uris});
+        let answer = client.ask("subscriptions/listen", json!({"notifications": filter}));
+        assert!(answer.get("error").is_some(), "{uris}: {answer}");
+    }
+    // Each listens for as long as it wants, so there are not many.
+    let filter = json!({"notifications": {"resourceSubscriptions": [status]}});
+    for _ in 0..16 {
+        client.send("subscriptions/listen", filter.clone());
+    }
+    let answer = client.ask("subscriptions/listen", filter);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("16 requests"), "{answer}");
 }
 
 #[test]
@@ -817,37 +874,87 @@ fn asked_preview() -> Value {
     json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"})
 }
 
+/// Asks for news of these. In the later era that there may be some is the first of them.
+fn follow(client: &mut Client, uris: &[String]) {
+    if client.modern {
+        let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+        client.send("subscriptions/listen", filter);
+        let acknowledged = client.read();
+        assert!(acknowledged["method"].as_str().unwrap().contains("acknowledged"));
+        return hear(client, uris);
+    }
+    for uri in uris {
+        let subscribed = client.ask("resources/subscribe", json!({"uri": uri}));
+        assert!(subscribed.get("error").is_none(), "{subscribed}");
+    }
+}
+
+/// Reads until there was news of each of these.
+fn hear(client: &Client, uris: &[String]) {
+    let mut awaited: Vec<&String> = uris.iter().collect();
+    while !awaited.is_empty() {
+        let read = client.read();
+        assert_eq!(read["method"], "notifications/resources/updated", "{read}");
+        awaited.retain(|uri| read["params"]["uri"] != **uri);
+    }
+}
+
 #[test]
-fn news_of_a_run_come_to_whoever_subscribed_in_both_eras() {
+fn news_of_what_happens_come_to_whoever_subscribed_in_both_eras() {
     let world = world();
     let _daemon = world.up();
     for start in [Client::legacy, Client::modern] {
         let mut client = start(&world, &[]);
         let id = schedule(&mut client);
-        let uri = format!("midwatch://schedule/{id}");
-        match client.modern {
-            false => {
-                let subscribed = client.ask("resources/subscribe", json!({"uri": uri}));
-                assert!(subscribed.get("error").is_none(), "{subscribed}");
-            }
-            true => {
-                let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
-                client.send("subscriptions/listen", filter);
-                let acknowledged = client.read();
-                assert!(acknowledged["method"].as_str().unwrap().contains("acknowledged"));
-            }
+        let uris = [format!("midwatch://schedule/{id}"), "midwatch://status".to_owned()];
+        follow(&mut client, &uris);
+        for change in ["pause", "resume"] {
+            world.ok(&["schedule", change, &id]);
+            hear(&client, &uris);
         }
-        let paused = json!({"name": "schedule_pause", "arguments": {"id": id}});
-        let resumed = json!({"name": "schedule_resume", "arguments": {"id": id}});
-        // What happened before the first look is no news, so it happens until there are some.
-        let news = wait_for(|| {
-            for call in [&paused, &resumed] {
-                client.send("tools/call", call.clone());
-            }
-            let read = client.read();
-            (read["method"] == "notifications/resources/updated").then_some(read)
-        });
-        assert_eq!(news["params"]["uri"], uri, "{news}");
+    }
+}
+
+#[test]
+fn an_agent_hears_and_reads_of_what_is_its_own() {
+    let mut world = world();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    let token = world.json(&["token", "create", "--role", "runner", "--name", "ada"]);
+    let add = ["schedule", "add", "--name", "not-hers", "--agent", "echo", "--prompt", "x"];
+    let other = world.json(&[&add[..], &["--every", "9h"]].concat());
+    let other = other["schedule"]["id"].as_str().unwrap().to_owned();
+    let _daemon = world.up();
+    let others_run = world.json(&["run", "start", &other])["run"]["id"].clone();
+    let others_events = format!("midwatch://run/{}/events", others_run.as_str().unwrap());
+    world.set("MIDWATCH_TOKEN", token["token"]["secret"].as_str().unwrap());
+    for (key, start) in ["legacy", "modern"].into_iter().zip([Client::legacy, Client::modern]) {
+        let mut ada = start(&world, &[]);
+        let asked = json!({"name": key, "agent": "ada", "prompt": "hi", "every": "9h"});
+        let own = ada.ok("schedule_create", asked)["schedule"]["id"].clone();
+        let asked = json!({"schedule_id": own, "idempotency_key": key});
+        let run = ada.ok("run_start", asked)["run"]["id"].as_str().unwrap().to_owned();
+        ended(&mut ada, &run);
+        let uri = format!("midwatch://run/{run}/events");
+        let read = ada.ask("resources/read", json!({"uri": uri}));
+        let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+        let told: Value = serde_json::from_str(text).unwrap();
+        let kinds = told["events"].as_array().unwrap().iter().map(|event| &event["kind"]);
+        assert_eq!(kinds.collect::<Vec<_>>(), ["run.queued", "run.started", "run.ended"]);
+        let read = ada.ask("resources/read", json!({"uri": others_events}));
+        assert!(read["error"]["message"].as_str().unwrap().contains("there is no run"), "{read}");
+
+        let own = own.as_str().unwrap();
+        let uris = [format!("midwatch://schedule/{own}"), "midwatch://status".to_owned()];
+        follow(&mut ada, &uris);
+        let listening = ada.last_id;
+        world.ok(&["schedule", "pause", own]);
+        hear(&ada, &uris);
+        // There is no more news of what is gone, and that is said.
+        world.ok(&["schedule", "remove", own]);
+        if ada.modern {
+            let end = wait_for(|| Some(ada.read()).filter(|read| read["id"] == listening));
+            assert_eq!(end["error"]["data"]["error"]["code"], "not_found", "{end}");
+        }
     }
 }
 

@@ -222,7 +222,32 @@ fn a_run_that_holds_connections_does_not_keep_the_kill_switch_out() {
     let out = attacked(&world, "hog", &[&hello]);
     wait_for(|| fs::exists(&out).unwrap().then_some(()));
     assert_eq!(world.json(&["freeze"])["changed"], true);
-    drop(daemon);
+    // It ends the run and its program.
+    assert_eq!(daemon.stop().0, Some(0));
+}
+
+/// Nor do those that the assistant of a human holds, on purpose or not.
+#[test]
+fn an_assistant_that_holds_connections_does_not_keep_the_kill_switch_out() {
+    let world = World::new();
+    let daemon = world.up();
+    let hello = Hello { assistant: true, ..Hello::new("test") };
+    let hello = serde_json::to_string(&hello).unwrap();
+    let status = r#"{"request":{"call":"status","with":{}}}"#;
+    let mut held = Vec::new();
+    let refused = (0..256).find_map(|_| {
+        let stream = UnixStream::connect(world.data().join("midwatch.sock")).unwrap();
+        (&stream).write_all(format!("{hello}\n{status}\n").as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        lines.next().unwrap().unwrap();
+        let said = lines.next().unwrap().unwrap();
+        held.push(lines);
+        (!said.contains("authority")).then_some(said)
+    });
+    assert!(refused.is_some_and(|said| said.contains("limit_reached")), "there is no end to it");
+    assert_eq!(world.json(&["freeze"])["changed"], true);
+    drop(held);
+    assert_eq!(daemon.stop().0, Some(0));
 }
 
 /// In strict-prod the user of the machine decides nothing for which somebody must answer.

@@ -1,6 +1,8 @@
 //! Runs, from the queue to their end: crashes, retries, cancels, and the end of the watch.
 
-use api::{AgentRemove, Run, RunCancel, RunRetry, RunSettle, ScheduleRemove};
+use api::{
+    AgentRemove, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, ScheduleRemove,
+};
 use futures::future::{join, pending};
 use tokio::select;
 use tokio::sync::oneshot;
@@ -43,6 +45,23 @@ async fn a_run_that_a_crash_cut_off_is_unknown_and_not_done_again() {
     assert_eq!(told.disposition, "unknown", "what became of the slot does not change");
     assert!(told.sentence.contains("as somebody says"), "{}", told.sentence);
     check_log(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_log_says_of_a_run_is_found_however_long_ago_it_was() {
+    let world = world().await;
+    add(&world, every("1h", "wait")).await;
+    world.hands.let_go(1);
+    keep(&world, set(&world, HOUR_US)).await;
+    let run = the_run(&world).await;
+    set(&world, 2 * HOUR_US).await;
+    for _ in 0..1_001 {
+        world.ask(LeaseRenew::default()).await.unwrap();
+    }
+    let told = world.ask(RunEvents { id: run.id.clone() }).await.unwrap();
+    let kinds: Vec<&str> = told.events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["run.queued", "run.started", "run.ended"]);
+    assert_eq!((told.run_id, told.more_after), (run.id, None));
 }
 
 #[tokio::test(start_paused = true)]
