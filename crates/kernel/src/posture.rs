@@ -59,6 +59,8 @@ pub enum Off {
 pub enum Check {
     /// Others can read the data, or change the orders.
     Files,
+    /// The posture is laxer than the one in which the watch was last kept.
+    StepDown,
     /// A secret is where agents can take it.
     Secrets,
     /// One secret serves two ends: whoever has it for the one can do the other.
@@ -194,7 +196,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they are looked at.
-    pub const ALL: [Check; 10] = [
+    pub const ALL: [Check; 11] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -203,6 +205,7 @@ impl Check {
         Check::Schema,
         Check::Key,
         Check::Log,
+        Check::StepDown,
         Check::Clock,
         Check::Approvers,
     ];
@@ -210,6 +213,7 @@ impl Check {
     pub const fn name(self) -> &'static str {
         match self {
             Check::Files => "files",
+            Check::StepDown => "posture",
             Check::Secrets => "secrets",
             Check::SharedSecrets => "shared secrets",
             Check::CoreDumps => "core dumps",
@@ -225,7 +229,9 @@ impl Check {
     pub const fn consequence(self, posture: Posture) -> Consequence {
         use Consequence::{Refuse, Warn};
         let (strict, staging, debug) = match self {
-            Check::Files | Check::Orders | Check::Key | Check::Schema => (Refuse, Refuse, Refuse),
+            Check::Files | Check::Orders | Check::Key | Check::Schema | Check::StepDown => {
+                (Refuse, Refuse, Refuse)
+            }
             Check::Secrets | Check::SharedSecrets => (Refuse, Refuse, Warn),
             Check::CoreDumps | Check::Log | Check::Clock | Check::Approvers => (Refuse, Warn, Warn),
         };
@@ -241,6 +247,25 @@ impl Finding {
     pub fn new(check: Check, what: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { check, what: what.into(), fix: fix.into() }
     }
+}
+
+/// The posture that holds where a maintainer has a token: no laxer one than the last in which the watch was kept.
+/// Otherwise whoever brings the configuration would give the user of the machine a maintainer's role.
+pub fn holds(configured: Posture, last: Option<Posture>) -> Posture {
+    let gives_less = |last: &Posture| last.trust().local_role < configured.trust().local_role;
+    last.filter(gives_less).unwrap_or(configured)
+}
+
+/// Whether the watch would be kept in a laxer posture than the one that holds.
+pub fn check_posture(configured: Posture, holds: Posture) -> Option<Finding> {
+    (configured != holds).then(|| {
+        let what = format!(
+            "the watch was last kept in `{holds}`, and only a maintainer can let it be `{configured}`"
+        );
+        let fix = "set `posture` as it was; or let a maintainer take their tokens from all maintainers, \
+                   with `midwatch token revoke`, and start it then";
+        Finding::new(Check::StepDown, what, fix)
+    })
 }
 
 /// Whether enough people can approve: `people` with a token, and perhaps the user of the machine.
@@ -423,6 +448,7 @@ mod tests {
             (Schema, [Refuse, Refuse, Refuse]),
             (Key, [Refuse, Refuse, Refuse]),
             (Log, [Refuse, Warn, Warn]),
+            (StepDown, [Refuse, Refuse, Refuse]),
             (Clock, [Refuse, Warn, Warn]),
             (Approvers, [Refuse, Warn, Warn]),
         ] {
@@ -468,6 +494,26 @@ mod tests {
         check(staging, 0, None);
         check(staging.with(NONE), 0, Some("nobody can approve, and at least 1 must"));
         check(staging.with(NONE), 1, None);
+    }
+
+    #[test]
+    fn no_laxer_posture_holds_than_the_last() {
+        use Posture::{Debug, Staging, StrictProd};
+        for (configured, last, expected) in [
+            (Staging, Some(StrictProd), StrictProd),
+            (Debug, Some(StrictProd), StrictProd),
+            (StrictProd, Some(StrictProd), StrictProd),
+            (StrictProd, Some(Debug), StrictProd),
+            (StrictProd, None, StrictProd),
+            (Debug, None, Debug),
+            // The user of the machine is a maintainer in both.
+            (Debug, Some(Staging), Debug),
+            (Staging, Some(Debug), Staging),
+        ] {
+            let found = holds(configured, last);
+            assert_eq!(found, expected, "{configured} {last:?}");
+            assert_eq!(check_posture(configured, found).is_some(), configured != expected);
+        }
     }
 
     #[test]

@@ -65,6 +65,7 @@ impl Watch {
                        recreates the directory from exports";
             Finding::new(Check::Log, reason.to_string(), fix)
         }));
+        found.extend(posture::check_posture(self.settings().posture, self.posture()));
         let last = self.store().head().await.map_err(errors::store)?.ts_us();
         found.extend(posture::check_clock(self.now(), Timestamp::from_micros(last)));
         // Tokens that cannot be read let nobody in.
@@ -84,21 +85,15 @@ impl Watch {
     }
 
     pub(crate) async fn check_ask(&self) -> Result<Checked, Error> {
-        let (found, posture) = (self.findings().await?, self.settings().posture);
+        let (found, posture) = (self.findings().await?, self.posture());
         Ok(Checked { findings: found.iter().map(|it| wire(it, posture)).collect() })
     }
 
     /// How many people have a token with which they can approve.
     pub(crate) async fn approvers(&self) -> Result<usize, Error> {
-        let mut people = BTreeSet::new();
-        self.any_holder(|holder| {
-            if Role::Operator <= holder.role {
-                people.insert(holder.name);
-            }
-            false
-        })
-        .await?;
-        Ok(people.len())
+        let holders = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
+        let people = holders.filter(|holder| Role::Operator <= holder.role);
+        Ok(people.map(|holder| holder.name).collect::<BTreeSet<_>>().len())
     }
 
     /// Where secrets are found, to see that none serves two ends. To be called once.

@@ -61,7 +61,7 @@ impl Watch {
     }
 
     async fn next(&self, reader: Arc<dyn Reader>) -> Result<Next, Error> {
-        let (posture, data) = (self.settings().posture, self.settings().data.clone());
+        let (posture, data) = (self.posture(), self.settings().data.clone());
         let read = spawn_blocking(move || {
             let Reread { standing, waiting } = reader.read()?;
             Ok::<_, Error>((InForce::of(posture, &data, standing)?, waiting))
@@ -90,7 +90,7 @@ impl Watch {
         // When it warns of its lease may be another time now.
         self.authority_changed().notify_one();
         info!(?changed, ?waiting, policy, "configuration and rules were read again");
-        let posture = self.settings().posture;
+        let posture = self.posture();
         let warnings = warnings.iter().map(|it| checks::wire(it, posture)).collect();
         Ok(ConfigReloaded {
             reloaded: Reloaded { config_hash, policy, changed, waiting, warnings },

@@ -8,7 +8,7 @@ use std::time::Duration;
 use agents::Doer;
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
-use kernel::posture::Finding;
+use kernel::posture::{self, Finding};
 use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
@@ -36,6 +36,7 @@ use crate::sealing::Sealing;
 use crate::standing::{InForce, Snapshot, Standing};
 use crate::tallies::Tallies;
 use crate::timer::{Bell, Known};
+use crate::tokens::has_maintainer;
 use crate::tools::Tools;
 use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
@@ -67,6 +68,8 @@ struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    /// The configured one, or that in which the watch was last kept.
+    posture: Posture,
     identity: Identity,
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
@@ -127,7 +130,7 @@ impl Watch {
         settings: Settings,
         standing: Standing,
     ) -> Result<Watch, Error> {
-        let in_force = InForce::of(settings.posture, &settings.data, standing)?;
+        let mut in_force = InForce::of(settings.posture, &settings.data, standing.clone())?;
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
@@ -137,10 +140,15 @@ impl Watch {
             true => begin(&*store, &*clock, &settings).await?,
             false => recognise(&*store, &*clock, &settings).await?,
         };
+        let posture = holds(&*store, &identity.instance, settings.posture).await?;
+        if posture != settings.posture {
+            in_force = InForce::of(posture, &settings.data, standing)?;
+        }
         let watch = Watch(Arc::new(Inner {
             store,
             clock,
             settings,
+            posture,
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
@@ -195,6 +203,10 @@ impl Watch {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn posture(&self) -> Posture {
+        self.0.posture
     }
 
     pub fn instance(&self) -> &str {
@@ -501,6 +513,19 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
     match bytes.map(|bytes| stored::state(Noun::Watch, &bytes)).transpose()? {
         Some(State::Watch(identity)) => Ok(Some(identity)),
         _ => Ok(None),
+    }
+}
+
+/// The posture that holds, whoever opens the watch and with whatever configuration.
+async fn holds(store: &dyn Store, instance: &str, configured: Posture) -> Result<Posture, Error> {
+    let found = store.load(Noun::Authority.name(), instance).await.map_err(errors::store)?;
+    let last = match stored::row(Noun::Authority, found)?.state {
+        Some(State::Authority(authority)) => authority.posture,
+        _ => None,
+    };
+    match posture::holds(configured, last) {
+        other if other != configured && has_maintainer(store).await? => Ok(other),
+        _ => Ok(configured),
     }
 }
 

@@ -147,6 +147,7 @@ impl Seen {
         let opened = self.opened();
         let detail = match check {
             Is::Files => "only their owner can read the data and change the orders".to_owned(),
+            Is::StepDown => opened.map(|_| "no laxer than before".to_owned())?,
             Is::Secrets => "none is where agents could take it".to_owned(),
             Is::SharedSecrets => opened.map(|_| "each serves one end".to_owned())?,
             Is::CoreDumps => "the daemon turns them off".to_owned(),

@@ -153,6 +153,49 @@ fn strict_prod(mut world: World) {
     );
 }
 
+/// Whoever gives the commands while no daemon runs brings their own configuration, and gets nothing by it.
+#[test]
+fn no_configuration_steps_down_from_strict_prod_without_a_maintainer() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, ..) = two_people(&world);
+    let daemon = world.up();
+    let schedule = outside(&world, Some(&maintainer));
+    let (_, approval) = asked(&world, &schedule);
+    daemon.kill();
+
+    world.set("MIDWATCH_POSTURE", "debug");
+    let (public, key) = stranger(&world, "eve");
+    let create = ["token", "create", "--name", "eve", "--role", "operator", "--key", &public];
+    assert!(world.refused(&create, "role_too_low", 4).contains("`maintainer`"));
+    let hers = signature(&world, &approval, &key);
+    assert_eq!(code(&told(&world, None, &approve(&approval, &hers))), "signature_invalid");
+    assert_eq!(world.json(&["status"])["watch"]["posture"], "strict-prod");
+    for posture in ["debug", "staging"] {
+        world.set("MIDWATCH_POSTURE", posture);
+        let refused = world.refused(&["up"], "unsafe_setup", 4);
+        assert!(refused.contains("the check `posture` refuses"), "{refused}");
+        assert!(refused.contains("midwatch token revoke"), "{refused}");
+        world.refused(&create, "role_too_low", 4);
+    }
+
+    // A maintainer can: then nobody answers for the watch but the user of the machine.
+    let tokens = told(&world, Some(&maintainer), &["token", "list"])["tokens"].clone();
+    let own = tokens.as_array().unwrap().iter().find(|token| token["name"] == "max").unwrap();
+    let revoke = ["token", "revoke", own["id"].as_str().unwrap()];
+    assert_eq!(told(&world, Some(&maintainer), &revoke)["changed"], true);
+    let daemon = world.up();
+    assert_eq!(world.json(&["status"])["watch"]["posture"], "staging");
+    assert_eq!(daemon.stop().0, Some(0));
+    assert_eq!(told(&world, None, &create)["token"]["name"], "eve");
+    let tail = world.json(&["ledger", "tail", "--limit", "1000"])["events"].clone();
+    let started = tail.as_array().unwrap().iter().filter(|it| it["kind"] == "watch.started");
+    let postures: Vec<&Value> = started.map(|it| &it["body"]["posture"]).collect();
+    assert_eq!(postures, ["strict-prod", "staging"]);
+    world.verified();
+    assert_eq!(told(&world, None, &["ledger", "rebuild"])["rebuilt"]["differences"], 0);
+}
+
 /// A key with the name of somebody, that nobody has made known.
 fn stranger(world: &World, name: &str) -> (String, String) {
     let file = world.root().join("stranger.key").display().to_string();
