@@ -186,6 +186,8 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
         Token::NoKeyFor(_) => {
             Error::new(Code::InvalidInput, refusal).hint("leave the key away, or give another role")
         }
+        Token::TwoKinds { .. } => Error::new(Code::Exists, refusal)
+            .hint("choose another name; `midwatch token list` shows the tokens"),
         Token::Note(refusal) => schedule(refusal),
     }
 }

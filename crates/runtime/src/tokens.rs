@@ -32,7 +32,7 @@ impl Watch {
         key: Option<Key>,
         asked: TokenCreate,
     ) -> Result<Answer, Error> {
-        let command = create(&asked)?;
+        let command = self.create(&asked).await?;
         let id = self.new_token();
         self.change_token(actor, key, id, command, |_, token| {
             Ok(Answer::TokenCreate(TokenCreated { token }))
@@ -92,6 +92,14 @@ impl Watch {
         })
     }
 
+    async fn create(&self, asked: &TokenCreate) -> Result<Command, Error> {
+        let (name, role, hash, key) = parse(asked)?;
+        let held = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
+        let held = held.filter(|holder| holder.name == asked.name);
+        let roles = held.map(|holder| holder.role).collect();
+        Ok(Command::Create { name, role, hash, key, roles })
+    }
+
     async fn change_token(
         &self,
         actor: &Actor,
@@ -138,7 +146,10 @@ async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
     }
 }
 
-fn create(asked: &TokenCreate) -> Result<Command, Error> {
+/// Who gets a token, and which.
+type Given = (PersonName, Role, TokenHash, Option<PublicKey>);
+
+fn parse(asked: &TokenCreate) -> Result<Given, Error> {
     let invalid =
         |what: &dyn std::fmt::Display, hint: &str| Error::new(Code::InvalidInput, what).hint(hint);
     let name: PersonName = asked.name.parse().map_err(|it: token::InvalidName| {
@@ -152,7 +163,7 @@ fn create(asked: &TokenCreate) -> Result<Command, Error> {
         invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
     })?;
     let key = asked.key.as_deref().map(|key| public_key(key, &name)).transpose()?;
-    Ok(Command::Create { name, role, hash, key })
+    Ok((name, role, hash, key))
 }
 
 /// A key bears the name of its person, so that nobody signs as somebody else by mistake.

@@ -153,7 +153,9 @@ impl Question<'_> {
         if needs.is_personal && by.is_local_user() {
             return Err(Refusal::NotPersonal(id.clone()));
         }
-        if needs.is_personal && approval.authors.contains(&by.name) {
+        let is_author = needs.is_personal && approval.authors.contains(&by.name);
+        // However few are asked: no agent approves what it wrote, whatever else it has got hold of.
+        if is_author || approval.authors.contains(&Actor::of_agent(&by.name)) {
             return Err(Refusal::Author { id: id.clone(), by: by.name.clone() });
         }
         if approval.assents.iter().any(|assent| assent.by == by.name) {

@@ -414,7 +414,7 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
     let nobody = "no: approval `A` needs a person who is known by a token of their own";
     let unsigned = "no: approval `A` needs a signature made with the approver's own key";
     type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 3]);
-    let table: [Case<'_>; 7] = [
+    let table: [Case<'_>; 9] = [
         (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
         (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
         (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
@@ -422,6 +422,9 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
         (&["eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
         // An assistant's doing is its person's.
         (&["mcp:eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
+        // Nor does an agent that has a person's token.
+        (&["agent:eve"], Posture::Staging, one, false, [author, APPROVED, APPROVED]),
+        (&["agent:eve"], Posture::StrictProd, one, true, [author, nobody, "assented by ada"]),
         // Who wrote it could be ada.
         (
             &["uid:7"],

@@ -21,7 +21,8 @@ pub(super) enum Command {
     /// Whoever has the secret is let in with it: `MIDWATCH_TOKEN=mwt_… midwatch status`. Only its hash is
     /// kept.
     Create {
-        /// The person or program that gets it; two tokens of one name are one person
+        /// The person or program that gets it; two tokens of one name are one person, and never both an agent
+        /// and somebody who approves
         #[arg(long, value_name = "NAME")]
         name: String,
         /// What they may do

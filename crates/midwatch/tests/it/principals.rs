@@ -72,6 +72,22 @@ fn b06_a_token_lets_in_with_its_role_and_no_more() {
     world.verified();
 }
 
+/// Else an agent could approve, with the one token, what it has asked for with the other.
+#[test]
+fn no_name_has_an_agents_token_and_an_approvers() {
+    let world = World::new();
+    world.ok(&["agent", "add", "two", "--backend", "builtin"]);
+    let give = |role: &'static str| ["token", "create", "--name", "two", "--role", role];
+    for (first, second) in [("runner", "operator"), ("maintainer", "runner")] {
+        let (id, _) = create(&world, "two", first);
+        assert!(world.refused(&give(second), "exists", 4).contains(first));
+        world.ok(&give("observer"));
+        world.ok(&["token", "revoke", &id]);
+    }
+    world.ok(&give("runner"));
+    world.verified();
+}
+
 #[test]
 fn a16_a_token_that_is_not_one_gets_one_answer_whatever_it_is() {
     let world = World::new();
