@@ -96,8 +96,8 @@ impl Seen {
             Err(_) => context.directory.has_database().map(|has| !has),
         };
         if is_missing.is_ok_and(|is_missing| !is_missing) {
-            let key = context.directory.path().join("signing.key");
-            seen.found.extend(checks::key_file(&key));
+            let key = checks::signing_key(context).filter(|it| !seen.found.contains(it));
+            seen.found.extend(key);
             seen.status = Some(seen.ask(context).await);
         }
         // With a daemon, the environment here is that of whoever asks.
