@@ -12,7 +12,7 @@ use crate::agent::{Agent, AgentName};
 use crate::backend::{Backend, McpServer};
 use crate::ruling::{Posture, Verdict};
 use crate::time::Timestamp;
-use crate::token;
+use crate::token::{self, Token};
 
 /// Everything that is about trust, under a posture and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,12 @@ impl Trust {
         }
     }
 
+    /// Whether somebody can approve with this token. Where that is signed, it takes a key.
+    pub fn lets_token_approve(self, token: &Token) -> bool {
+        let is_let_in = token.revoked.is_none() && Role::Operator <= token.role;
+        is_let_in && (token.key.is_some() || !self.signed_approvals)
+    }
+
     /// What can be switched and is off.
     pub(crate) fn off(self) -> Vec<String> {
         let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
@@ -268,14 +274,27 @@ pub fn check_posture(configured: Posture, holds: Posture) -> Option<Finding> {
     })
 }
 
-/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine.
-pub fn check_approvers(trust: Trust, people: usize) -> Option<Finding> {
-    let found = people + usize::from(trust.local_approvals);
-    (found < trust.approvers_min).then(|| {
-        let people = if found == 1 { "1 person" } else { "nobody" };
-        let what = format!("{people} can approve, and at least {} must", trust.approvers_min);
-        let fix = "`midwatch token create --name NAME --role operator` gives one out, also while no \
-                   daemon runs";
+/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine, where a rule
+/// wants up to `persons` of them.
+pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Finding> {
+    let is_local = trust.local_approvals && persons <= 1;
+    let found = people + usize::from(is_local);
+    let needed = trust.approvers_min + usize::from(persons.saturating_sub(1));
+    (found < needed).then(|| {
+        let people = match found {
+            0 => "nobody".to_owned(),
+            1 => "1 person".to_owned(),
+            more => format!("{more} people"),
+        };
+        let what = format!("{people} can approve, and at least {needed} must");
+        let (key, how) = match trust.signed_approvals {
+            true => (" --key KEY", "; `midwatch approval key NAME` makes the key, where they sign"),
+            false => ("", ""),
+        };
+        let fix = format!(
+            "`midwatch token create --name NAME --role operator{key}` gives one out, also while no \
+             daemon runs{how}"
+        );
         Finding::new(Check::Approvers, what, fix)
     })
 }
@@ -481,19 +500,45 @@ mod tests {
 
     #[test]
     fn how_many_people_can_approve() {
-        let check = |trust: Trust, people, expected: Option<&str>| {
-            let found = check_approvers(trust, people).map(|it| it.what);
-            assert_eq!(found.as_deref(), expected);
+        let check = |trust: Trust, people, persons, expected: Option<&str>| {
+            let found = check_approvers(trust, people, persons);
+            assert_eq!(found.as_ref().map(|it| it.what.as_str()), expected);
+            let is_told = found.is_none_or(|it| it.fix.contains("--key") == trust.signed_approvals);
+            assert!(is_told, "{expected:?}");
         };
         let strict = Posture::StrictProd.trust();
-        check(strict, 0, Some("nobody can approve, and at least 2 must"));
-        check(strict, 1, Some("1 person can approve, and at least 2 must"));
-        check(strict, 2, None);
+        check(strict, 0, 1, Some("nobody can approve, and at least 2 must"));
+        check(strict, 1, 1, Some("1 person can approve, and at least 2 must"));
+        check(strict, 2, 1, None);
+        // The author is one of them.
+        check(strict, 2, 2, Some("2 people can approve, and at least 3 must"));
+        check(strict, 3, 2, None);
         // The user of the machine is somebody, where they may.
         let staging = Posture::Staging.trust();
-        check(staging, 0, None);
-        check(staging.with(NONE), 0, Some("nobody can approve, and at least 1 must"));
-        check(staging.with(NONE), 1, None);
+        check(staging, 0, 1, None);
+        check(staging.with(NONE), 0, 1, Some("nobody can approve, and at least 1 must"));
+        check(staging.with(NONE), 1, 1, None);
+        check(staging, 1, 2, Some("1 person can approve, and at least 2 must"));
+        check(staging, 2, 2, None);
+    }
+
+    #[test]
+    fn who_can_approve_with_a_token() {
+        let token = |role: &str, key: Option<&str>| -> Token {
+            let hash = "ab".repeat(32);
+            serde_json::from_value(serde_json::json!({"name": "ada", "role": role, "hash": hash, "key": key, "created_by": "uid:1", "created_at": 0})).unwrap()
+        };
+        for (role, key, expected) in [
+            ("operator", Some("ada+1+a"), [true, true, true]),
+            ("operator", None, [false, true, true]),
+            ("maintainer", None, [false, true, true]),
+            ("runner", None, [false; 3]),
+            ("observer", None, [false; 3]),
+        ] {
+            let found = [Posture::StrictProd, Posture::Staging, Posture::Debug]
+                .map(|it| it.trust().lets_token_approve(&token(role, key)));
+            assert_eq!(found, expected, "{role} {key:?}");
+        }
     }
 
     #[test]

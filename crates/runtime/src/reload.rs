@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::{Code, ConfigReloaded, Error, Reloaded};
 use kernel::Actor;
-use kernel::posture::{Finding, check_approvers};
+use kernel::posture::Finding;
 use kernel::watch::{self, Event as WatchEvent, ReloadRefused};
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -68,7 +68,7 @@ impl Watch {
         });
         let (in_force, waiting) = read.await.map_err(internal)??;
         let changed = changed(&self.in_force(), &in_force);
-        let approvers = check_approvers(in_force.trust, self.approvers().await?);
+        let approvers = in_force.check_approvers(self.tokens().await?);
         Ok(Next { in_force, changed, waiting, warnings: approvers.into_iter().collect() })
     }
 

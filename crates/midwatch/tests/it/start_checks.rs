@@ -31,9 +31,17 @@ fn sound() -> World {
     let world = World::new();
     world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
     for name in ["olga", "otto"] {
-        world.ok(&["token", "create", "--name", name, "--role", "operator"]);
+        let create = ["token", "create", "--name", name, "--role", "operator"];
+        world.ok(&[&create[..], &["--key", &key(&world, name)]].concat());
     }
     world
+}
+
+/// A key for somebody who signs.
+fn key(world: &World, name: &str) -> String {
+    let file = world.root().join(format!("{name}.key"));
+    let made = world.json(&["approval", "key", name, "--out", file.to_str().unwrap()]);
+    made["key"]["public"].as_str().unwrap().to_owned()
 }
 
 fn set_mode(path: impl AsRef<Path>, mode: u32) {
@@ -286,6 +294,18 @@ fn too_few_people_can_approve() {
         world.ok(&["token", "create", "--name", &name, "--role", "maintainer"]);
     };
     check("approvers", "midwatch token create", same, [Refused, Fine, Fine]);
+    // Who has no key signs nothing.
+    let keyless = |world: &mut World| {
+        revoke(1)(world);
+        world.ok(&["token", "create", "--name", "ida", "--role", "operator"]);
+    };
+    check("approvers", "--key KEY", keyless, [Refused, Fine, Fine]);
+    let three = |world: &mut World| {
+        let rule = "[[rule]]\nid = 'two'\nask = ['agent.prompt']\npersons = 2\n\
+                    match = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]\n";
+        fs::write(world.data().join("policy.toml"), rule).unwrap();
+    };
+    check("approvers", "midwatch token create", three, [Refused, Fine, Fine]);
     let nobody = |world: &mut World| {
         revoke(2)(world);
         world.set("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "false");
