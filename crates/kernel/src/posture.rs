@@ -51,7 +51,8 @@ pub struct Flags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Off {
     ByPosture,
-    ByFlag,
+    /// That of this name.
+    ByFlag(&'static str),
 }
 
 /// What is looked at before the watch starts.
@@ -139,7 +140,8 @@ impl Trust {
     pub const fn with(self, flags: Flags) -> Trust {
         Trust {
             local_approvals: self.local_approvals && flags.local_approvals,
-            token_files: self.token_files && flags.token_files,
+            // Whoever writes a file is the user of the machine.
+            token_files: self.token_files && flags.token_files && flags.local_approvals,
             schedules_by_runs: self.schedules_by_runs && flags.schedules_by_runs,
             notices: self.notices && flags.notices,
             ..self
@@ -180,16 +182,19 @@ impl Trust {
     /// What can be switched, by name, and why it is off, if it is.
     pub fn switches(self, posture: Posture) -> [(&'static str, Option<Off>); 4] {
         let most = posture.trust();
-        let off = |is_on, may_be| match (is_on, may_be) {
+        let off = |flag, is_on, may_be| match (is_on, may_be) {
             (true, _) => None,
-            (false, true) => Some(Off::ByFlag),
+            (false, true) => Some(Off::ByFlag(flag)),
             (false, false) => Some(Off::ByPosture),
         };
+        let switch = |name, is_on, may_be| (name, off(name, is_on, may_be));
+        let local = off("local_approvals", self.local_approvals, most.local_approvals);
+        let files = off("token_files", self.token_files, most.token_files);
         [
-            ("local_approvals", off(self.local_approvals, most.local_approvals)),
-            ("token_files", off(self.token_files, most.token_files)),
-            ("schedules_by_runs", off(self.schedules_by_runs, most.schedules_by_runs)),
-            ("notices", off(self.notices, most.notices)),
+            ("local_approvals", local),
+            ("token_files", files.and(local.or(files))),
+            switch("schedules_by_runs", self.schedules_by_runs, most.schedules_by_runs),
+            switch("notices", self.notices, most.notices),
         ]
     }
 }
@@ -430,12 +435,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_approves_only_where_the_user_of_the_machine_does() {
+        for (local_approvals, token_files) in [(true, true), (true, false), (false, true)] {
+            let flags = Flags { local_approvals, token_files, ..Flags::default() };
+            let left = Posture::Staging.trust().with(flags);
+            assert_eq!(left.token_files, local_approvals && token_files, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn what_is_off_says_by_what() {
         let off = |posture: Posture, flags| {
             posture.trust().with(flags).switches(posture).map(|(_, off)| off)
         };
         assert_eq!(off(Posture::Staging, Flags::default()), [None; 4]);
-        assert_eq!(off(Posture::Staging, NONE), [Some(Off::ByFlag); 4]);
+        let by_flags = ["local_approvals", "local_approvals", "schedules_by_runs", "notices"];
+        assert_eq!(off(Posture::Staging, NONE), by_flags.map(|it| Some(Off::ByFlag(it))));
+        let no_files = Flags { token_files: false, ..Flags::default() };
+        let by_flag = Some(Off::ByFlag("token_files"));
+        assert_eq!(off(Posture::Staging, no_files), [None, by_flag, None, None]);
         let strict = [Some(Off::ByPosture), Some(Off::ByPosture), None, None];
         assert_eq!(off(Posture::StrictProd, Flags::default()), strict);
         let names = Posture::Staging.trust().switches(Posture::Staging).map(|(name, _)| name);

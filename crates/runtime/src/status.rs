@@ -91,7 +91,7 @@ impl Watch {
         let switches = self.in_force().trust.switches(posture).map(|(name, off)| {
             let why = match off {
                 Some(Off::ByPosture) => Some(format!("the posture {posture} does not allow it")),
-                Some(Off::ByFlag) => Some(format!("`feature_flags.{name}` switches it off")),
+                Some(Off::ByFlag(flag)) => Some(format!("`feature_flags.{flag}` switches it off")),
                 None => None,
             };
             Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }

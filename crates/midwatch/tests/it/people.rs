@@ -327,6 +327,31 @@ fn a_token_file_approves_once_what_was_there_when_it_was_written() {
     world.verified();
 }
 
+/// Whoever writes a file is the user of the machine, and so it approves where they do.
+#[test]
+fn no_file_approves_where_the_user_of_the_machine_does_not() {
+    let mut world = World::new();
+    world.set("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "false");
+    let daemon = world.up();
+    let schedule = outside(&world, None);
+    let (run, approval) = asked(&world, &schedule);
+    let now = world.json(&["approval", "list"])["approvals"][0]["asked_at"].clone();
+    let good = json!({ "schedule_id": schedule, "approved_by": "ada", "approved_at": now });
+    let file = world.data().join(format!("approvals/pending/{schedule}.token"));
+    put(&file, &good, 0o600);
+    let why = world.json(&["status"])["capabilities"].clone();
+    let why = why.as_array().unwrap().iter().find(|it| it["name"] == "token_files").unwrap();
+    assert_eq!(why["enabled"], false, "{why}");
+    // A start looks at what is there.
+    assert_eq!(daemon.stop().0, Some(0));
+    let daemon = world.up();
+    let (operator, _) = person(&world, None, "ada", "operator");
+    let decided = told(&world, Some(&operator), &["approval", "approve", &approval]);
+    assert_eq!(decided["approval"]["decided_by"], "ada", "{decided}");
+    done(&world, &run);
+    assert!(file.exists() && daemon.stop().0 == Some(0));
+}
+
 /// In its place all at once, as nobody reads half of it.
 fn put(file: &Path, text: &Value, mode: u32) {
     let aside = file.with_extension("new");

@@ -208,10 +208,12 @@ fn flags_are_switched_while_the_watch_is_kept() {
     let off = capability(&world, "schedules_by_runs");
     assert_eq!((&off["supported"], &off["enabled"]), (&true.into(), &false.into()), "{off}");
     assert!(off["why"].as_str().unwrap().contains("feature_flags.schedules_by_runs"), "{off}");
+    let files = capability(&world, "token_files");
+    assert!(files["why"].as_str().unwrap().contains("feature_flags.local_approvals"), "{files}");
     let missing = capability(&world, "agent.mcp");
     assert_eq!((&missing["supported"], &missing["enabled"]), (&false.into(), &false.into()));
     let said = world.ok(&["status"]);
-    assert!(said.contains("local_approvals, schedules_by_runs"), "{said}");
+    assert!(said.contains("local_approvals, token_files, schedules_by_runs"), "{said}");
 
     // A person with a token still approves.
     world.ok(&["agent", "add", "eve", "--backend", "builtin", "--tier", "2"]);
