@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -49,6 +50,22 @@ fn events(world: &World, kind: &str) -> Vec<Value> {
     let tail = world.json(&["ledger", "tail", "--limit", "1000"]);
     let events = tail["events"].as_array().unwrap().clone();
     events.into_iter().filter(|it| it["kind"] == kind).collect()
+}
+
+/// Nobody waits for the other end of a pipe, and a reload that found one is over.
+#[test]
+fn a_pipe_in_the_place_of_the_rules_is_refused_at_once() {
+    let world = World::new();
+    let daemon = world.up();
+    let (policy, mode) = (world.data().join("policy.toml"), Mode::RUSR | Mode::WUSR);
+    mknodat(CWD, &policy, FileType::Fifo, mode, 0).unwrap();
+    for command in [["config", "reload"], ["policy", "check"]] {
+        let said = world.refused(&command, "policy_invalid", 2);
+        assert!(said.contains("it is not an ordinary file"), "{said}");
+    }
+    fs::remove_file(&policy).unwrap();
+    assert!(world.json(&["config", "reload"])["reloaded"].is_object());
+    assert_eq!(daemon.stop().0, Some(0));
 }
 
 #[test]
