@@ -166,6 +166,10 @@ pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
             "a maintainer gives you one with `midwatch token create --role operator`; give \
                    it in MIDWATCH_TOKEN",
         ),
+        Approval::OtherRules(_) => Error::new(Code::NotNow, refusal).hint(
+            "deny it, and let its run ask again with `midwatch run retry`: then the rules in force are \
+             asked",
+        ),
         Approval::Frozen => Error::new(Code::NotNow, refusal)
             .hint("deny it, or give the watch its authority back with `midwatch thaw` first"),
         Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)

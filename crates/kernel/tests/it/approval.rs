@@ -481,6 +481,21 @@ fn b06_a_rule_can_want_a_maintainer() {
 }
 
 #[test]
+fn a_question_under_other_rules_can_only_be_denied() {
+    let mut world = parked();
+    world.rules = Some("4567".to_owned());
+    let (yes, no) = (approve(&world), deny(&world));
+    let refused = "no: approval `A` was asked under other rules than those in force, and a yes would begin \
+                   nothing";
+    assert_eq!(world.ask(70, &yes), refused);
+    assert!(world.ask(71, &no).starts_with("denied, cancelled"));
+    // Rules that are as they were again are no other ones.
+    let mut world = parked();
+    let yes = approve(&world);
+    assert_eq!(world.ask(70, &yes), APPROVED);
+}
+
+#[test]
 fn a_signature_must_still_hold_when_the_run_begins() {
     for (holds, expected) in [
         (true, BEGUN),

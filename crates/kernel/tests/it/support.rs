@@ -85,6 +85,8 @@ pub(crate) struct World {
     pub(crate) agent: Option<Agent>,
     pub(crate) definition: Definition,
     pub(crate) standing: Standing,
+    /// Those in force, if they are others than those that asked.
+    pub(crate) rules: Option<String>,
     id: ScheduleId,
     tables: Tables,
     runs: u128,
@@ -130,6 +132,7 @@ impl World {
                 terms,
             },
             standing: Standing::default(),
+            rules: None,
             id: "sch_0123abcd".parse().unwrap(),
             tables: Tables::default(),
             runs: 0,
@@ -238,7 +241,9 @@ impl World {
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
                 let decided = self.of_run(now, *number, |ground| {
-                    let question = Question { id, approval, ground, agent: self.agent.as_ref() };
+                    let agent = self.agent.as_ref();
+                    let rules = self.rules.as_deref().unwrap_or(&approval.plan.policy);
+                    let question = Question { id, approval, ground, agent, rules };
                     let authority = Authority::default();
                     let decided =
                         approval::decide(question, &authority, &self.actor, command.clone());
@@ -257,6 +262,7 @@ impl World {
                         approval: &approval,
                         ground,
                         agent: None,
+                        rules: &approval.plan.policy,
                     }))
                 })
             }

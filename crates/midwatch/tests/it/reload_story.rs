@@ -168,9 +168,19 @@ fn an_approval_under_the_old_rules_begins_nothing_under_the_new() {
     let approval = wait_for(|| shown()["approval_id"].as_str().map(str::to_owned));
     write(&world, "policy.toml", &NO_ADA.replace("\"ada\"", "\"bob\""));
     world.ok(&["config", "reload"]);
-    world.ok(&["approval", "approve", &approval]);
+    let said = world.refused(&["approval", "approve", &approval], "not_now", 4);
+    assert!(said.contains("under other rules") && said.contains("midwatch run retry"), "{said}");
+    assert_eq!(shown()["state"], "waiting_permission");
+    world.ok(&["approval", "deny", &approval]);
     let ended = wait_for(|| (shown()["state"] == "cancelled").then(shown));
-    assert_eq!(ended["reason"], "plan_changed", "{ended}");
+    assert_eq!(ended["reason"], "denied", "{ended}");
+    world.ok(&["run", "retry", &run]);
+    let second = wait_for(|| {
+        let asked = shown()["approval_id"].as_str().map(str::to_owned);
+        asked.filter(|asked| *asked != approval)
+    });
+    world.ok(&["approval", "approve", &second]);
+    wait_for(|| (shown()["state"] == "done").then_some(()));
 }
 
 #[test]
