@@ -1,9 +1,11 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use agents::Doer;
 use api::{Code, Error, ProgressSink};
@@ -70,6 +72,8 @@ struct Inner {
     settings: Settings,
     /// The configured one, or that in which the watch was last kept.
     posture: Posture,
+    /// Tells the data directory from its copies, where the log is in it.
+    place: Option<String>,
     identity: Identity,
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
@@ -144,11 +148,16 @@ impl Watch {
         if posture != settings.posture {
             in_force = InForce::of(posture, &settings.data, standing)?;
         }
+        let place = match store.is_shared() {
+            true => None,
+            false => Some(place(&settings.data).map_err(internal)?),
+        };
         let watch = Watch(Arc::new(Inner {
             store,
             clock,
             settings,
             posture,
+            place,
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
@@ -207,6 +216,10 @@ impl Watch {
 
     pub(crate) fn posture(&self) -> Posture {
         self.0.posture
+    }
+
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
     }
 
     pub fn instance(&self) -> &str {
@@ -514,6 +527,12 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
         Some(State::Watch(identity)) => Ok(Some(identity)),
         _ => Ok(None),
     }
+}
+
+/// Other than that of every copy of the data directory; the same wherever it is moved on its disk.
+fn place(data: &Path) -> io::Result<String> {
+    let inode = |path: &Path| fs::metadata(path).map(|found| found.ino());
+    Ok(format!("{}/{}", inode(data)?, inode(&key::path(data))?))
 }
 
 /// The posture that holds, whoever opens the watch and with whatever configuration.
