@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
+use crate::ruling::Posture;
 use crate::schedule::{Refusal, check_note};
 use crate::time::{Now, Timestamp};
 use crate::watch::{ClockAnomaly, Started};
@@ -30,6 +31,9 @@ pub struct Authority {
     /// The last step that people were warned of since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warned: Option<Step>,
+    /// In which the watch was last kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posture: Option<Posture>,
 }
 
 /// How long the authority lasts after it was renewed. Zero: for ever.
@@ -144,10 +148,15 @@ pub fn decide(
 }
 
 /// The authority after a start. The lease begins when the watch is kept for the first time.
-pub(crate) fn started(authority: Option<Authority>, started: &Started) -> Option<Authority> {
-    let Some(at) = started.lease_from else { return authority };
-    let renewed = Said { by: Actor::system().name, note: None, at, clock: None };
-    Some(Authority { renewed: Some(renewed), ..authority.unwrap_or_default() })
+pub(crate) fn started(authority: Option<Authority>, started: &Started) -> Authority {
+    let mut authority = authority.unwrap_or_default();
+    if let Some(at) = started.lease_from {
+        authority.renewed = Some(Said { by: Actor::system().name, note: None, at, clock: None });
+    }
+    if started.is_other_posture {
+        authority.posture = started.posture.parse().ok();
+    }
+    authority
 }
 
 /// The authority after the clock was set.

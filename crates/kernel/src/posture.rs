@@ -12,7 +12,7 @@ use crate::agent::{Agent, AgentName};
 use crate::backend::{Backend, McpServer};
 use crate::ruling::{Posture, Verdict};
 use crate::time::Timestamp;
-use crate::token;
+use crate::token::{self, Token};
 
 /// Everything that is about trust, under a posture and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,8 @@ pub struct Flags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Off {
     ByPosture,
-    ByFlag,
+    /// That of this name.
+    ByFlag(&'static str),
 }
 
 /// What is looked at before the watch starts.
@@ -59,6 +60,8 @@ pub enum Off {
 pub enum Check {
     /// Others can read the data, or change the orders.
     Files,
+    /// The posture is laxer than the one in which the watch was last kept.
+    StepDown,
     /// A secret is where agents can take it.
     Secrets,
     /// One secret serves two ends: whoever has it for the one can do the other.
@@ -137,7 +140,8 @@ impl Trust {
     pub const fn with(self, flags: Flags) -> Trust {
         Trust {
             local_approvals: self.local_approvals && flags.local_approvals,
-            token_files: self.token_files && flags.token_files,
+            // Whoever writes a file is the user of the machine.
+            token_files: self.token_files && flags.token_files && flags.local_approvals,
             schedules_by_runs: self.schedules_by_runs && flags.schedules_by_runs,
             notices: self.notices && flags.notices,
             ..self
@@ -163,6 +167,12 @@ impl Trust {
         }
     }
 
+    /// Whether somebody can approve with this token. Where that is signed, it takes a key.
+    pub fn lets_token_approve(self, token: &Token) -> bool {
+        let is_let_in = token.revoked.is_none() && Role::Operator <= token.role;
+        is_let_in && (token.key.is_some() || !self.signed_approvals)
+    }
+
     /// What can be switched and is off.
     pub(crate) fn off(self) -> Vec<String> {
         let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
@@ -172,16 +182,19 @@ impl Trust {
     /// What can be switched, by name, and why it is off, if it is.
     pub fn switches(self, posture: Posture) -> [(&'static str, Option<Off>); 4] {
         let most = posture.trust();
-        let off = |is_on, may_be| match (is_on, may_be) {
+        let off = |flag, is_on, may_be| match (is_on, may_be) {
             (true, _) => None,
-            (false, true) => Some(Off::ByFlag),
+            (false, true) => Some(Off::ByFlag(flag)),
             (false, false) => Some(Off::ByPosture),
         };
+        let switch = |name, is_on, may_be| (name, off(name, is_on, may_be));
+        let local = off("local_approvals", self.local_approvals, most.local_approvals);
+        let files = off("token_files", self.token_files, most.token_files);
         [
-            ("local_approvals", off(self.local_approvals, most.local_approvals)),
-            ("token_files", off(self.token_files, most.token_files)),
-            ("schedules_by_runs", off(self.schedules_by_runs, most.schedules_by_runs)),
-            ("notices", off(self.notices, most.notices)),
+            ("local_approvals", local),
+            ("token_files", files.and(local.or(files))),
+            switch("schedules_by_runs", self.schedules_by_runs, most.schedules_by_runs),
+            switch("notices", self.notices, most.notices),
         ]
     }
 }
@@ -194,7 +207,7 @@ impl Default for Flags {
 
 impl Check {
     /// In the order in which they are looked at.
-    pub const ALL: [Check; 10] = [
+    pub const ALL: [Check; 11] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
@@ -203,6 +216,7 @@ impl Check {
         Check::Schema,
         Check::Key,
         Check::Log,
+        Check::StepDown,
         Check::Clock,
         Check::Approvers,
     ];
@@ -210,6 +224,7 @@ impl Check {
     pub const fn name(self) -> &'static str {
         match self {
             Check::Files => "files",
+            Check::StepDown => "posture",
             Check::Secrets => "secrets",
             Check::SharedSecrets => "shared secrets",
             Check::CoreDumps => "core dumps",
@@ -225,7 +240,9 @@ impl Check {
     pub const fn consequence(self, posture: Posture) -> Consequence {
         use Consequence::{Refuse, Warn};
         let (strict, staging, debug) = match self {
-            Check::Files | Check::Orders | Check::Key | Check::Schema => (Refuse, Refuse, Refuse),
+            Check::Files | Check::Orders | Check::Key | Check::Schema | Check::StepDown => {
+                (Refuse, Refuse, Refuse)
+            }
             Check::Secrets | Check::SharedSecrets => (Refuse, Refuse, Warn),
             Check::CoreDumps | Check::Log | Check::Clock | Check::Approvers => (Refuse, Warn, Warn),
         };
@@ -243,14 +260,46 @@ impl Finding {
     }
 }
 
-/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine.
-pub fn check_approvers(trust: Trust, people: usize) -> Option<Finding> {
-    let found = people + usize::from(trust.local_approvals);
-    (found < trust.approvers_min).then(|| {
-        let people = if found == 1 { "1 person" } else { "nobody" };
-        let what = format!("{people} can approve, and at least {} must", trust.approvers_min);
-        let fix = "`midwatch token create --name NAME --role operator` gives one out, also while no \
-                   daemon runs";
+/// The posture that holds where a maintainer has a token: no laxer one than the last in which the watch was kept.
+/// Otherwise whoever brings the configuration would give the user of the machine a maintainer's role.
+pub fn holds(configured: Posture, last: Option<Posture>) -> Posture {
+    let gives_less = |last: &Posture| last.trust().local_role < configured.trust().local_role;
+    last.filter(gives_less).unwrap_or(configured)
+}
+
+/// Whether the watch would be kept in a laxer posture than the one that holds.
+pub fn check_posture(configured: Posture, holds: Posture) -> Option<Finding> {
+    (configured != holds).then(|| {
+        let what = format!(
+            "the watch was last kept in `{holds}`, and only a maintainer can let it be `{configured}`"
+        );
+        let fix = "set `posture` as it was; or let a maintainer take their tokens from all maintainers, \
+                   with `midwatch token revoke`, and start it then";
+        Finding::new(Check::StepDown, what, fix)
+    })
+}
+
+/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine, where a rule
+/// wants up to `persons` of them.
+pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Finding> {
+    let is_local = trust.local_approvals && persons <= 1;
+    let found = people + usize::from(is_local);
+    let needed = trust.approvers_min + usize::from(persons.saturating_sub(1));
+    (found < needed).then(|| {
+        let people = match found {
+            0 => "nobody".to_owned(),
+            1 => "1 person".to_owned(),
+            more => format!("{more} people"),
+        };
+        let what = format!("{people} can approve, and at least {needed} must");
+        let (key, how) = match trust.signed_approvals {
+            true => (" --key KEY", "; `midwatch approval key NAME` makes the key, where they sign"),
+            false => ("", ""),
+        };
+        let fix = format!(
+            "`midwatch token create --name NAME --role operator{key}` gives one out, also while no \
+             daemon runs{how}"
+        );
         Finding::new(Check::Approvers, what, fix)
     })
 }
@@ -386,12 +435,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_approves_only_where_the_user_of_the_machine_does() {
+        for (local_approvals, token_files) in [(true, true), (true, false), (false, true)] {
+            let flags = Flags { local_approvals, token_files, ..Flags::default() };
+            let left = Posture::Staging.trust().with(flags);
+            assert_eq!(left.token_files, local_approvals && token_files, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn what_is_off_says_by_what() {
         let off = |posture: Posture, flags| {
             posture.trust().with(flags).switches(posture).map(|(_, off)| off)
         };
         assert_eq!(off(Posture::Staging, Flags::default()), [None; 4]);
-        assert_eq!(off(Posture::Staging, NONE), [Some(Off::ByFlag); 4]);
+        let by_flags = ["local_approvals", "local_approvals", "schedules_by_runs", "notices"];
+        assert_eq!(off(Posture::Staging, NONE), by_flags.map(|it| Some(Off::ByFlag(it))));
+        let no_files = Flags { token_files: false, ..Flags::default() };
+        let by_flag = Some(Off::ByFlag("token_files"));
+        assert_eq!(off(Posture::Staging, no_files), [None, by_flag, None, None]);
         let strict = [Some(Off::ByPosture), Some(Off::ByPosture), None, None];
         assert_eq!(off(Posture::StrictProd, Flags::default()), strict);
         let names = Posture::Staging.trust().switches(Posture::Staging).map(|(name, _)| name);
@@ -423,6 +485,7 @@ mod tests {
             (Schema, [Refuse, Refuse, Refuse]),
             (Key, [Refuse, Refuse, Refuse]),
             (Log, [Refuse, Warn, Warn]),
+            (StepDown, [Refuse, Refuse, Refuse]),
             (Clock, [Refuse, Warn, Warn]),
             (Approvers, [Refuse, Warn, Warn]),
         ] {
@@ -455,19 +518,65 @@ mod tests {
 
     #[test]
     fn how_many_people_can_approve() {
-        let check = |trust: Trust, people, expected: Option<&str>| {
-            let found = check_approvers(trust, people).map(|it| it.what);
-            assert_eq!(found.as_deref(), expected);
+        let check = |trust: Trust, people, persons, expected: Option<&str>| {
+            let found = check_approvers(trust, people, persons);
+            assert_eq!(found.as_ref().map(|it| it.what.as_str()), expected);
+            let is_told = found.is_none_or(|it| it.fix.contains("--key") == trust.signed_approvals);
+            assert!(is_told, "{expected:?}");
         };
         let strict = Posture::StrictProd.trust();
-        check(strict, 0, Some("nobody can approve, and at least 2 must"));
-        check(strict, 1, Some("1 person can approve, and at least 2 must"));
-        check(strict, 2, None);
+        check(strict, 0, 1, Some("nobody can approve, and at least 2 must"));
+        check(strict, 1, 1, Some("1 person can approve, and at least 2 must"));
+        check(strict, 2, 1, None);
+        // The author is one of them.
+        check(strict, 2, 2, Some("2 people can approve, and at least 3 must"));
+        check(strict, 3, 2, None);
         // The user of the machine is somebody, where they may.
         let staging = Posture::Staging.trust();
-        check(staging, 0, None);
-        check(staging.with(NONE), 0, Some("nobody can approve, and at least 1 must"));
-        check(staging.with(NONE), 1, None);
+        check(staging, 0, 1, None);
+        check(staging.with(NONE), 0, 1, Some("nobody can approve, and at least 1 must"));
+        check(staging.with(NONE), 1, 1, None);
+        check(staging, 1, 2, Some("1 person can approve, and at least 2 must"));
+        check(staging, 2, 2, None);
+    }
+
+    #[test]
+    fn who_can_approve_with_a_token() {
+        let token = |role: &str, key: Option<&str>| -> Token {
+            let hash = "ab".repeat(32);
+            serde_json::from_value(serde_json::json!({"name": "ada", "role": role, "hash": hash, "key": key, "created_by": "uid:1", "created_at": 0})).unwrap()
+        };
+        for (role, key, expected) in [
+            ("operator", Some("ada+1+a"), [true, true, true]),
+            ("operator", None, [false, true, true]),
+            ("maintainer", None, [false, true, true]),
+            ("runner", None, [false; 3]),
+            ("observer", None, [false; 3]),
+        ] {
+            let found = [Posture::StrictProd, Posture::Staging, Posture::Debug]
+                .map(|it| it.trust().lets_token_approve(&token(role, key)));
+            assert_eq!(found, expected, "{role} {key:?}");
+        }
+    }
+
+    #[test]
+    fn no_laxer_posture_holds_than_the_last() {
+        use Posture::{Debug, Staging, StrictProd};
+        for (configured, last, expected) in [
+            (Staging, Some(StrictProd), StrictProd),
+            (Debug, Some(StrictProd), StrictProd),
+            (StrictProd, Some(StrictProd), StrictProd),
+            (StrictProd, Some(Debug), StrictProd),
+            (StrictProd, None, StrictProd),
+            (Debug, None, Debug),
+            // The user of the machine is a maintainer in both.
+            (Debug, Some(Staging), Debug),
+            (Staging, Some(Debug), Staging),
+        ] {
+            let found = holds(configured, last);
+            assert_eq!(found, expected, "{configured} {last:?}");
+            assert_eq!(check_posture(configured, found).is_some(), configured != expected);
+        }
     }
 
     #[test]

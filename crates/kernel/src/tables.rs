@@ -176,7 +176,7 @@ fn apply(noun: Noun, id: &str, state: Option<State>, body: &Body) -> Option<Stat
             Some(State::Authority(authority::apply(state.and_then(State::authority), event)))
         }
         (Noun::Authority, Body::Watch(_, watch::Event::Started(started))) => {
-            authority::started(state.and_then(State::authority), started).map(State::Authority)
+            Some(State::Authority(authority::started(state.and_then(State::authority), started)))
         }
         (Noun::Authority, Body::Watch(_, watch::Event::ClockAnomaly(anomaly))) => {
             authority::clock_set(state.and_then(State::authority), anomaly).map(State::Authority)
@@ -285,8 +285,10 @@ pub fn touched(body: &Body) -> Vec<Touched> {
             told.tools.iter().map(|used| known(Noun::Tool, used.tool.as_str())).collect()
         }
         Body::Watch(instance, watch::Event::Started(started)) => {
-            let lease = started.lease_from.map(|_| known(Noun::Authority, instance));
-            lease.into_iter().collect()
+            match started.lease_from.is_some() || started.is_other_posture {
+                true => vec![known(Noun::Authority, instance)],
+                false => Vec::new(),
+            }
         }
         Body::Watch(instance, watch::Event::ClockAnomaly(anomaly)) => {
             let lease = anomaly.lease_from.map(|_| known(Noun::Authority, instance));

@@ -1,7 +1,7 @@
 //! A token: what somebody shows to be let in as themselves, with a role.
 //!
 //! Only its hash is known here. Its name is the person who holds it, however many tokens they have: two
-//! tokens of one name are one person.
+//! tokens of one name are one person. No name is both an agent's and that of a person who approves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -82,8 +82,17 @@ pub struct Revoked {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Create { name: PersonName, role: Role, hash: TokenHash, key: Option<PublicKey> },
-    Revoke { note: Option<String> },
+    Create {
+        name: PersonName,
+        role: Role,
+        hash: TokenHash,
+        key: Option<PublicKey>,
+        /// Those with which the name is let in already.
+        roles: Vec<Role>,
+    },
+    Revoke {
+        note: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +105,8 @@ pub enum Refusal {
     Role(Role),
     #[error("a token of the role `{}` has no key: its holder approves nothing", .0.name())]
     NoKeyFor(Role),
+    #[error("`{name}` has a token of the role `{}`, and no agent is one of those who approve", has.name())]
+    TwoKinds { name: PersonName, has: Role },
     #[error(transparent)]
     Note(#[from] crate::schedule::Refusal),
 }
@@ -131,8 +142,11 @@ pub fn decide(
         (Command::Create { role, key: Some(_), .. }, None) if role < Role::Operator => {
             Err(Refusal::NoKeyFor(role))
         }
-        (Command::Create { name, role, hash, key }, None) => {
-            Ok(Some(Event::Created(Created { name, role, hash, key, by, at: now })))
+        (Command::Create { name, role, hash, key, roles }, None) => {
+            match roles.into_iter().find(|has| is_other_kind(role, *has)) {
+                Some(has) => Err(Refusal::TwoKinds { name, has }),
+                None => Ok(Some(Event::Created(Created { name, role, hash, key, by, at: now }))),
+            }
         }
         (Command::Create { .. }, Some(_)) => Ok(None),
         (Command::Revoke { .. }, None) => Err(Refusal::Unknown(id.to_owned())),
@@ -142,6 +156,12 @@ pub fn decide(
         }
         (Command::Revoke { .. }, Some(_)) => Ok(None),
     }
+}
+
+/// Whether one of two roles is an agent's and the other that of somebody who approves.
+fn is_other_kind(one: Role, other: Role) -> bool {
+    let (low, high) = (one.min(other), one.max(other));
+    low == Role::Runner && Role::Operator <= high
 }
 
 /// Whether the secret of a token stands in a text.
@@ -288,7 +308,16 @@ mod tests {
 
     fn create(role: Role) -> Command {
         let hash = "ab".repeat(32).parse().unwrap();
-        Command::Create { name: "ada".parse().unwrap(), role, hash, key: None }
+        Command::Create { name: "ada".parse().unwrap(), role, hash, key: None, roles: Vec::new() }
+    }
+
+    fn create_beside(role: Role, has: Role) -> Command {
+        match create(role) {
+            Command::Create { name, role, hash, key, .. } => {
+                Command::Create { name, role, hash, key, roles: vec![Role::Observer, has] }
+            }
+            other => other,
+        }
     }
 
     fn by(role: Role) -> Actor {
@@ -311,6 +340,21 @@ mod tests {
         }
         let system = decide("tok_1", None, &maintainer, create(Role::System), at(0));
         assert_eq!(system, Err(Refusal::Role(Role::System)));
+    }
+
+    #[test]
+    fn no_name_is_an_agents_and_an_approvers() {
+        use Role::{Maintainer, Observer, Operator, Runner};
+        for role in [Observer, Runner, Operator, Maintainer] {
+            for has in [Observer, Runner, Operator, Maintainer] {
+                let command = create_beside(role, has);
+                let decided = decide("tok_1", None, &by(Maintainer), command, at(0));
+                let both = [role, has];
+                let is_refused = both.contains(&Runner)
+                    && (both.contains(&Operator) || both.contains(&Maintainer));
+                assert_eq!(decided.is_err(), is_refused, "{role:?} {has:?}");
+            }
+        }
     }
 
     #[test]

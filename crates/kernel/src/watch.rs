@@ -1,6 +1,8 @@
 //! What the watch writes about itself: the first line of the log, starts and stops, heartbeats that
 //! make silence visible, and what was done to the log. Only who signs it is derived from these events.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -60,6 +62,9 @@ pub struct Started {
     /// Of the program.
     pub version: String,
     pub posture: String,
+    /// It was last kept in another posture, or in none.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub is_other_posture: bool,
     /// SHA-256 of the effective configuration, so that a change of it shows in the log.
     pub config_hash: String,
     /// Size of the newest checkpoint that was found.

@@ -3,7 +3,7 @@
 //! kernel's. `midwatch doctor` looks at the same.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use kernel::posture::{Check, Finding};
@@ -20,11 +20,13 @@ use crate::context::Context;
 const READABLE: u32 = 0o077;
 /// Others can write.
 const WRITABLE: u32 = 0o022;
+const SIGNING_KEY: &str = "signing.key";
 
 /// What can be seen before the store is opened. From here on this process leaves no core dumps.
 pub fn around(context: &Context, config: &Config) -> Vec<Finding> {
     let mut found = orders_files(context);
     found.extend(data_files(context));
+    found.extend(key_files(context));
     found.extend(arguments(config));
     found.extend(core_dumps());
     found
@@ -32,14 +34,10 @@ pub fn around(context: &Context, config: &Config) -> Vec<Finding> {
 
 /// Whoever can write these gives the orders.
 pub fn orders_files(context: &Context) -> Vec<Finding> {
-    let files = [context.config_path(), context.directory.path().join(POLICY_FILE)];
-    let open = files.iter().filter(|path| has_mode(path, WRITABLE));
-    let finding = |path: &PathBuf| {
-        let shown = path.display();
-        let what = format!("others can change `{shown}`");
-        Finding::new(Check::Files, what, format!("chmod go-w {shown}"))
-    };
-    open.map(finding).collect()
+    let data = context.directory.path();
+    let files = [data.to_owned(), context.config_path(), data.join(POLICY_FILE)];
+    let found = files.iter().filter_map(|path| open_to_others(path, WRITABLE));
+    found.map(|found| found.finding(Check::Files, "change", "chmod go-w")).collect()
 }
 
 /// The data, where it is in files.
@@ -50,28 +48,69 @@ fn data_files(context: &Context) -> Vec<Finding> {
         name.push(end);
         PathBuf::from(name)
     };
-    let files = ["", "-wal", "-shm"].map(beside).into_iter();
-    let finding = |path: PathBuf| {
-        let shown = path.display();
-        let what = format!("others can read `{shown}`");
-        Finding::new(Check::Files, what, format!("chmod 600 {shown}"))
-    };
-    files.filter(|path| has_mode(path, READABLE)).map(finding).collect()
+    let files = ["", "-wal", "-shm"].map(beside);
+    let found = files.iter().filter_map(|path| open_to_others(path, READABLE));
+    found.map(|found| found.finding(Check::Files, "read", "chmod 600")).collect()
 }
 
-/// The signing key of a directory that has one.
-pub fn key_file(path: &Path) -> Option<Finding> {
-    let shown = path.display();
-    match fs::metadata(path) {
+/// The key that opens what is sealed, and whose the key is that signs. Whether others can read that one, and
+/// whether it is there, is looked at when the log is opened.
+fn key_files(context: &Context) -> Vec<Finding> {
+    let path = |name: &str| context.directory.path().join(name);
+    let files = [(path(SIGNING_KEY), 0), (path("sealing.key"), READABLE)];
+    files.iter().filter_map(|(path, bits)| key_file(path, *bits)).collect()
+}
+
+/// The signing key of a directory that has a log, without a look at the log.
+pub fn signing_key(context: &Context) -> Option<Finding> {
+    let path = context.directory.path().join(SIGNING_KEY);
+    match fs::metadata(&path) {
+        Ok(_) => key_file(&path, READABLE),
         Err(error) => {
-            let what = format!("`{shown}`: {error}");
+            let what = format!("`{}`: {error}", path.display());
             Some(Finding::new(Check::Key, what, "put back your copy of it"))
         }
-        Ok(found) if found.permissions().mode() & READABLE != 0 => {
-            let what = format!("others can read `{shown}`");
-            Some(Finding::new(Check::Key, what, format!("chmod 600 {shown}")))
+    }
+}
+
+fn key_file(path: &Path, bits: u32) -> Option<Finding> {
+    open_to_others(path, bits).map(|found| found.finding(Check::Key, "read", "chmod 600"))
+}
+
+/// A file or directory with which others can do something.
+#[derive(Debug, PartialEq, Eq)]
+enum Open<'a> {
+    ByMode(&'a Path),
+    /// It is theirs, whatever its mode is now.
+    ByOwner(&'a Path, u32),
+}
+
+/// Whether others can, by one of these bits or because it is theirs.
+fn open_to_others(path: &Path, bits: u32) -> Option<Open<'_>> {
+    let found = fs::metadata(path).ok()?;
+    let is_trusted = |uid: u32| uid == 0 || uid == rustix::process::geteuid().as_raw();
+    match found.mode() & bits {
+        _ if !is_trusted(found.uid()) => Some(Open::ByOwner(path, found.uid())),
+        0 => None,
+        _ => Some(Open::ByMode(path)),
+    }
+}
+
+impl Open<'_> {
+    /// What they can do, and how to mend it.
+    fn finding(&self, check: Check, can: &str, mend: &str) -> Finding {
+        match self {
+            Open::ByMode(path) => {
+                let shown = path.display();
+                let what = format!("others can {can} `{shown}`");
+                Finding::new(check, what, format!("{mend} {shown}"))
+            }
+            Open::ByOwner(path, owner) => {
+                let (shown, own) = (path.display(), rustix::process::geteuid().as_raw());
+                let what = format!("user {owner} can {can} `{shown}`, whose owner they are");
+                Finding::new(check, what, format!("chown {own} {shown}"))
+            }
         }
-        Ok(_) => None,
     }
 }
 
@@ -104,9 +143,4 @@ fn core_dumps() -> Option<Finding> {
         let what = format!("core dumps cannot be turned off: {error}");
         Finding::new(Check::CoreDumps, what, "let the system allow `prctl` and `setrlimit`")
     })
-}
-
-/// Whether a file is there and has one of these bits.
-fn has_mode(path: &Path, bits: u32) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits != 0)
 }

@@ -8,30 +8,43 @@
 
 /// Shells.
 const SHELLS: &str = "\
-    ash bash busybox csh dash fish ksh mksh nu pwsh rbash sh tcsh toybox zsh";
+    ash bash busybox csh dash elvish fish hush ksh mksh nu oksh osh pwsh rbash rksh scsh sh tcsh \
+    toybox xonsh yash zsh";
 
 /// Interpreters.
 const INTERPRETERS: &str = "\
-    awk bun deno ed elixir emacs erl ex expect gawk gdb guile iex irb java jshell julia kotlin \
-    lldb lua luajit m4 mawk nawk nim node nodejs nvim ocaml octave osascript perl php psql \
-    pypy python pythonw qjs r racket raku rscript ruby sbcl scala scheme sed sqlite swift \
-    tclsh ts-node vi vim vimdiff";
+    awk bb bun clisp clojure coffee crystal csi dart dc deno dotnet duckdb ecl ed elixir emacs \
+    erl escript ex expect fennel gawk gdb gforth ghc ghci gjs gnuplot groovy gsi guile gview gvim \
+    gvimdiff iex irb janet java jimsh jruby jshell julia jython kotlin kotlinc lldb lua luajit m4 \
+    mariadb mawk maxima micropython mongo mongosh mono mysql nawk newlisp nim node nodejs nvim \
+    ocaml octave osascript perl php pike powershell psql pypy python pythonw qjs r racket raku \
+    rscript ruby runghc runhaskell rview rvim sbcl scala scheme sclang sed sqlite sqlplus swift \
+    swipl tclsh texlua ts-node tsx vi view vim vimdiff wish wolframscript";
 
 /// Programs that start the program that they are told.
 const STARTERS: &str = "\
-    at bwrap capsh chpst chroot chrt cpulimit crontab daemonize dbus-run-session doas \
-    dumb-init entr env fakeroot fd find firejail flock gosu ionice ld-linux-aarch64.so \
-    ld-linux-x86-64.so ltrace nice nohup nsenter numactl parallel perf pkexec prlimit proot \
-    run-parts runuser screen script setarch setpriv setsid sg start-stop-daemon stdbuf strace \
-    su sudo systemd-inhibit systemd-run taskset time timeout tini tmux unbuffer unshare \
-    valgrind watch watchexec xargs";
+    aa-exec anacron apptainer arch at batch bwrap capsh cgexec choom chpst chronic chroot chrt \
+    cpulimit crontab daemonize dbus-run-session doas dtach dumb-init dvtm eatmydata entr env \
+    fakeroot faketime fd find firejail flatpak flock gosu i386 ifne ionice ld-linux-aarch64.so \
+    ld-linux-armhf.so ld-linux-x86-64.so ld-linux.so ld-musl-aarch64.so ld-musl-x86_64.so ld.so \
+    linux32 linux64 ltrace machinectl nice nodemon nohup nsenter numactl parallel perf pidproxy \
+    pkexec prlimit proot rlwrap run-parts runcon runsv runsvdir runuser s6-setuidgid screen script \
+    setarch setlock setpriv setsid setuidgid sg singularity softlimit split ssh-agent \
+    start-stop-daemon stdbuf strace su sudo supervisord systemctl systemd-inhibit systemd-nspawn \
+    systemd-run taskset time timeout tini tmux torify torsocks tsocks uname26 unbuffer unshare \
+    valgrind watch watchexec watchman x86_64 xargs xvfb-run zellij";
 
 /// Programs with an option or a file that starts another one.
 const OTHERS: &str = "\
-    ansible ansible-playbook bsdtar clang cmake cpio curl docker gcc gh git gmake helm hg just \
-    kubectl less make man meson more mosh nc ncat ninja nix nix-shell nmap npm npx openssl pip \
-    pipx pnpm podman rake rsync runc scp sftp socat sort ssh sshpass svn tar task tcpdump \
-    terraform uv uvx wget yarn";
+    ansible ansible-console ansible-playbook ant apk apt apt-get aptitude aria2c bazel brew bsdtar \
+    bundle bundler bunx busctl c++ c89 c99 cabal capistrano cargo cc ccache clang cmake composer \
+    conda corepack cpan cpio curl cvs direnv dnf docker dpkg emerge f77 g++ gcc gem gfortran gh \
+    git gmake go gpg gradle gradlew hatch helm hg invoke journalctl just kubectl latex ld lein \
+    lerna less lftp lualatex luarocks mage make man meson mix more mosh mutt mvn mvnw nc ncat \
+    nerdctl ninja nix nix-shell nmap nox npm npx opam openssl packer pacman pdflatex pdm pip pipx \
+    pkg pnpm podman poetry pre-commit pulumi puppet rake restic rsync runc rustc rustup salt sbt \
+    scons scp sendmail sftp snap socat sort ssh sshpass stack svn tar task tcc tcpdump terraform \
+    tex tox turbo uv uvx vagrant vite wget xelatex yarn yum zig zip zypper";
 
 /// Whether the program at this path runs others. A version at the end of the name is left out:
 /// `python3.12` is `python`.
@@ -54,8 +67,18 @@ mod tests {
         for path in ["/bin/sh", "sh", "/usr/bin/python3.12", "/opt/Perl5", "/usr/bin/lua-5.4"] {
             assert!(runs_others(path), "{path}");
         }
-        for path in ["/usr/bin/cargo", "/usr/bin/true", "/bin/shred", ""] {
+        for path in ["/usr/bin/sha256sum", "/usr/bin/true", "/bin/shred", ""] {
             assert!(!runs_others(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn programs_that_are_not_shells_run_others_too() {
+        for name in "ld.so ld-linux.so.2 ld-musl-x86_64.so.1 cc g++-13 linux64 view rview bunx batch runghc go \
+                     cargo dc split zip mysql poetry bundle tox direnv gradle mvn"
+            .split_ascii_whitespace()
+        {
+            assert!(runs_others(name) && runs_others(&format!("/usr/bin/{name}")), "{name}");
         }
     }
 }

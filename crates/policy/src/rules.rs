@@ -123,6 +123,11 @@ impl Rules {
         self.rules.iter().map(Arc::as_ref)
     }
 
+    /// The most people that a rule wants to be asked.
+    pub fn persons_max(&self) -> u8 {
+        self.iter().map(|rule| rule.approvers.persons).max().unwrap_or(1)
+    }
+
     /// The rules that cover a class.
     fn candidates(&self, capability: &str) -> impl Iterator<Item = &Rule> {
         let known = self.table.get(capability);

@@ -92,7 +92,9 @@ impl Watch {
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
             let agent = approval.plan.agent.as_ref().and_then(|name| rows.agent(name));
-            let question = Question { id: &id, approval, ground, agent };
+            let in_force = self.in_force();
+            let rules = in_force.rules.version();
+            let question = Question { id: &id, approval, ground, agent, rules };
             approval::decide(question, &self.authority_in(rows), actor, command.clone())
                 .map_err(errors::approval)
         };
@@ -173,8 +175,9 @@ impl Watch {
             let approval = found(rows, &id)?;
             let Plan { run, schedule, .. } = &approval.plan;
             let ground = ground(rows, run, schedule, now);
-            let agent = None;
-            let expire = |ground| approval::expire(Question { id: &id, approval, ground, agent });
+            let (agent, rules) = (None, approval.plan.policy.as_str());
+            let question = |ground| Question { id: &id, approval, ground, agent, rules };
+            let expire = |ground| approval::expire(question(ground));
             Ok(ground.map(expire).unwrap_or_default())
         };
         self.act(rows, reads, decide).await.map(drop)

@@ -141,8 +141,12 @@ impl Watch {
     /// The watch is kept from here on.
     pub(crate) async fn note_start(&self, started: Started) -> Result<(), Error> {
         let noted = self.act(vec![self.authority_row()], vec![], |rows, now| {
-            let is_first = self.authority_in(rows).renewed.is_none();
-            let started = Started { lease_from: is_first.then_some(now), ..started.clone() };
+            let Authority { renewed, posture, .. } = self.authority_in(rows);
+            let started = Started {
+                lease_from: renewed.is_none().then_some(now),
+                is_other_posture: posture != Some(self.posture()),
+                ..started.clone()
+            };
             Ok(vec![Body::Watch(self.instance().to_owned(), WatchEvent::Started(started))])
         });
         noted.await.map(drop)

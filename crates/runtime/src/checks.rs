@@ -10,9 +10,11 @@ use kernel::agent::Agent;
 use kernel::backend::SecretRef;
 use kernel::posture::{self, Check, Consequence, Finding, Purpose};
 use kernel::ruling::Posture;
-use kernel::{Noun, Role, State, Timestamp};
+use kernel::token::{PersonName, Token};
+use kernel::{Noun, State, Timestamp, TokenId};
 
 use crate::errors;
+use crate::standing::InForce;
 use crate::stored;
 use crate::tokens::token_hash;
 use crate::watch::Watch;
@@ -52,6 +54,15 @@ fn refuses(finding: &Finding, posture: Posture) -> bool {
     finding.check.consequence(posture) == Consequence::Refuse
 }
 
+impl InForce {
+    /// Whether enough people have a token with which they can approve.
+    pub(crate) fn check_approvers(&self, tokens: Vec<(TokenId, Token)>) -> Option<Finding> {
+        let can = tokens.into_iter().filter(|(_, token)| self.trust.lets_token_approve(token));
+        let people: BTreeSet<PersonName> = can.map(|(_, token)| token.name).collect();
+        posture::check_approvers(self.trust, people.len(), self.rules.persons_max())
+    }
+}
+
 impl Watch {
     /// All that is found now.
     pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
@@ -65,11 +76,12 @@ impl Watch {
                        recreates the directory from exports";
             Finding::new(Check::Log, reason.to_string(), fix)
         }));
+        found.extend(posture::check_posture(self.settings().posture, self.posture()));
         let last = self.store().head().await.map_err(errors::store)?.ts_us();
         found.extend(posture::check_clock(self.now(), Timestamp::from_micros(last)));
         // Tokens that cannot be read let nobody in.
-        let people = self.approvers().await.unwrap_or_default();
-        found.extend(posture::check_approvers(self.in_force().trust, people));
+        let tokens = self.tokens().await.unwrap_or_default();
+        found.extend(self.in_force().check_approvers(tokens));
         Ok(found)
     }
 
@@ -84,21 +96,8 @@ impl Watch {
     }
 
     pub(crate) async fn check_ask(&self) -> Result<Checked, Error> {
-        let (found, posture) = (self.findings().await?, self.settings().posture);
+        let (found, posture) = (self.findings().await?, self.posture());
         Ok(Checked { findings: found.iter().map(|it| wire(it, posture)).collect() })
-    }
-
-    /// How many people have a token with which they can approve.
-    pub(crate) async fn approvers(&self) -> Result<usize, Error> {
-        let mut people = BTreeSet::new();
-        self.any_holder(|holder| {
-            if Role::Operator <= holder.role {
-                people.insert(holder.name);
-            }
-            false
-        })
-        .await?;
-        Ok(people.len())
     }
 
     /// Where secrets are found, to see that none serves two ends. To be called once.

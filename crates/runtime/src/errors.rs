@@ -166,6 +166,10 @@ pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
             "a maintainer gives you one with `midwatch token create --role operator`; give \
                    it in MIDWATCH_TOKEN",
         ),
+        Approval::OtherRules(_) => Error::new(Code::NotNow, refusal).hint(
+            "deny it, and let its run ask again with `midwatch run retry`: then the rules in force are \
+             asked",
+        ),
         Approval::Frozen => Error::new(Code::NotNow, refusal)
             .hint("deny it, or give the watch its authority back with `midwatch thaw` first"),
         Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
@@ -186,6 +190,8 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
         Token::NoKeyFor(_) => {
             Error::new(Code::InvalidInput, refusal).hint("leave the key away, or give another role")
         }
+        Token::TwoKinds { .. } => Error::new(Code::Exists, refusal)
+            .hint("choose another name; `midwatch token list` shows the tokens"),
         Token::Note(refusal) => schedule(refusal),
     }
 }

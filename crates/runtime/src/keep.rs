@@ -105,7 +105,8 @@ impl Watch {
         let in_force = self.in_force();
         Ok(Started {
             version: settings.version.clone(),
-            posture: settings.posture.name().to_owned(),
+            posture: self.posture().name().to_owned(),
+            is_other_posture: false,
             config_hash: in_force.config_hash.clone(),
             checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
             lease_from: None,

@@ -19,6 +19,7 @@ use kernel::watch::{Event as WatchEvent, Refused};
 use kernel::{Actor, Noun, Role, RunId, Timestamp};
 use tracing::warn;
 
+use crate::tokens::has_maintainer;
 use crate::watch::Watch;
 
 /// Refusals of one kind are written this often.
@@ -117,7 +118,7 @@ impl Watch {
     /// Somebody must give out a maintainer's token, the first and after the last.
     async fn local_role(&self) -> Result<Role, Error> {
         match self.in_force().trust.local_role {
-            lower if lower < Role::Maintainer && self.has_maintainer().await? => Ok(lower),
+            lower if lower < Role::Maintainer && has_maintainer(self.store()).await? => Ok(lower),
             _ => Ok(Role::Maintainer),
         }
     }

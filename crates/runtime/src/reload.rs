@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::{Code, ConfigReloaded, Error, Reloaded};
 use kernel::Actor;
-use kernel::posture::{Finding, check_approvers};
+use kernel::posture::Finding;
 use kernel::watch::{self, Event as WatchEvent, ReloadRefused};
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -61,14 +61,14 @@ impl Watch {
     }
 
     async fn next(&self, reader: Arc<dyn Reader>) -> Result<Next, Error> {
-        let (posture, data) = (self.settings().posture, self.settings().data.clone());
+        let (posture, data) = (self.posture(), self.settings().data.clone());
         let read = spawn_blocking(move || {
             let Reread { standing, waiting } = reader.read()?;
             Ok::<_, Error>((InForce::of(posture, &data, standing)?, waiting))
         });
         let (in_force, waiting) = read.await.map_err(internal)??;
         let changed = changed(&self.in_force(), &in_force);
-        let approvers = check_approvers(in_force.trust, self.approvers().await?);
+        let approvers = in_force.check_approvers(self.tokens().await?);
         Ok(Next { in_force, changed, waiting, warnings: approvers.into_iter().collect() })
     }
 
@@ -90,7 +90,7 @@ impl Watch {
         // When it warns of its lease may be another time now.
         self.authority_changed().notify_one();
         info!(?changed, ?waiting, policy, "configuration and rules were read again");
-        let posture = self.settings().posture;
+        let posture = self.posture();
         let warnings = warnings.iter().map(|it| checks::wire(it, posture)).collect();
         Ok(ConfigReloaded {
             reloaded: Reloaded { config_hash, policy, changed, waiting, warnings },

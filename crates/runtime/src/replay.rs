@@ -76,7 +76,7 @@ impl Watch {
         }
         let invalid = |error| Error::new(Code::InvalidInput, error);
         let posture = posture.map(|word| word.parse::<Posture>()).transpose().map_err(invalid)?;
-        let posture = posture.unwrap_or(self.settings().posture);
+        let posture = posture.unwrap_or(self.posture());
         let own = match rules {
             Some(text) => vec![(POLICY_FILE.to_owned(), text)],
             None => self.in_force().policy.clone(),

@@ -32,7 +32,7 @@ impl Watch {
             since: since.map(|at| rfc3339(*at)),
             version: settings.version.clone(),
             data: settings.data.display().to_string(),
-            posture: settings.posture.name().to_owned(),
+            posture: self.posture().name().to_owned(),
             policy: self.in_force().rules.version().to_owned(),
             warnings: self.warnings(),
         }
@@ -87,11 +87,11 @@ impl Watch {
             let why = (!supported).then(|| "this version cannot prompt such an agent yet".into());
             Capability { name: format!("agent.{kind}"), supported, enabled: supported, why }
         });
-        let posture = self.settings().posture;
+        let posture = self.posture();
         let switches = self.in_force().trust.switches(posture).map(|(name, off)| {
             let why = match off {
                 Some(Off::ByPosture) => Some(format!("the posture {posture} does not allow it")),
-                Some(Off::ByFlag) => Some(format!("`feature_flags.{name}` switches it off")),
+                Some(Off::ByFlag(flag)) => Some(format!("`feature_flags.{flag}` switches it off")),
                 None => None,
             };
             Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }

@@ -111,7 +111,9 @@ impl Watch {
             let note = Some(format!("token file of {}", token.approved_by));
             let shown = approval.plan_hash.clone();
             let command = Command::Approve { shown, note, signed: None };
-            let question = Question { id, approval, ground, agent };
+            let in_force = self.in_force();
+            let rules = in_force.rules.version();
+            let question = Question { id, approval, ground, agent, rules };
             approval::decide(question, &self.authority_in(rows), &actor, command)
                 .map_err(errors::approval)
         };

@@ -7,7 +7,7 @@ pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
 use kernel::{Actor, Body, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 use sha2::{Digest, Sha256};
-use store::Item;
+use store::{Item, Store};
 
 use crate::agents::page_size;
 use crate::errors::{self, internal};
@@ -32,7 +32,7 @@ impl Watch {
         key: Option<Key>,
         asked: TokenCreate,
     ) -> Result<Answer, Error> {
-        let command = create(&asked)?;
+        let command = self.create(&asked).await?;
         let id = self.new_token();
         self.change_token(actor, key, id, command, |_, token| {
             Ok(Answer::TokenCreate(TokenCreated { token }))
@@ -69,33 +69,9 @@ impl Watch {
         Ok(Tokens { tokens, cursor })
     }
 
-    /// Whether somebody is let in as maintainer by a token.
-    pub(crate) async fn has_maintainer(&self) -> Result<bool, Error> {
-        self.any_holder(|holder| holder.role == Role::Maintainer).await
-    }
-
-    /// Whether one of those whom tokens let in is the one who is looked for.
-    pub(crate) async fn any_holder(&self, is_it: impl FnMut(Actor) -> bool) -> Result<bool, Error> {
-        let holders = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
-        Ok(holders.into_iter().any(is_it))
-    }
-
     /// Every token that was ever given out.
     pub(crate) async fn tokens(&self) -> Result<Vec<(TokenId, Token)>, Error> {
-        let most = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
-        let (mut tokens, mut before) = (Vec::new(), String::new());
-        loop {
-            let items = self.store().newest(Noun::Token.name(), None, &before, most).await;
-            let items = items.map_err(errors::store)?;
-            for item in &items {
-                let id = item.id.parse().map_err(internal)?;
-                tokens.extend(token_in(item)?.map(|token| (id, token)));
-            }
-            match items.into_iter().next_back() {
-                Some(last) => before = last.id,
-                None => return Ok(tokens),
-            }
-        }
+        tokens(self.store()).await
     }
 
     /// Whom a secret lets in. Whatever is wrong with it, the answer is the same.
@@ -114,6 +90,14 @@ impl Watch {
             Error::new(Code::TokenInvalid, "this token lets nobody in")
                 .hint("`midwatch token create` gives out another; MIDWATCH_TOKEN holds it")
         })
+    }
+
+    async fn create(&self, asked: &TokenCreate) -> Result<Command, Error> {
+        let (name, role, hash, key) = parse(asked)?;
+        let held = self.tokens().await?.into_iter().filter_map(|(_, token)| token.actor());
+        let held = held.filter(|holder| holder.name == asked.name);
+        let roles = held.map(|holder| holder.role).collect();
+        Ok(Command::Create { name, role, hash, key, roles })
     }
 
     async fn change_token(
@@ -139,7 +123,33 @@ impl Watch {
     }
 }
 
-fn create(asked: &TokenCreate) -> Result<Command, Error> {
+/// Whether somebody is let in as maintainer by a token.
+pub(crate) async fn has_maintainer(store: &dyn Store) -> Result<bool, Error> {
+    let mut holders = tokens(store).await?.into_iter().filter_map(|(_, token)| token.actor());
+    Ok(holders.any(|holder| holder.role == Role::Maintainer))
+}
+
+async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
+    let most = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
+    let (mut tokens, mut before) = (Vec::new(), String::new());
+    loop {
+        let items = store.newest(Noun::Token.name(), None, &before, most).await;
+        let items = items.map_err(errors::store)?;
+        for item in &items {
+            let id = item.id.parse().map_err(internal)?;
+            tokens.extend(token_in(item)?.map(|token| (id, token)));
+        }
+        match items.into_iter().next_back() {
+            Some(last) => before = last.id,
+            None => return Ok(tokens),
+        }
+    }
+}
+
+/// Who gets a token, and which.
+type Given = (PersonName, Role, TokenHash, Option<PublicKey>);
+
+fn parse(asked: &TokenCreate) -> Result<Given, Error> {
     let invalid =
         |what: &dyn std::fmt::Display, hint: &str| Error::new(Code::InvalidInput, what).hint(hint);
     let name: PersonName = asked.name.parse().map_err(|it: token::InvalidName| {
@@ -153,7 +163,7 @@ fn create(asked: &TokenCreate) -> Result<Command, Error> {
         invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
     })?;
     let key = asked.key.as_deref().map(|key| public_key(key, &name)).transpose()?;
-    Ok(Command::Create { name, role, hash, key })
+    Ok((name, role, hash, key))
 }
 
 /// A key bears the name of its person, so that nobody signs as somebody else by mistake.

@@ -1,14 +1,16 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use agents::Doer;
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
-use kernel::posture::Finding;
+use kernel::posture::{self, Finding};
 use kernel::ruling::Posture;
 use kernel::run::Event as RunEvent;
 use kernel::schedule::Event as ScheduleEvent;
@@ -36,6 +38,7 @@ use crate::sealing::Sealing;
 use crate::standing::{InForce, Snapshot, Standing};
 use crate::tallies::Tallies;
 use crate::timer::{Bell, Known};
+use crate::tokens::has_maintainer;
 use crate::tools::Tools;
 use crate::transact::Done;
 use crate::{checkpoints, damage, key, stored};
@@ -67,6 +70,10 @@ struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    /// The configured one, or that in which the watch was last kept.
+    posture: Posture,
+    /// Tells the data directory from its copies, where the log is in it.
+    place: Option<String>,
     identity: Identity,
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
@@ -127,7 +134,7 @@ impl Watch {
         settings: Settings,
         standing: Standing,
     ) -> Result<Watch, Error> {
-        let in_force = InForce::of(settings.posture, &settings.data, standing)?;
+        let mut in_force = InForce::of(settings.posture, &settings.data, standing.clone())?;
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
         let verdict = damage::read(&settings.data);
@@ -137,10 +144,20 @@ impl Watch {
             true => begin(&*store, &*clock, &settings).await?,
             false => recognise(&*store, &*clock, &settings).await?,
         };
+        let posture = holds(&*store, &identity.instance, settings.posture).await?;
+        if posture != settings.posture {
+            in_force = InForce::of(posture, &settings.data, standing)?;
+        }
+        let place = match store.is_shared() {
+            true => None,
+            false => Some(place(&settings.data).map_err(internal)?),
+        };
         let watch = Watch(Arc::new(Inner {
             store,
             clock,
             settings,
+            posture,
+            place,
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
@@ -195,6 +212,14 @@ impl Watch {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn posture(&self) -> Posture {
+        self.0.posture
+    }
+
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
     }
 
     pub fn instance(&self) -> &str {
@@ -501,6 +526,25 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
     match bytes.map(|bytes| stored::state(Noun::Watch, &bytes)).transpose()? {
         Some(State::Watch(identity)) => Ok(Some(identity)),
         _ => Ok(None),
+    }
+}
+
+/// Other than that of every copy of the data directory; the same wherever it is moved on its disk.
+fn place(data: &Path) -> io::Result<String> {
+    let inode = |path: &Path| fs::metadata(path).map(|found| found.ino());
+    Ok(format!("{}/{}", inode(data)?, inode(&key::path(data))?))
+}
+
+/// The posture that holds, whoever opens the watch and with whatever configuration.
+async fn holds(store: &dyn Store, instance: &str, configured: Posture) -> Result<Posture, Error> {
+    let found = store.load(Noun::Authority.name(), instance).await.map_err(errors::store)?;
+    let last = match stored::row(Noun::Authority, found)?.state {
+        Some(State::Authority(authority)) => authority.posture,
+        _ => None,
+    };
+    match posture::holds(configured, last) {
+        other if other != configured && has_maintainer(store).await? => Ok(other),
+        _ => Ok(configured),
     }
 }
 

@@ -49,6 +49,10 @@ pub enum Refusal {
     NotSigned(ApprovalId),
     #[error("`{by}` has written the schedule, and approval `{id}` needs somebody else")]
     Author { id: ApprovalId, by: String },
+    #[error(
+        "approval `{0}` was asked under other rules than those in force, and a yes would begin nothing"
+    )]
+    OtherRules(ApprovalId),
     #[error("the watch is frozen, and what is approved now would not begin")]
     Frozen,
     #[error("this needs a human with the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
@@ -66,6 +70,8 @@ pub struct Question<'a> {
     pub ground: Ground<'a>,
     /// That it is about, if it is still there.
     pub agent: Option<&'a Agent>,
+    /// Which rules are in force.
+    pub rules: &'a str,
 }
 
 /// What people say to a question. Nothing happens when it was said before.
@@ -94,6 +100,11 @@ pub fn decide(
             if approve_by <= now =>
         {
             Ok(expire(question))
+        }
+        (Command::Approve { .. }, State::Pending { .. })
+            if approval.plan.policy != question.rules =>
+        {
+            Err(Refusal::OtherRules(id.clone()))
         }
         // What is approved begins soon or never, and nothing begins now.
         (Command::Approve { .. }, State::Pending { .. }) if authority.frozen.is_some() => {
@@ -153,7 +164,9 @@ impl Question<'_> {
         if needs.is_personal && by.is_local_user() {
             return Err(Refusal::NotPersonal(id.clone()));
         }
-        if needs.is_personal && approval.authors.contains(&by.name) {
+        let is_author = needs.is_personal && approval.authors.contains(&by.name);
+        // However few are asked: no agent approves what it wrote, whatever else it has got hold of.
+        if is_author || approval.authors.contains(&Actor::of_agent(&by.name)) {
             return Err(Refusal::Author { id: id.clone(), by: by.name.clone() });
         }
         if approval.assents.iter().any(|assent| assent.by == by.name) {

@@ -414,7 +414,7 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
     let nobody = "no: approval `A` needs a person who is known by a token of their own";
     let unsigned = "no: approval `A` needs a signature made with the approver's own key";
     type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 3]);
-    let table: [Case<'_>; 7] = [
+    let table: [Case<'_>; 9] = [
         (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
         (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
         (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
@@ -422,6 +422,9 @@ fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
         (&["eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
         // An assistant's doing is its person's.
         (&["mcp:eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
+        // Nor does an agent that has a person's token.
+        (&["agent:eve"], Posture::Staging, one, false, [author, APPROVED, APPROVED]),
+        (&["agent:eve"], Posture::StrictProd, one, true, [author, nobody, "assented by ada"]),
         // Who wrote it could be ada.
         (
             &["uid:7"],
@@ -474,6 +477,32 @@ fn b06_a_rule_can_want_a_maintainer() {
     let yes = yes_of(&mut world, "ada", Role::Operator, false);
     assert!(world.ask(70, &yes).starts_with("no: this needs a human with the role `maintainer`"));
     let yes = yes_of(&mut world, "ada", Role::Maintainer, false);
+    assert_eq!(world.ask(70, &yes), APPROVED);
+}
+
+#[test]
+fn a_copy_of_the_data_directory_does_not_use_the_approval_too() {
+    let mut world = parked();
+    let yes = approve(&world);
+    assert_eq!(world.ask(70, &yes), APPROVED);
+    world.standing.place = Some("7/8");
+    let elsewhere = world.ask(71, &StartUnder(1, Asks));
+    assert!(elsewhere.starts_with("lapsed changed, cancelled"), "{elsewhere}");
+    assert!(elsewhere.contains("changed since it was asked: data directory"), "{elsewhere}");
+}
+
+#[test]
+fn a_question_under_other_rules_can_only_be_denied() {
+    let mut world = parked();
+    world.rules = Some("4567".to_owned());
+    let (yes, no) = (approve(&world), deny(&world));
+    let refused = "no: approval `A` was asked under other rules than those in force, and a yes would begin \
+                   nothing";
+    assert_eq!(world.ask(70, &yes), refused);
+    assert!(world.ask(71, &no).starts_with("denied, cancelled"));
+    // Rules that are as they were again are no other ones.
+    let mut world = parked();
+    let yes = approve(&world);
     assert_eq!(world.ask(70, &yes), APPROVED);
 }
 

@@ -435,7 +435,8 @@ impl World {
         let result = if self.random.one_in(2) { Ok(()) } else { Err(failure) };
         if let Some((id, approval)) = approval.as_ref().filter(|_| self.random.one_in(3)) {
             let (shown, note) = (approval.plan_hash.clone(), None);
-            let question = Question { id, approval, ground, agent: None };
+            let rules = &approval.plan.policy;
+            let question = Question { id, approval, ground, agent: None, rules };
             let decided = match self.random.below(5) {
                 0..2 => answer(question, Answer::Approve { shown, note, signed: None }),
                 2 => answer(question, Answer::Deny { shown, note }),

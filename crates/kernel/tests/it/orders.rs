@@ -296,6 +296,7 @@ impl World {
         };
         let orders = Orders {
             instance: "here",
+            place: None,
             authority: &self.authority(),
             lease: Lease::default(),
             clock: self.clock,
@@ -350,7 +351,8 @@ impl World {
             Said::Revoke => approval::Command::Revoke { note },
         };
         let decided = self.of_run(&id, &run, |ground| {
-            let question = Question { id: &question, approval: &approval, ground, agent: None };
+            let (id, approval, rules) = (&question, &approval, &approval.plan.policy);
+            let question = Question { id, approval, ground, agent: None, rules };
             approval::decide(question, &self.authority(), &actor(who), command)
         });
         let decided = decided.unwrap_or_default();
@@ -420,7 +422,8 @@ impl World {
                 let found = self.run(*place).and_then(|(id, _)| self.approval(&id));
                 let Some((id, approval)) = found else { return };
                 let bodies = about(self, *place, &|ground| {
-                    approval::expire(Question { id: &id, approval: &approval, ground, agent: None })
+                    let (id, approval, rules) = (&id, &approval, &approval.plan.policy);
+                    approval::expire(Question { id, approval, ground, agent: None, rules })
                 });
                 self.commit(&system, bodies);
             }

@@ -61,6 +61,8 @@ pub(crate) struct Standing {
     pub(crate) approvers: Approvers,
     /// Whether signatures that were good still are.
     pub(crate) signatures_hold: bool,
+    /// Of the data directory.
+    pub(crate) place: Option<&'static str>,
     /// What is seen of the machine.
     pub(crate) looked: Looked,
     /// What humans have before them.
@@ -74,6 +76,7 @@ impl Default for Standing {
             posture,
             approvers,
             signatures_hold: false,
+            place: None,
             looked: Ok(None),
             questions: Vec::new(),
         }
@@ -85,6 +88,8 @@ pub(crate) struct World {
     pub(crate) agent: Option<Agent>,
     pub(crate) definition: Definition,
     pub(crate) standing: Standing,
+    /// Those in force, if they are others than those that asked.
+    pub(crate) rules: Option<String>,
     id: ScheduleId,
     tables: Tables,
     runs: u128,
@@ -130,6 +135,7 @@ impl World {
                 terms,
             },
             standing: Standing::default(),
+            rules: None,
             id: "sch_0123abcd".parse().unwrap(),
             tables: Tables::default(),
             runs: 0,
@@ -238,7 +244,9 @@ impl World {
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
                 let decided = self.of_run(now, *number, |ground| {
-                    let question = Question { id, approval, ground, agent: self.agent.as_ref() };
+                    let agent = self.agent.as_ref();
+                    let rules = self.rules.as_deref().unwrap_or(&approval.plan.policy);
+                    let question = Question { id, approval, ground, agent, rules };
                     let authority = Authority::default();
                     let decided =
                         approval::decide(question, &authority, &self.actor, command.clone());
@@ -257,6 +265,7 @@ impl World {
                         approval: &approval,
                         ground,
                         agent: None,
+                        rules: &approval.plan.policy,
                     }))
                 })
             }
@@ -401,6 +410,7 @@ pub(crate) fn under<T>(
     let questions: Vec<_> = standing.questions.iter().map(|(id, it)| (id, it)).collect();
     begin(&Orders {
         instance: "here",
+        place: standing.place,
         authority: &Authority::default(),
         lease: Lease::default(),
         clock: Timestamp::from_micros(0),
@@ -426,6 +436,7 @@ pub(crate) fn hashes(plan: &Plan) -> Hashes {
     let fields = action.as_object_mut().unwrap();
     fields.remove("run");
     fields.remove("attempt");
+    fields.remove("place");
     Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }
 

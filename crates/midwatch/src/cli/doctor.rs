@@ -96,8 +96,8 @@ impl Seen {
             Err(_) => context.directory.has_database().map(|has| !has),
         };
         if is_missing.is_ok_and(|is_missing| !is_missing) {
-            let key = context.directory.path().join("signing.key");
-            seen.found.extend(checks::key_file(&key));
+            let key = checks::signing_key(context).filter(|it| !seen.found.contains(it));
+            seen.found.extend(key);
             seen.status = Some(seen.ask(context).await);
         }
         // With a daemon, the environment here is that of whoever asks.
@@ -147,6 +147,7 @@ impl Seen {
         let opened = self.opened();
         let detail = match check {
             Is::Files => "only their owner can read the data and change the orders".to_owned(),
+            Is::StepDown => opened.map(|_| "no laxer than before".to_owned())?,
             Is::Secrets => "none is where agents could take it".to_owned(),
             Is::SharedSecrets => opened.map(|_| "each serves one end".to_owned())?,
             Is::CoreDumps => "the daemon turns them off".to_owned(),

@@ -21,7 +21,8 @@ pub(super) enum Command {
     /// Whoever has the secret is let in with it: `MIDWATCH_TOKEN=mwt_… midwatch status`. Only its hash is
     /// kept.
     Create {
-        /// The person or program that gets it; two tokens of one name are one person
+        /// The person or program that gets it; two tokens of one name are one person, and never both an agent
+        /// and somebody who approves
         #[arg(long, value_name = "NAME")]
         name: String,
         /// What they may do
@@ -31,7 +32,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
-    /// List the tokens, the newest first; no secret is shown
+    /// List the tokens, the newest first, and who has a key to sign with; no secret is shown
     List {
         /// How many to show
         #[arg(long, value_parser = list_limit, value_name = "COUNT")]
@@ -126,10 +127,11 @@ fn list(answer: &Tokens) -> String {
         return "there are no tokens; `midwatch token create` gives one out".into();
     }
     let rows = answer.tokens.iter().map(|token| {
-        let Token { id, name, role, created_at, revoked_at, .. } = token;
+        let Token { id, name, role, key, created_at, revoked_at, .. } = token;
+        let key = if key.is_some() { "yes" } else { "" };
         let revoked = revoked_at.clone().unwrap_or_default();
-        [id.clone(), name.clone(), role.clone(), created_at.clone(), revoked]
+        [id.clone(), name.clone(), role.clone(), key.to_owned(), created_at.clone(), revoked]
     });
-    let head = ["ID", "NAME", "ROLE", "CREATED", "REVOKED"];
+    let head = ["ID", "NAME", "ROLE", "KEY", "CREATED", "REVOKED"];
     table_with_more(head, rows, answer.cursor.as_deref())
 }

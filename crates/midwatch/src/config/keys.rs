@@ -339,7 +339,7 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         path: "feature_flags.local_approvals",
         doc: "Whether the user of the machine approves runs without a token. `strict-prod` never lets \
-              them; switched off, nobody does in the other postures either.",
+              them; switched off, nobody does in the other postures either, nor does a file.",
         default: Raw::Boolean(true),
         kind: Kind::Flag(|config| &mut config.feature_flags.local_approvals),
     },

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::Error;
 use crate::redact::redact;
 
@@ -35,10 +37,16 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// A pipe would keep whoever reads it waiting for ever, and is not even opened to wait for its other end.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not an ordinary file"));
+    }
     let mut bytes = Vec::new();
     // One byte past the limit is enough to know that the file is too large.
-    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -196,6 +204,13 @@ mod tests {
         check(largest.as_bytes(), Ok(&largest));
         let message = "the file is larger than 1 MiB, the limit of a configuration file";
         check(format!("{largest}#").as_bytes(), Err((message, None, None)));
-        assert!(read(dir.path()).unwrap_err().message.contains("cannot be read"));
+        let pipe = dir.path().join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
+        for path in [dir.path(), &pipe] {
+            let message = read(path).unwrap_err().message;
+            assert!(message.ends_with("cannot be read: it is not an ordinary file"), "{message}");
+        }
     }
 }

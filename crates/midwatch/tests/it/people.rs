@@ -153,6 +153,49 @@ fn strict_prod(mut world: World) {
     );
 }
 
+/// Whoever gives the commands while no daemon runs brings their own configuration, and gets nothing by it.
+#[test]
+fn no_configuration_steps_down_from_strict_prod_without_a_maintainer() {
+    let mut world = World::new();
+    world.set("MIDWATCH_POSTURE", "strict-prod");
+    let (maintainer, ..) = two_people(&world);
+    let daemon = world.up();
+    let schedule = outside(&world, Some(&maintainer));
+    let (_, approval) = asked(&world, &schedule);
+    daemon.kill();
+
+    world.set("MIDWATCH_POSTURE", "debug");
+    let (public, key) = stranger(&world, "eve");
+    let create = ["token", "create", "--name", "eve", "--role", "operator", "--key", &public];
+    assert!(world.refused(&create, "role_too_low", 4).contains("`maintainer`"));
+    let hers = signature(&world, &approval, &key);
+    assert_eq!(code(&told(&world, None, &approve(&approval, &hers))), "signature_invalid");
+    assert_eq!(world.json(&["status"])["watch"]["posture"], "strict-prod");
+    for posture in ["debug", "staging"] {
+        world.set("MIDWATCH_POSTURE", posture);
+        let refused = world.refused(&["up"], "unsafe_setup", 4);
+        assert!(refused.contains("the check `posture` refuses"), "{refused}");
+        assert!(refused.contains("midwatch token revoke"), "{refused}");
+        world.refused(&create, "role_too_low", 4);
+    }
+
+    // A maintainer can: then nobody answers for the watch but the user of the machine.
+    let tokens = told(&world, Some(&maintainer), &["token", "list"])["tokens"].clone();
+    let own = tokens.as_array().unwrap().iter().find(|token| token["name"] == "max").unwrap();
+    let revoke = ["token", "revoke", own["id"].as_str().unwrap()];
+    assert_eq!(told(&world, Some(&maintainer), &revoke)["changed"], true);
+    let daemon = world.up();
+    assert_eq!(world.json(&["status"])["watch"]["posture"], "staging");
+    assert_eq!(daemon.stop().0, Some(0));
+    assert_eq!(told(&world, None, &create)["token"]["name"], "eve");
+    let tail = world.json(&["ledger", "tail", "--limit", "1000"])["events"].clone();
+    let started = tail.as_array().unwrap().iter().filter(|it| it["kind"] == "watch.started");
+    let postures: Vec<&Value> = started.map(|it| &it["body"]["posture"]).collect();
+    assert_eq!(postures, ["strict-prod", "staging"]);
+    world.verified();
+    assert_eq!(told(&world, None, &["ledger", "rebuild"])["rebuilt"]["differences"], 0);
+}
+
 /// A key with the name of somebody, that nobody has made known.
 fn stranger(world: &World, name: &str) -> (String, String) {
     let file = world.root().join("stranger.key").display().to_string();
@@ -282,6 +325,59 @@ fn a_token_file_approves_once_what_was_there_when_it_was_written() {
     assert!(world.kinds().contains(&"watch.refused".to_owned()));
     assert_eq!(daemon.stop().0, Some(0));
     world.verified();
+}
+
+/// A copy of everything has the approval too, and begins nothing with it.
+#[test]
+fn an_approval_is_used_once_though_the_data_directory_was_copied() {
+    let world = World::new();
+    let daemon = world.up();
+    let schedule = outside(&world, None);
+    let (run, approval) = asked(&world, &schedule);
+    assert_eq!(daemon.stop().0, Some(0));
+    world.ok(&["approval", "approve", &approval]);
+    let copy = world.copy();
+    let elsewhere = copy.up();
+    let shown = || copy.json(&["run", "show", &run])["run"].clone();
+    let ended = wait_for(|| (shown()["state"] == "cancelled").then(shown));
+    assert_eq!(ended["reason"], "plan_changed", "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("data directory"), "{ended}");
+    assert_eq!(effects(&world), 0);
+    // It asks again, and the directory that was asked goes on with its answer.
+    copy.ok(&["run", "retry", &run]);
+    wait_for(|| shown()["approval_id"].as_str().filter(|it| *it != approval).map(str::to_owned));
+    assert_eq!(elsewhere.stop().0, Some(0));
+    let daemon = world.up();
+    done(&world, &run);
+    assert_eq!(effects(&world), 1);
+    assert_eq!(daemon.stop().0, Some(0));
+    world.verified();
+    copy.verified();
+}
+
+/// Whoever writes a file is the user of the machine, and so it approves where they do.
+#[test]
+fn no_file_approves_where_the_user_of_the_machine_does_not() {
+    let mut world = World::new();
+    world.set("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "false");
+    let daemon = world.up();
+    let schedule = outside(&world, None);
+    let (run, approval) = asked(&world, &schedule);
+    let now = world.json(&["approval", "list"])["approvals"][0]["asked_at"].clone();
+    let good = json!({ "schedule_id": schedule, "approved_by": "ada", "approved_at": now });
+    let file = world.data().join(format!("approvals/pending/{schedule}.token"));
+    put(&file, &good, 0o600);
+    let why = world.json(&["status"])["capabilities"].clone();
+    let why = why.as_array().unwrap().iter().find(|it| it["name"] == "token_files").unwrap();
+    assert_eq!(why["enabled"], false, "{why}");
+    // A start looks at what is there.
+    assert_eq!(daemon.stop().0, Some(0));
+    let daemon = world.up();
+    let (operator, _) = person(&world, None, "ada", "operator");
+    let decided = told(&world, Some(&operator), &["approval", "approve", &approval]);
+    assert_eq!(decided["approval"]["decided_by"], "ada", "{decided}");
+    done(&world, &run);
+    assert!(file.exists() && daemon.stop().0 == Some(0));
 }
 
 /// In its place all at once, as nobody reads half of it.

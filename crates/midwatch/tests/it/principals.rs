@@ -13,9 +13,21 @@ use crate::world::{World, wait_for};
 
 const ATTACK: &str = include_str!("attack.c");
 
+/// The same for somebody who signs.
+fn create_with_key(world: &World, name: &str, role: &str) -> (String, String) {
+    let file = world.root().join(format!("{name}.key"));
+    let made = world.json(&["approval", "key", name, "--out", file.to_str().unwrap()]);
+    let key = made["key"]["public"].as_str().unwrap();
+    given(world, &["--name", name, "--role", role, "--key", key])
+}
+
 /// A token as it is printed, once.
 fn create(world: &World, name: &str, role: &str) -> (String, String) {
-    let token = world.json(&["token", "create", "--name", name, "--role", role])["token"].clone();
+    given(world, &["--name", name, "--role", role])
+}
+
+fn given(world: &World, what: &[&str]) -> (String, String) {
+    let token = world.json(&[&["token", "create"], what].concat())["token"].clone();
     let text = |key: &str| token[key].as_str().unwrap_or_else(|| panic!("{token}")).to_owned();
     (text("id"), text("secret"))
 }
@@ -69,6 +81,22 @@ fn b06_a_token_lets_in_with_its_role_and_no_more() {
     assert_eq!(with(&world, &observer, &["freeze"]), "role_too_low");
     assert_eq!(with(&world, &operator, &["status"]), "token_invalid");
     assert_eq!(with(&world, &maintainer, &["lease", "renew"]), "ok");
+    world.verified();
+}
+
+/// Else an agent could approve, with the one token, what it has asked for with the other.
+#[test]
+fn no_name_has_an_agents_token_and_an_approvers() {
+    let world = World::new();
+    world.ok(&["agent", "add", "two", "--backend", "builtin"]);
+    let give = |role: &'static str| ["token", "create", "--name", "two", "--role", role];
+    for (first, second) in [("runner", "operator"), ("maintainer", "runner")] {
+        let (id, _) = create(&world, "two", first);
+        assert!(world.refused(&give(second), "exists", 4).contains(first));
+        world.ok(&give("observer"));
+        world.ok(&["token", "revoke", &id]);
+    }
+    world.ok(&give("runner"));
     world.verified();
 }
 
@@ -258,8 +286,11 @@ fn in_strict_prod_a_maintainer_comes_with_a_token() {
     world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
     // Somebody must give out the first, and an observer's is not enough to be locked out.
     create(&world, "olga", "observer");
-    create(&world, "otto", "operator");
-    let (_, maintainer) = create(&world, "ada", "maintainer");
+    create_with_key(&world, "otto", "operator");
+    let (_, maintainer) = create_with_key(&world, "ada", "maintainer");
+    let listed = world.json(&["token", "list"])["tokens"].as_array().unwrap().len();
+    let shown = world.ok(&["token", "list"]);
+    assert_eq!((listed, shown.matches(" yes ").count()), (3, 2), "{shown}");
     let daemon = world.up();
     world.refused(&["token", "create", "--name", "eve", "--role", "maintainer"], "role_too_low", 4);
     world.ok(&["freeze"]);

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -49,6 +50,22 @@ fn events(world: &World, kind: &str) -> Vec<Value> {
     let tail = world.json(&["ledger", "tail", "--limit", "1000"]);
     let events = tail["events"].as_array().unwrap().clone();
     events.into_iter().filter(|it| it["kind"] == kind).collect()
+}
+
+/// Nobody waits for the other end of a pipe, and a reload that found one is over.
+#[test]
+fn a_pipe_in_the_place_of_the_rules_is_refused_at_once() {
+    let world = World::new();
+    let daemon = world.up();
+    let (policy, mode) = (world.data().join("policy.toml"), Mode::RUSR | Mode::WUSR);
+    mknodat(CWD, &policy, FileType::Fifo, mode, 0).unwrap();
+    for command in [["config", "reload"], ["policy", "check"]] {
+        let said = world.refused(&command, "policy_invalid", 2);
+        assert!(said.contains("it is not an ordinary file"), "{said}");
+    }
+    fs::remove_file(&policy).unwrap();
+    assert!(world.json(&["config", "reload"])["reloaded"].is_object());
+    assert_eq!(daemon.stop().0, Some(0));
 }
 
 #[test]
@@ -151,9 +168,19 @@ fn an_approval_under_the_old_rules_begins_nothing_under_the_new() {
     let approval = wait_for(|| shown()["approval_id"].as_str().map(str::to_owned));
     write(&world, "policy.toml", &NO_ADA.replace("\"ada\"", "\"bob\""));
     world.ok(&["config", "reload"]);
-    world.ok(&["approval", "approve", &approval]);
+    let said = world.refused(&["approval", "approve", &approval], "not_now", 4);
+    assert!(said.contains("under other rules") && said.contains("midwatch run retry"), "{said}");
+    assert_eq!(shown()["state"], "waiting_permission");
+    world.ok(&["approval", "deny", &approval]);
     let ended = wait_for(|| (shown()["state"] == "cancelled").then(shown));
-    assert_eq!(ended["reason"], "plan_changed", "{ended}");
+    assert_eq!(ended["reason"], "denied", "{ended}");
+    world.ok(&["run", "retry", &run]);
+    let second = wait_for(|| {
+        let asked = shown()["approval_id"].as_str().map(str::to_owned);
+        asked.filter(|asked| *asked != approval)
+    });
+    world.ok(&["approval", "approve", &second]);
+    wait_for(|| (shown()["state"] == "done").then_some(()));
 }
 
 #[test]
@@ -208,10 +235,12 @@ fn flags_are_switched_while_the_watch_is_kept() {
     let off = capability(&world, "schedules_by_runs");
     assert_eq!((&off["supported"], &off["enabled"]), (&true.into(), &false.into()), "{off}");
     assert!(off["why"].as_str().unwrap().contains("feature_flags.schedules_by_runs"), "{off}");
+    let files = capability(&world, "token_files");
+    assert!(files["why"].as_str().unwrap().contains("feature_flags.local_approvals"), "{files}");
     let missing = capability(&world, "agent.mcp");
     assert_eq!((&missing["supported"], &missing["enabled"]), (&false.into(), &false.into()));
     let said = world.ok(&["status"]);
-    assert!(said.contains("local_approvals, schedules_by_runs"), "{said}");
+    assert!(said.contains("local_approvals, token_files, schedules_by_runs"), "{said}");
 
     // A person with a token still approves.
     world.ok(&["agent", "add", "eve", "--backend", "builtin", "--tier", "2"]);

@@ -31,9 +31,17 @@ fn sound() -> World {
     let world = World::new();
     world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
     for name in ["olga", "otto"] {
-        world.ok(&["token", "create", "--name", name, "--role", "operator"]);
+        let create = ["token", "create", "--name", name, "--role", "operator"];
+        world.ok(&[&create[..], &["--key", &key(&world, name)]].concat());
     }
     world
+}
+
+/// A key for somebody who signs.
+fn key(world: &World, name: &str) -> String {
+    let file = world.root().join(format!("{name}.key"));
+    let made = world.json(&["approval", "key", name, "--out", file.to_str().unwrap()]);
+    made["key"]["public"].as_str().unwrap().to_owned()
 }
 
 fn set_mode(path: impl AsRef<Path>, mode: u32) {
@@ -114,11 +122,57 @@ fn others_can_read_the_data_or_change_the_orders() {
         };
         check("files", "chmod go-w", orders, [Refused; 3]);
     }
+    let directory = |world: &mut World| set_mode(world.data(), 0o777);
+    check("files", "chmod go-w", directory, [Refused; 3]);
+    let shown = |world: &mut World| set_mode(world.data(), 0o755);
+    check("files", "", shown, [Fine; 3]);
     let readable = |world: &mut World| {
         fs::write(world.data().join("policy.toml"), "").unwrap();
         set_mode(world.data().join("policy.toml"), 0o644);
     };
     check("files", "", readable, [Fine; 3]);
+}
+
+/// Where the tests may give files away.
+#[test]
+fn what_belongs_to_others_is_theirs_whatever_its_mode() {
+    const SOMEBODY: u32 = 65_534;
+    let give = |path: &Path| std::os::unix::fs::chown(path, Some(SOMEBODY), None);
+    if give(tempfile::tempdir().unwrap().path()).is_err() {
+        return;
+    }
+    for (name, file) in [
+        ("files", "midwatch.toml"),
+        ("files", "policy.toml"),
+        ("files", "midwatch.db"),
+        ("files", ""),
+        ("signing key", "signing.key"),
+        ("signing key", "sealing.key"),
+    ] {
+        let theirs = |world: &mut World| {
+            let path = world.data().join(file);
+            if !path.exists() {
+                fs::write(&path, "").unwrap();
+                set_mode(&path, 0o600);
+            }
+            give(&path).unwrap();
+        };
+        check(name, "chown", theirs, [Refused; 3]);
+    }
+}
+
+#[test]
+fn others_can_read_the_key_that_opens_what_is_sealed() {
+    let add = ["schedule", "add", "--name", "diary", "--daily", "03:00", "--tz", "UTC"];
+    let what = ["--agent", "ada", "--prompt", "hello", "--sensitive"];
+    let sealed = |mode: u32| {
+        move |world: &mut World| {
+            world.ok(&[&add[..], &what].concat());
+            set_mode(world.data().join("sealing.key"), mode);
+        }
+    };
+    check("signing key", "chmod 600", sealed(0o644), [Refused; 3]);
+    check("signing key", "", sealed(0o600), [Fine; 3]);
 }
 
 #[test]
@@ -240,6 +294,18 @@ fn too_few_people_can_approve() {
         world.ok(&["token", "create", "--name", &name, "--role", "maintainer"]);
     };
     check("approvers", "midwatch token create", same, [Refused, Fine, Fine]);
+    // Who has no key signs nothing.
+    let keyless = |world: &mut World| {
+        revoke(1)(world);
+        world.ok(&["token", "create", "--name", "ida", "--role", "operator"]);
+    };
+    check("approvers", "--key KEY", keyless, [Refused, Fine, Fine]);
+    let three = |world: &mut World| {
+        let rule = "[[rule]]\nid = 'two'\nask = ['agent.prompt']\npersons = 2\n\
+                    match = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]\n";
+        fs::write(world.data().join("policy.toml"), rule).unwrap();
+    };
+    check("approvers", "midwatch token create", three, [Refused, Fine, Fine]);
     let nobody = |world: &mut World| {
         revoke(2)(world);
         world.set("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "false");

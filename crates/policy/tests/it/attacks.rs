@@ -18,11 +18,11 @@ not_match = [{ capability = 'agent.prompt', agent = 'eve' }]
 
 const CARGO_TEST: &str = "
 [[rule]]
-id = 'cargo-test'
+id = 'report-test'
 allow = ['shell.run']
-argv = ['/usr/bin/cargo', 'test']
-match = [{ capability = 'shell.run', argv = ['/usr/bin/cargo', 'test'] }]
-not_match = [{ capability = 'shell.run', argv = ['/usr/bin/cargo', 'run'] }]
+argv = ['/usr/bin/report', 'test']
+match = [{ capability = 'shell.run', argv = ['/usr/bin/report', 'test'] }]
+not_match = [{ capability = 'shell.run', argv = ['/usr/bin/report', 'run'] }]
 ";
 
 #[test]
@@ -104,30 +104,30 @@ fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
 fn c07_shell_text_in_a_token_is_not_the_token() {
     let rules = rules(CARGO_TEST);
     let matched = |argv: &[&str]| {
-        rules.decide(&program(argv)).rules.contains(&"policy.toml/cargo-test".to_owned())
+        rules.decide(&program(argv)).rules.contains(&"policy.toml/report-test".to_owned())
     };
-    assert!(matched(&["/usr/bin/cargo", "test"]));
-    assert!(matched(&["/usr/bin/cargo", "test", "--locked"]));
+    assert!(matched(&["/usr/bin/report", "test"]));
+    assert!(matched(&["/usr/bin/report", "test", "--locked"]));
     for chain in [";", "&&", "||", "|", "&", "\n", "$(id)", "`id`", "<(id)", ">(id)", "{a,b}", " "]
     {
         for separator in ["", " "] {
             assert!(
-                !matched(&["/usr/bin/cargo", &format!("test{separator}{chain} id")]),
+                !matched(&["/usr/bin/report", &format!("test{separator}{chain} id")]),
                 "{chain}"
             );
-            assert!(!matched(&[&format!("/usr/bin/cargo{separator}{chain}"), "test"]), "{chain}");
-            assert!(!matched(&[&format!("/usr/bin/cargo test{separator}{chain} id")]), "{chain}");
+            assert!(!matched(&[&format!("/usr/bin/report{separator}{chain}"), "test"]), "{chain}");
+            assert!(!matched(&[&format!("/usr/bin/report test{separator}{chain} id")]), "{chain}");
         }
         // A token of its own is a literal argument: no shell is there to take it apart, and to run
         // a program is asked about in any case.
-        let literal = rules.decide(&program(&["/usr/bin/cargo", "test", chain, "id"]));
+        let literal = rules.decide(&program(&["/usr/bin/report", "test", chain, "id"]));
         assert_eq!(literal.verdict, Verdict::Ask, "{chain}");
     }
     // Which program that is, nobody can tell.
-    for program in ["cargo", "./cargo", "", "/usr/bin/../bin/cargo", "~/cargo"] {
+    for program in ["report", "./report", "", "/usr/bin/../bin/report", "~/report"] {
         check(&rules, &self::program(&[program, "test"]), Verdict::Deny, "@error:argv");
     }
-    assert!(!matched(&["/tmp/cargo", "test"]));
+    assert!(!matched(&["/tmp/report", "test"]));
 }
 
 #[test]

@@ -215,26 +215,26 @@ fn a_rule_shows_itself_in_one_line() {
     let rules = rules(
         r#"
 [[rule]]
-id = "cargo-test"
+id = "report-test"
 allow = ["shell.run"]
 agent = ["ada", "team-*"]
-argv = ["/usr/bin/cargo", "test"]
-match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/cargo", "test"] }]
-not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/cargo", "run"] }]
+argv = ["/usr/bin/report", "test"]
+match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/report", "test"] }]
+not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/report", "run"] }]
 "#,
     );
-    let rule = rules.iter().find(|rule| rule.name() == "policy.toml/cargo-test").unwrap();
+    let rule = rules.iter().find(|rule| rule.name() == "policy.toml/report-test").unwrap();
     assert_eq!(
         rule.to_string(),
-        "allow shell.run where agent is ada, team-* and argv begins with /usr/bin/cargo test"
+        "allow shell.run where agent is ada, team-* and argv begins with /usr/bin/report test"
     );
     assert_eq!(
         (rule.verdict(), rule.capabilities()),
         (Verdict::Allow, vec!["shell.run".to_owned()])
     );
     let by_ada =
-        Request { agent: "ada".parse().ok(), ..program(&["/usr/bin/cargo", "test", "-q"]) };
-    assert!(rules.decide(&by_ada).rules.contains(&"policy.toml/cargo-test".to_owned()));
+        Request { agent: "ada".parse().ok(), ..program(&["/usr/bin/report", "test", "-q"]) };
+    assert!(rules.decide(&by_ada).rules.contains(&"policy.toml/report-test".to_owned()));
 }
 
 #[test]
