@@ -14,7 +14,7 @@ use crate::schedule::terms::{Missed, Overlap, Resume, Terms};
 use crate::schedule::trigger::{Since, Trigger};
 use crate::schedule::{BackfillMoved, Buffered, CHAIN_MAX, Definition, Dropped, Event};
 use crate::schedule::{Moved, MovedWhy, Passed, Schedule};
-use crate::slot::{Disposition, Fate, Reason, Slot, Source};
+use crate::slot::{Disposition, Fate, Reason, Slot, Source, Timing};
 use crate::time::Timestamp;
 
 /// A slot decided later than this was missed.
@@ -199,6 +199,7 @@ impl<'a> Tick<'a> {
             reason: None,
             into: None,
             source: None,
+            timing: (first != last).then(|| Box::new(Timing::from(self.calendar))),
             at: self.now,
             ahead,
         }

@@ -1,9 +1,9 @@
 //! Schedules that wait for something else than the time, and those that are changed while they wait.
 
 use api::{
-    Code, EventTell, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
-    ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove, Terms,
-    When, Why,
+    Code, EventTell, Explained, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
+    ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove,
+    ScheduleResume, Terms, When, Why,
 };
 use futures::future::join;
 use sha2::{Digest, Sha256};
@@ -326,6 +326,86 @@ async fn slots_are_explained_also_after_their_schedule_is_gone() {
     assert_eq!(world.ask(nobody).await.unwrap_err().code, Code::NotFound);
 }
 
+async fn last(world: &World, id: &str) -> Explained {
+    world.ask(Why { id: id.to_owned(), at: None }).await.unwrap()
+}
+
+/// Five slots of ten minutes that were left out in a pause, and then it is due each quarter of an hour.
+#[tokio::test(start_paused = true)]
+async fn slots_are_explained_by_what_their_schedule_was_then() {
+    let world = world().await;
+    let id = add(&world, every("10m", "hello")).await;
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    let edit = |every: &str| ScheduleEdit {
+        id: id.clone(),
+        when: Some(When { every: Some(every.to_owned()), ..When::default() }),
+        ..ScheduleEdit::default()
+    };
+    keep(&world, async {
+        set(&world, 55 * MINUTE_US).await;
+        assert_eq!(world.ask(ScheduleResume { id: id.clone() }).await.unwrap().skipped, 5);
+        world.ask(edit("15m")).await.unwrap();
+    })
+    .await;
+    let check = async || {
+        for (minute, disposition) in [(10, "skipped_paused"), (15, "none"), (20, "skipped_paused")]
+        {
+            let told = why(&world, &id, minute * MINUTE_US).await;
+            assert_eq!(told.disposition, disposition, "{minute}: {told:?}");
+        }
+        let between = why(&world, &id, 15 * MINUTE_US).await.sentence;
+        assert!(between.ends_with("which then was due every 10 minutes"), "{between}");
+        assert_eq!(last(&world, &id).await.slot, after(50 * MINUTE_US));
+    };
+    check().await;
+    let early = why(&world, &id, -MINUTE_US).await.sentence;
+    assert!(early.contains("was before this schedule was added"), "{early}");
+    world.ask(ScheduleRemove { id: id.clone() }).await.unwrap();
+    check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_a_slot_by_an_edit_was_none_before_it() {
+    let world = world().await;
+    let id = add(&world, every("1h", "hello")).await;
+    keep(&world, set(&world, 25 * MINUTE_US)).await;
+    let when = Some(When { every: Some("10m".into()), ..When::default() });
+    world.ask(ScheduleEdit { id: id.clone(), when, ..ScheduleEdit::default() }).await.unwrap();
+    let told = why(&world, &id, 20 * MINUTE_US).await;
+    let (at, changed) = (after(20 * MINUTE_US), after(25 * MINUTE_US));
+    assert_eq!(told.sentence, format!("{at} was no slot of it then; it was changed at {changed}"));
+    assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "upcoming");
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    let told = why(&world, &id, 30 * MINUTE_US).await.sentence;
+    assert!(told.ends_with("is not decided: the schedule is paused"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_something_to_happen_is_explained_in_its_own_words() {
+    let world = world().await;
+    let first = add(&world, every("1h", "first")).await;
+    let second = add(&world, after_run("second", &first, None)).await;
+    let again = Happening { again: Some("10m".into()), ..Happening::default() };
+    let again = add(&world, happening("again", again)).await;
+    let trigger = format!("after each run of {first} that is done");
+    let told = last(&world, &second).await;
+    let yet = format!("nothing has happened yet that the schedule waits for: {trigger}");
+    assert_eq!((told.disposition.as_str(), told.sentence), ("none", yet));
+    let told = why(&world, &second, MINUTE_US).await.sentence;
+    assert_eq!(told, format!("{} is no slot of this schedule: {trigger}", after(MINUTE_US)));
+    assert_eq!(last(&world, &again).await.disposition, "upcoming");
+    keep(&world, async {
+        set(&world, 10 * MINUTE_US).await;
+        fire(&world, &first).await;
+        settle().await;
+    })
+    .await;
+    for id in [&second, &again] {
+        let told = last(&world, id).await;
+        assert_eq!((told.disposition.as_str(), told.run_id.is_some()), ("ran", true), "{told:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_backfill_runs_what_was_skipped_and_nothing_twice() {
     let mut world = world().await;
@@ -360,6 +440,18 @@ async fn a_backfill_runs_what_was_skipped_and_nothing_twice() {
     assert_eq!(begun(&world) - begun_before, 6, "all have a run by now");
     let end = world.ask(ScheduleBackfillEnd { id: id.clone() }).await.unwrap();
     assert!(!end.changed);
+    let was_skipped = why(&world, &id, 20 * MINUTE_US).await;
+    assert_eq!(
+        (was_skipped.disposition.as_str(), was_skipped.run_id.is_some()),
+        ("skipped_missed", true)
+    );
+    let later =
+        format!("; later the slot of {} was run by a backfill: run ", after(20 * MINUTE_US));
+    assert!(was_skipped.sentence.contains(&later), "{was_skipped:?}");
+    let before_it_was = why(&world, &id, 0).await;
+    assert_eq!((before_it_was.disposition.as_str(), before_it_was.run_id.is_some()), ("ran", true));
+    let ran = why(&world, &id, 10 * MINUTE_US).await;
+    assert!(!ran.sentence.contains("backfill"), "{ran:?}");
     check_log(&world).await;
 }
 
