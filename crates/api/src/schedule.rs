@@ -471,6 +471,9 @@ pub struct ScheduleResumed {
     pub changed: bool,
     /// Slots that fell into the pause and are left out.
     pub skipped: u64,
+    /// Slots that wait and go on, each as soon as the overlap policy lets it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<String>,
     pub next: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 pub(crate) use define::edited_action;
-use wire::{skipped, upcoming, wire};
+use wire::{released, skipped, upcoming, wire};
 
 /// Whether a schedule could be added as it is said, whoever its agent is. Pure.
 pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
@@ -122,6 +122,7 @@ impl Watch {
                 schedule: wire(&id, after)?,
                 changed: before.progress(&id) != after.progress(&id),
                 skipped: skipped(&id, before, after)?,
+                released: released(&id, before, after),
                 next: upcoming(&id, after, self.now())?,
             }))
         })

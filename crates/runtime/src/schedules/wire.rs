@@ -37,6 +37,15 @@ pub(super) fn skipped(id: &ScheduleId, before: &Rows, after: &Rows) -> Result<u6
     Ok(calendar.count(from.decided_until.as_micros(), to.decided_until.as_micros()))
 }
 
+/// Slots that waited for a schedule to be resumed, if it is.
+pub(super) fn released(id: &ScheduleId, before: &Rows, after: &Rows) -> Vec<String> {
+    let was_paused =
+        before.progress(id).is_some_and(|it| matches!(it.status, Status::Paused(_)));
+    let progress = after.progress(id).filter(|_| was_paused);
+    let waiting = progress.map(|progress| progress.waiting.as_slice());
+    waiting.unwrap_or_default().iter().map(|slot| rfc3339(*slot)).collect()
+}
+
 pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error> {
     let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
         return Err(errors::schedule(schedule::Refusal::Unknown(id.clone())));

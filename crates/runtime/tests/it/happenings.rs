@@ -165,6 +165,27 @@ async fn an_event_fires_all_who_wait_for_it_once() {
     check_log(&world).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_happens_in_a_pause_waits_for_the_resume() {
+    let world = world().await;
+    let terms = Terms { resume: Some("as_missed".into()), ..Terms::default() };
+    let id = add(&world, ScheduleAdd { terms, ..on_event("post") }).await;
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    keep(&world, async {
+        set(&world, MINUTE_US).await;
+        assert!(tell(&world, "message").await.is_empty());
+        let slot = last(&world, &id).await;
+        let waits = format!("the slot of {} runs when the schedule is resumed", after(MINUTE_US));
+        assert_eq!((slot.disposition.as_str(), slot.sentence), ("buffered", waits));
+        let resume = || world.ask(ScheduleResume { id: id.clone() });
+        assert_eq!(resume().await.unwrap().released, [after(MINUTE_US)]);
+        assert!(resume().await.unwrap().released.is_empty(), "it was not paused");
+        settle().await;
+    })
+    .await;
+    assert_eq!(last(&world, &id).await.disposition, "ran");
+}
+
 /// One more than are looked up at once, both of those who wait and of the runs that they lead to.
 #[tokio::test(start_paused = true)]
 async fn more_schedules_than_a_page_hear_of_an_event() {

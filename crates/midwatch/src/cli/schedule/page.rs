@@ -93,12 +93,15 @@ pub(super) fn edited(answer: &ScheduleEdited, now: Timestamp) -> String {
 }
 
 pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
-    let ScheduleResumed { schedule, changed, skipped, next } = answer;
+    let ScheduleResumed { schedule, changed, skipped, released, next } = answer;
     let verb = if *changed { "resumed" } else { "was not paused" };
     let mut text = format!("schedule {} {verb}", called(schedule));
     if *skipped != 0 {
         let slots = counted(*skipped, "slot", "slots");
         text.push_str(&format!("; {slots} in the pause left out"));
+    }
+    if !released.is_empty() {
+        text.push_str(&format!("; goes on with what waited: {}", released.join(", ")));
     }
     paragraphs([text, upcoming(schedule, next, now)])
 }
@@ -464,13 +467,19 @@ mod tests {
     #[test]
     fn a_resumed_schedule_says_what_was_left_out() {
         let said = |changed, skipped| {
-            let next = Vec::new();
-            resumed(&ScheduleResumed { schedule: schedule(), changed, skipped, next }, now())
+            let (released, next) = (Vec::new(), Vec::new());
+            let schedule = schedule();
+            resumed(&ScheduleResumed { schedule, changed, skipped, released, next }, now())
         };
         let called = "schedule `standup` (sch_0a1b2c3d)";
         assert_eq!(said(false, 0), format!("{called} was not paused"));
         assert_eq!(said(true, 0), format!("{called} resumed"));
         assert_eq!(said(true, 1), format!("{called} resumed; 1 slot in the pause left out"));
         assert_eq!(said(true, 2), format!("{called} resumed; 2 slots in the pause left out"));
+        let released = vec!["2026-03-28T11:30:00Z".to_owned()];
+        let (schedule, next) = (schedule(), Vec::new());
+        let answer = ScheduleResumed { schedule, changed: true, skipped: 0, released, next };
+        let waited = "goes on with what waited: 2026-03-28T11:30:00Z";
+        assert_eq!(resumed(&answer, now()), format!("{called} resumed; {waited}"));
     }
 }
