@@ -4,7 +4,7 @@
 //! millions, and they become a handful of ranges. Every decision moves the schedule on, so a tick of
 //! a schedule that is due never leaves it due at the same slot.
 
-use calendar::{Calendar, catch_up_window, jitter_us};
+use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
@@ -142,14 +142,34 @@ impl<'a> Tick<'a> {
         Ahead { next: next.map(Timestamp::from_micros), due }
     }
 
-    /// The slots that will come, as far as they can be known now.
+    /// The slots that will come, as far as they can be known now; of a paused schedule, those that would come if
+    /// it were resumed now.
     pub fn upcoming(&self, progress: &Progress, count: usize) -> Vec<Timestamp> {
         let terms = &self.definition.terms;
         let left = terms.max_fires.map_or(u64::MAX, |max| max.saturating_sub(progress.taken()));
         let count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
-        let first = progress.ahead.next.map(Timestamp::as_micros);
+        let first = match progress.status {
+            Status::Active => progress.ahead.next,
+            Status::Paused(_) => match progress.ahead.next.and_then(|next| self.backlog(next)) {
+                Some((_, last)) => self.ahead(last, progress.taken(), progress.live.len()).next,
+                None => progress.ahead.next,
+            },
+            Status::Removed => None,
+        };
+        let first = first.map(Timestamp::as_micros);
         let slots = std::iter::successors(first, |slot_us| self.next_after(*slot_us));
         slots.take(count).map(Timestamp::from_micros).collect()
+    }
+
+    /// How late its next slot may still run, should it be missed; nothing where none is caught up.
+    pub fn window(&self, progress: &Progress) -> Option<Span> {
+        let next = progress.ahead.next.filter(|_| self.terms().missed != Missed::Skip);
+        next.map(|next| self.window_of(next.as_micros()))
+    }
+
+    /// Runs that it may have on the day.
+    pub fn runs_per_day(&self, progress: &Progress) -> u32 {
+        self.per_day(progress.day(self.now))
     }
 
     /// What comes after all that is decided. A wall time that was decided by other rules of the zone
@@ -291,9 +311,9 @@ impl<'a> Tick<'a> {
         nominal + jitter_us(self.id.as_str().as_bytes(), nominal, max.as_micros(), next)
     }
 
-    fn window_us(&self, last: i64) -> i64 {
+    fn window_of(&self, last: i64) -> Span {
         let window = self.terms().window;
-        window.unwrap_or_else(|| catch_up_window(last, self.calendar.next_after(last))).as_micros()
+        window.unwrap_or_else(|| catch_up_window(last, self.calendar.next_after(last)))
     }
 }
 
@@ -364,7 +384,7 @@ impl Deciding<'_, '_> {
             return;
         };
         let now = self.tick.now.as_micros();
-        let oldest = now.saturating_sub(self.tick.window_us(last));
+        let oldest = now.saturating_sub(self.tick.window_of(last).as_micros());
         if let Some(too_old) = self.tick.last_due_until(oldest.saturating_sub(1))
             && first <= too_old
         {

@@ -23,7 +23,7 @@ use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 pub(crate) use define::edited_action;
-use wire::{released, skipped, upcoming, wire};
+use wire::{bounds, released, skipped, upcoming, wire};
 
 /// Whether a schedule could be added as it is said, whoever its agent is. Pure.
 pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
@@ -92,7 +92,9 @@ impl Watch {
         let reads: Vec<RowKey> = agent.into_iter().chain([self.authority_row()]).collect();
         rows.extend(self.load(&reads).await?);
         let next = upcoming(&id, &rows, self.now())?;
-        Ok(ScheduleShown { schedule, next, orders: self.foretell(&id, &rows, called.as_ref())? })
+        let bounds = bounds(&id, &rows, self.now())?;
+        let orders = self.foretell(&id, &rows, called.as_ref())?;
+        Ok(ScheduleShown { schedule, next, bounds, orders })
     }
 
     pub(crate) async fn schedule_pause(

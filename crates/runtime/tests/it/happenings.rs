@@ -3,13 +3,13 @@
 use api::{
     Code, EventTell, Explained, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
     ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove,
-    ScheduleResume, Terms, When, Why,
+    ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use futures::future::join;
 use sha2::{Digest, Sha256};
 
 use crate::steps::*;
-use crate::world::{World, keep};
+use crate::world::{OCTOBER_US, World, keep};
 
 fn happening(name: &str, happening: Happening) -> ScheduleAdd {
     ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
@@ -499,6 +499,35 @@ async fn many_slots_are_filled_only_when_that_is_confirmed() {
     assert!(world.ask(ask(None, 1_000 * SECOND_US)).await.unwrap().begun, "a hundred need none");
     assert!(world.ask(ScheduleBackfillEnd { id: id.clone() }).await.unwrap().changed);
     assert!(world.ask(ask(Some(token), 1_010 * SECOND_US)).await.unwrap().begun);
+}
+
+/// Whoever adds or edits one sees at once whether it fires when they meant.
+#[tokio::test(start_paused = true)]
+async fn a_paused_schedule_shows_what_would_come_after_a_resume() {
+    let world = world().await;
+    let added = ScheduleAdd { paused: true, ..every("10m", "hello") };
+    let added = world.ask(added).await.unwrap();
+    let id = added.schedule.id;
+    assert_eq!((added.schedule.status.as_str(), added.next.len()), ("paused", 5));
+    assert_eq!(added.next[0], after(10 * MINUTE_US));
+    let bounds = added.bounds.unwrap();
+    assert_eq!((bounds.window.as_deref(), bounds.per_day), (Some("30m"), 288));
+    world.set_now(OCTOBER_US + 65 * MINUTE_US);
+    let shown = world.ask(ScheduleShow { id: id.clone() }).await.unwrap();
+    assert_eq!(shown.next[0], after(70 * MINUTE_US), "the pause is left out");
+    assert_eq!(shown.schedule.next_run_at, None);
+    let edit = ScheduleEdit {
+        id: id.clone(),
+        when: Some(When { every: Some("1h".into()), ..When::default() }),
+        terms: Terms { missed: Some("skip".into()), per_day: Some(3), ..Terms::default() },
+        ..ScheduleEdit::default()
+    };
+    let edited = world.ask(edit).await.unwrap();
+    assert_eq!((edited.next.len(), &edited.next[0]), (5, &after(2 * HOUR_US)));
+    let bounds = edited.bounds.unwrap();
+    assert_eq!((bounds.window, bounds.per_day), (None, 3));
+    let resumed = world.ask(ScheduleResume { id }).await.unwrap();
+    assert_eq!(resumed.next, edited.next, "it is what comes");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! What people see of schedules.
 
 use api::{
-    Action, Backfill, Foretold, MadeBy, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed,
-    ScheduleShown, Schedules, SchedulesAdded, Terms,
+    Action, Backfill, Bounds, Foretold, MadeBy, Schedule, ScheduleAdded, ScheduleEdited,
+    ScheduleResumed, ScheduleShown, Schedules, SchedulesAdded, Terms,
 };
 use kernel::Timestamp;
 
@@ -33,7 +33,7 @@ pub(super) fn list(answer: &Schedules) -> String {
 }
 
 pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
-    let ScheduleAdded { schedule, created, next, orders, warnings, dry_run } = answer;
+    let ScheduleAdded { schedule, created, next, bounds, orders, warnings, dry_run } = answer;
     let said = match (created, dry_run, schedule.status.as_str()) {
         (true, false, _) => "added".to_owned(),
         (true, true, _) => "would be added".to_owned(),
@@ -48,6 +48,7 @@ pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
     paragraphs([
         format!("schedule {} {said}{}", called(schedule), unchanged(*dry_run)),
         when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(held).unwrap_or_default(),
         orders,
         upcoming(schedule, next, now),
         warned(warnings),
@@ -64,7 +65,10 @@ pub(super) fn all_added(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) 
             (true, true) => "would be added",
             (false, _) => "was there already",
         };
-        let next = it.next.first().cloned().unwrap_or_default();
+        let next = match it.paused {
+            true => "paused".to_owned(),
+            false => it.next.first().cloned().unwrap_or_default(),
+        };
         [it.id.clone(), it.name.clone(), said.to_owned(), next]
     });
     let warnings = schedules.iter().flat_map(|it| {
@@ -82,11 +86,12 @@ pub(super) fn all_added(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) 
 }
 
 pub(super) fn edited(answer: &ScheduleEdited, now: Timestamp) -> String {
-    let ScheduleEdited { schedule, changed, next, warnings } = answer;
+    let ScheduleEdited { schedule, changed, next, bounds, warnings } = answer;
     let said = if *changed { "changed" } else { "is so already" };
     paragraphs([
         format!("schedule {} {said}", called(schedule)),
         when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(held).unwrap_or_default(),
         upcoming(schedule, next, now),
         warned(warnings),
     ])
@@ -108,10 +113,23 @@ pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
 
 /// The prompt comes last: it may be long.
 pub(super) fn shown(answer: &ScheduleShown, now: Timestamp) -> String {
-    let ScheduleShown { schedule, next, orders } = answer;
+    let ScheduleShown { schedule, next, bounds, orders } = answer;
     let prompt = schedule.action.prompt.as_ref().map(|prompt| format!("prompt:\n{prompt}"));
-    let rows = facts(schedule).into_iter().chain(terms(&schedule.terms)).chain(foretold(orders));
+    let mut held = schedule.terms.clone();
+    if let Some(bounds) = bounds {
+        (held.window, held.per_day) = (bounds.window.clone(), Some(bounds.per_day));
+    }
+    let rows = facts(schedule).into_iter().chain(terms(&held)).chain(foretold(orders));
     paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
+}
+
+/// What holds a schedule, in a line.
+fn held(Bounds { window, per_day }: &Bounds) -> String {
+    let runs = counted((*per_day).into(), "run", "runs");
+    match window {
+        Some(window) => format!("a missed slot is caught up within {window}; at most {runs} a day"),
+        None => format!("at most {runs} a day"),
+    }
 }
 
 /// Its name, and the id by which other commands know it.
@@ -302,6 +320,7 @@ mod tests {
             schedule: schedule(),
             created: true,
             next: next(),
+            bounds: None,
             orders: Some(Foretold { by_itself: true, ..asks() }),
             warnings: Vec::new(),
             dry_run: false,
@@ -331,13 +350,16 @@ mod tests {
     #[test]
     fn what_was_added_is_said_in_words_and_in_both_times() {
         let warnings = vec!["it is the first".to_owned(), "and the last".to_owned()];
-        let mut answer = ScheduleAdded { warnings, ..answer() };
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let mut answer = ScheduleAdded { warnings, bounds, ..answer() };
         check(
             &added(&answer, now()),
             &[
                 "schedule `standup` (sch_0a1b2c3d) added",
                 "",
                 "at 13:30 every day (Europe/Berlin)",
+                "",
+                "a missed slot is caught up within 1d; at most 4 runs a day",
                 "",
                 "UTC                   Europe/Berlin              IN",
                 "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
@@ -405,7 +427,8 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_the_prompt() {
-        let answer = ScheduleShown { schedule: schedule(), next: next(), orders: asks() };
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let answer = ScheduleShown { schedule: schedule(), next: next(), bounds, orders: asks() };
         check(
             &shown(&answer, now()),
             &[
@@ -421,6 +444,7 @@ mod tests {
                 "changed at     2026-03-27T08:00:00Z",
                 "runs per day   4",
                 "overlap        skip",
+                "window         1d",
                 "pause after    1 failed run",
                 "orders         each run waits for a human's approval (`@tier-2`)",
                 "ruling         ask by `@tier-2`, `own/x` in staging, policy 0123abcd",
@@ -440,7 +464,8 @@ mod tests {
     fn a_page_tells_of_the_pause_and_of_runs() {
         let sentence = "each run fails: there is no tool `fs.list` yet".to_owned();
         let orders = Foretold { by_itself: false, ruling: None, sentence };
-        let answer = ScheduleShown { schedule: tool(), next: Vec::new(), orders };
+        let next = vec!["2026-03-28T13:00:00Z".to_owned()];
+        let answer = ScheduleShown { schedule: tool(), next, bounds: None, orders };
         check(
             &shown(&answer, now()),
             &[
@@ -460,6 +485,10 @@ mod tests {
                 "created at     2026-03-27T08:00:00Z",
                 "changed at     2026-03-27T08:00:00Z",
                 "orders         each run fails: there is no tool `fs.list` yet",
+                "",
+                "it is paused; if it were resumed now, it would go on at",
+                "UTC                   IN",
+                "2026-03-28T13:00:00Z  1h",
             ],
         );
     }

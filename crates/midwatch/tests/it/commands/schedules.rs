@@ -72,9 +72,16 @@ fn what_is_added_paused_waits_until_it_is_resumed() {
     let added = world.json(&[STANDUP, &["--paused"]].concat());
     assert_eq!((&added["created"], &added["schedule"]["status"]), (&json!(true), &json!("paused")));
     assert_eq!(added["schedule"]["next_run_at"], Value::Null, "{added}");
+    assert_eq!(added["next"].as_array().unwrap().len(), 5, "{added}");
     let id = text(&added["schedule"]["id"]);
+    let said = world.ok(&["schedule", "show", &id]);
+    assert!(
+        said.contains("\nit is paused; if it were resumed now, it would go on at\nUTC "),
+        "{said}"
+    );
     let resumed = world.json(&["schedule", "resume", &id]);
     assert_eq!(resumed["schedule"]["status"], "active", "{resumed}");
+    assert_eq!(resumed["next"], added["next"]);
 }
 
 #[test]
@@ -84,7 +91,9 @@ fn what_was_added_is_said_in_words() {
     let id = standup(&world);
     let (first, rest) = said.split_once('\n').unwrap();
     assert_eq!(first, format!("schedule `standup` ({id}) added"));
-    assert!(rest.starts_with("\nat 09:30 on Monday to Friday (Europe/Berlin)\n\nUTC "), "{said}");
+    let words = "at 09:30 on Monday to Friday (Europe/Berlin)";
+    let bounds = "a missed slot is caught up within 1d; at most 4 runs a day";
+    assert!(rest.starts_with(&format!("\n{words}\n\n{bounds}\n\nUTC ")), "{said}");
     assert_eq!(rest.matches("T09:30:00+0").count(), 5, "{said}");
     let again = world.ok(STANDUP);
     assert!(again.starts_with(&format!("schedule `standup` ({id}) was there already\n")));
