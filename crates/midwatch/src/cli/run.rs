@@ -120,7 +120,7 @@ pub(super) fn started(ScheduleFired { run: Run { id, state, .. } }: &ScheduleFir
 
 fn list(answer: &Runs, asked: &RunList) -> String {
     if answer.runs.is_empty() {
-        let is_choice = asked.schedule.is_some() || asked.state.is_some();
+        let is_choice = *asked != RunList { limit: asked.limit, ..RunList::default() };
         return match is_choice {
             true => "no such runs; `midwatch run list` shows all".into(),
             false => "no runs yet; start one with `midwatch schedule fire ID`, or wait for a \
@@ -244,6 +244,7 @@ mod tests {
         for asked in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },
             RunList { state: Some("failed".into()), ..RunList::default() },
+            RunList { cursor: Some("run_1".into()), ..RunList::default() },
         ] {
             assert_eq!(list(&nothing, &asked), "no such runs; `midwatch run list` shows all");
         }

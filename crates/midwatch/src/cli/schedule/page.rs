@@ -13,6 +13,9 @@ use crate::output::{counted, pairs, paragraphs, table, table_with_more};
 const UNCHANGED: &str = "nothing was changed";
 
 pub(super) fn list(answer: &Schedules) -> String {
+    if answer.schedules.is_empty() && answer.agent.is_some() {
+        return "no such schedules; `midwatch schedule list` shows all".into();
+    }
     if answer.schedules.is_empty() {
         return "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h \
                 --agent AGENT --prompt TEXT`"
@@ -345,6 +348,9 @@ mod tests {
         );
         let nothing = list(&Schedules { schedules: Vec::new(), agent: None, cursor: None });
         assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
+        let agent = Some("ada".to_owned());
+        let nothing = list(&Schedules { schedules: Vec::new(), agent, cursor: None });
+        assert_eq!(nothing, "no such schedules; `midwatch schedule list` shows all");
     }
 
     #[test]
