@@ -203,5 +203,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         cost: (!run.price.is_free() || !run.cost.is_zero()).then(|| run.cost.to_string()),
         keys: run.keys.iter().map(ToString::to_string).collect(),
         settled_by: run.settled_by.clone(),
+        settled_at: run.settled.as_ref().map(|settled| rfc3339(settled.at)),
+        settled_note: run.settled.as_ref().and_then(|settled| settled.note.clone()),
     }
 }

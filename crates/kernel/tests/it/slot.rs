@@ -100,14 +100,18 @@ fn a_slot_that_fired_says_how_its_run_stands() {
 
 #[test]
 fn how_a_run_ended_first_stays_with_its_slot() {
-    let settled = Run(1, Command::Settle { outcome: Outcome::Done, note: None });
-    check(
-        terms(),
-        &[(600, Tick), (600, Start(1)), (601, Recover(1)), (602, settled)],
-        600,
-        Disposition::Unknown,
-        "the slot of 2026-01-05T00:10:00Z fired run R; it is done, as uid:7 says",
-    );
+    for (note, said) in [(None, ""), (Some("I have seen it"), ": I have seen it")] {
+        let note = note.map(str::to_owned);
+        let settled = Run(1, Command::Settle { outcome: Outcome::Done, note });
+        let fired = "the slot of 2026-01-05T00:10:00Z fired run R; it is done, as uid:7 says";
+        check(
+            terms(),
+            &[(600, Tick), (600, Start(1)), (601, Recover(1)), (602, settled)],
+            600,
+            Disposition::Unknown,
+            &format!("{fired}{said}"),
+        );
+    }
     check(
         terms(),
         &[

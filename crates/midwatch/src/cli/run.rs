@@ -158,6 +158,8 @@ fn page(run: &Run) -> String {
         some("reason", &run.reason),
         some("message", &run.message),
         some("settled by", &run.settled_by),
+        some("settled at", &run.settled_at),
+        some("note", &run.settled_note),
         some("schedule", &run.schedule_id),
         some("slot", &run.slot),
         Some(("origin", run.origin.clone())),
