@@ -123,8 +123,14 @@ pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
         Run::Unknown(_) => {
             Error::new(Code::NotFound, refusal).hint("`midwatch run list` shows the runs")
         }
-        Run::Wrong { ref id, .. } => {
-            let hint = format!("`midwatch run show {id}` shows how it stands");
+        Run::Wrong { ref id, state, .. } => {
+            let hint = match state {
+                "unknown" => format!(
+                    "say how it ended with `midwatch run settle {id} --as done|failed`; one that failed can be \
+                     tried again"
+                ),
+                _ => format!("`midwatch run show {id}` shows how it stands"),
+            };
             Error::new(Code::NotNow, refusal).hint(hint)
         }
         Run::Stale(_) => Error::new(Code::Stale, refusal),

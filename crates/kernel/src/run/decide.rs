@@ -148,7 +148,8 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
             let is_new = run.cancel.is_none();
             Ok(is_new.then(|| ground.body(Event::CancelAsked(cancel))).into_iter().collect())
         }
-        (Command::Cancel { .. }, State::Ended(_)) => Ok(Vec::new()),
+        (Command::Cancel { .. }, State::Ended(Outcome::Cancelled)) => Ok(Vec::new()),
+        (Command::Cancel { .. }, State::Ended(_)) => wrong("has not ended", "cancelled"),
         (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
             let Some(definition) = ground.definition else {
                 return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());

@@ -150,13 +150,16 @@ fn what_people_may_ask_depends_on_the_state() {
     let unsettled = |state: &str| {
         format!("no: run `R` is {state}, and only a run that ended unknown can be settled")
     };
+    let over = |state: &str| {
+        format!("no: run `R` is {state}, and only a run that has not ended can be cancelled")
+    };
     let ways: [(&[Ask], &str, &str, &str); 6] = [
         (&[], "queued", CANCELLED, ""),
         (&[Start(1)], "running", "cancel asked", ""),
-        (&[Start(1), Finish(1, 1, Ok(()))], "done", "", ""),
-        (&[Start(1), Finish(1, 1, broken(true))], "failed", "", "requeued"),
+        (&[Start(1), Finish(1, 1, Ok(()))], "done", &over("done"), ""),
+        (&[Start(1), Finish(1, 1, broken(true))], "failed", &over("failed"), "requeued"),
         (&[cancel()], "cancelled", "", "requeued"),
-        (&[Start(1), Recover(1)], "unknown", "", ""),
+        (&[Start(1), Recover(1)], "unknown", &over("unknown"), ""),
     ];
     for (way, state, cancelled, retried) in ways {
         let begin = || {
