@@ -533,6 +533,25 @@ async fn a_paused_schedule_shows_what_would_come_after_a_resume() {
 #[tokio::test(start_paused = true)]
 async fn a_list_is_added_as_a_whole_or_not_at_all() {
     let world = world().await;
+/// There is no default zone, whatever the instant is for.
+#[tokio::test(start_paused = true)]
+async fn a_start_and_an_end_without_an_offset_need_a_zone() {
+    let world = world().await;
+    let at = || Some("2027-03-28T02:30".to_owned());
+    let with = |terms: Terms, tz: Option<&str>| {
+        let when = When { tz: tz.map(str::to_owned), ..every("1h", "x").when };
+        world.ask(ScheduleAdd { when, terms, ..every("1h", "x") })
+    };
+    let start = || Terms { start_at: at(), ..Terms::default() };
+    for terms in [start(), Terms { end_at: at(), ..Terms::default() }] {
+        let refused = with(terms, None).await.unwrap_err();
+        assert_eq!(refused.code, Code::InvalidInput, "{refused:?}");
+        assert!(refused.hint.unwrap().contains("--tz"));
+    }
+    let added = with(start(), Some("Asia/Kolkata")).await.unwrap();
+    assert_eq!(added.schedule.terms.start_at.as_deref(), Some("2027-03-27T21:00:00Z"));
+}
+
     let list = |names: &[&str]| ScheduleAddAll {
         schedules: names.iter().map(|name| named(name, "ada", every("1h", name))).collect(),
         dry_run: false,
