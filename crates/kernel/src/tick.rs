@@ -8,7 +8,7 @@ use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::{Ahead, DAY_US, Progress, Status};
+use crate::progress::{Ahead, DAY_US, Progress, Status, day};
 use crate::run::{self, Fill, Fired, Occurrence, Origin, Queued, Run};
 use crate::schedule::terms::{Missed, Overlap, Resume, Terms};
 use crate::schedule::trigger::{Since, Trigger};
@@ -170,6 +170,13 @@ impl<'a> Tick<'a> {
     /// Runs that it may have on the day.
     pub fn runs_per_day(&self, progress: &Progress) -> u32 {
         self.per_day(progress.day(self.now))
+    }
+
+    /// Runs that the time alone asks for on the day of the next slot, as far as its terms let it.
+    pub fn asked_per_day(&self, progress: &Progress) -> u64 {
+        let slots = progress.ahead.next.map_or(0, |next| self.slots_of(day(next)));
+        let per_day = self.terms().per_day.map_or(u64::MAX, u64::from);
+        slots.min(per_day).min(self.terms().max_fires.unwrap_or(u64::MAX))
     }
 
     /// What comes after all that is decided. A wall time that was decided by other rules of the zone

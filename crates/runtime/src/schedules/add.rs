@@ -68,7 +68,7 @@ impl Watch {
                 next: upcoming(id, after, self.now())?,
                 bounds: bounds(id, after, self.now())?,
                 orders: Some(self.foretell(id, after, called.as_ref())?),
-                warnings: warnings.clone(),
+                warnings: [warnings.clone(), self.exceeded(id, after)?].concat(),
                 dry_run,
             }))
         })
@@ -110,7 +110,7 @@ impl Watch {
                     paused: is_paused(&draft.id, after),
                     next: upcoming(&draft.id, after, self.now())?,
                     orders: Some(self.foretell(&draft.id, after, draft.called.as_ref())?),
-                    warnings: draft.warnings.clone(),
+                    warnings: [draft.warnings.clone(), self.exceeded(&draft.id, after)?].concat(),
                 })
             });
             let schedules = added.collect::<Result<_, Error>>()?;
@@ -151,7 +151,7 @@ impl Watch {
                 changed: before.schedule(&id) != after.schedule(&id),
                 next: upcoming(&id, after, self.now())?,
                 bounds: bounds(&id, after, self.now())?,
-                warnings: draft.warnings.clone(),
+                warnings: [draft.warnings.clone(), self.exceeded(&id, after)?].concat(),
             }))
         })
         .await
