@@ -465,7 +465,7 @@ pub struct EventTold {
     pub id: String,
     /// Schedules that wait for such events.
     pub told: u64,
-    /// The runs that it led to now.
+    /// The runs that it has led to, also when it was told of before.
     pub runs: Vec<crate::Run>,
 }
 
