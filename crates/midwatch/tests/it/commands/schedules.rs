@@ -1,6 +1,6 @@
 //! Schedules, their runs and their slots, as the watch keeps them.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -400,4 +400,24 @@ fn a_daemon_makes_no_difference() {
     let daemon = kept.up();
     assert_eq!(said(&alone), said(&kept));
     drop(daemon);
+}
+
+#[test]
+fn whoever_watches_a_run_hears_that_nobody_keeps_the_watch() {
+    let world = world();
+    let run = text(&world.json(&["run", "start", &standup(&world)])["run"]["id"]);
+    let mut watching = world.command();
+    watching.args(["run", "watch", &run]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watching = watching.spawn().unwrap();
+    let mut first = String::new();
+    let mut said = BufReader::new(watching.stdout.take().unwrap());
+    said.read_line(&mut first).unwrap();
+    assert_eq!(first, format!("run `{run}` queued\n"));
+    let _daemon = world.up();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains(" done"), "{rest}");
+    let ended = watching.wait_with_output().unwrap();
+    let remark = "nobody keeps the watch: the run goes on once `midwatch up` runs\n";
+    assert_eq!(String::from_utf8(ended.stderr).unwrap(), remark);
 }
