@@ -113,9 +113,12 @@ fn build([second, minute, hour, day, month, weekday, year]: [&str; 7]) -> Result
         (FieldName::Minute, minutes, minute),
         (FieldName::Hour, hours, hour),
     ];
-    let times =
+    let [(_, seconds, _), (_, minutes, _), (_, hours, _)] = &times;
+    let stars = warning::of_star(FieldName::Second, seconds, minutes)
+        .or_else(|| warning::of_star(FieldName::Minute, minutes, hours));
+    let of_times =
         times.iter().flat_map(|(name, items, text)| warning::of_time(&cron, *name, items, text));
-    let warnings = times.chain(warning::of_days(&cron, day, weekday)).collect();
+    let warnings = of_times.chain(stars).chain(warning::of_days(&cron, day, weekday)).collect();
     Ok(Parsed { cron, warnings })
 }
 
