@@ -70,7 +70,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
             "register it with `midwatch agent add {name} --backend KIND`; `midwatch agent list` shows the agents"
         )),
         Schedule::NeverFires(_) => says(Code::InvalidInput)
-            .hint("`midwatch schedule next` with the same flags shows when it would"),
+            .hint("`midwatch schedule next` with its trigger shows when it would; a start or an end may leave nothing of that"),
         Schedule::TierTooLow { .. } => says(Code::TierTooLow).hint("leave --tier away, or raise it"),
         Schedule::Shown(agent) => says(Code::InvalidInput).hint(format!(
             "`midwatch agent edit {agent} --prompt-as stdin`, or leave --sensitive away"
@@ -229,6 +229,10 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         }
         Invalid::Steering(_) => {
             "give the program what it needs as arguments, or let a script of yours set it"
+                .to_owned()
+        }
+        Invalid::Own(_) => {
+            "leave it away: what a program asks of Midwatch in a run, it asks in the name of that run"
                 .to_owned()
         }
         Invalid::Variables => "name those that the program needs".to_owned(),

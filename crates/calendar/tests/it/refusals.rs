@@ -88,8 +88,8 @@ fn days_and_months() {
         &[
             ("0", "`0` is not within 1 to 31", None),
             ("32", "`32` is not within 1 to 31", None),
-            ("L-0", "`0` is not within 1 to 30", None),
-            ("L-31", "`31` is not within 1 to 30", None),
+            ("L-0", "`0` is not within 1 to 30", Some("L")),
+            ("L-31", "`31` is not within 1 to 30", Some("L-30")),
             ("0W", "`0` is not within 1 to 31", None),
             ("32W", "`32` is not within 1 to 31", None),
             ("1-5W", "`1-5W` is not understood", None),
