@@ -45,7 +45,7 @@ pub use run::{
     RunSettle, RunShow, RunShown, RunUsage, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
-    Action, AddedOne, Backfill, BackfillEnded, EventTell, EventTold, Explained, Foretold,
+    Action, AddedOne, Backfill, BackfillEnded, Bounds, EventTell, EventTold, Explained, Foretold,
     Happening, MadeBy, Paused, Schedule, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
     ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled, ScheduleEdit, ScheduleEdited,
     ScheduleFire, ScheduleFired, ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove,

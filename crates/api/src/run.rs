@@ -47,6 +47,11 @@ pub struct Run {
     /// Who said how it ended, when it was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_at: Option<String>,
+    /// What they had to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_note: Option<String>,
 }
 
 /// In tokens.

@@ -357,8 +357,11 @@ pub struct ScheduleAdded {
     pub schedule: Schedule,
     /// False when it was there already.
     pub created: bool,
-    /// The next five slots.
+    /// The next five slots; of one that is paused, those that would come if it were resumed now.
     pub next: Vec<String>,
+    /// Absent in an answer that was kept by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
     /// Absent in an answer that was kept by an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<Foretold>,
@@ -367,6 +370,16 @@ pub struct ScheduleAdded {
     /// Nothing was changed.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,
+}
+
+/// What holds a schedule where its terms leave that open: what they say, or what follows from its trigger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// How late its next slot may still run, should it be missed; absent where none is caught up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    /// Most runs in this UTC day.
+    pub per_day: u32,
 }
 
 /// What the standing orders will say of the runs of a schedule, if all stays as it is.
@@ -386,6 +399,8 @@ pub struct AddedOne {
     pub id: String,
     pub name: String,
     pub created: bool,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub paused: bool,
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<Foretold>,
@@ -406,7 +421,11 @@ pub struct SchedulesAdded {
 pub struct ScheduleEdited {
     pub schedule: Schedule,
     pub changed: bool,
+    /// Of one that is paused, those that would come if it were resumed now.
     pub next: Vec<String>,
+    /// Absent in an answer that was kept by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -446,14 +465,17 @@ pub struct EventTold {
     pub id: String,
     /// Schedules that wait for such events.
     pub told: u64,
-    /// The runs that it led to now.
+    /// The runs that it has led to, also when it was told of before.
     pub runs: Vec<crate::Run>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleShown {
     pub schedule: Schedule,
+    /// Of one that is paused, those that would come if it were resumed now.
     pub next: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
     pub orders: Foretold,
 }
 
@@ -471,6 +493,9 @@ pub struct ScheduleResumed {
     pub changed: bool,
     /// Slots that fell into the pause and are left out.
     pub skipped: u64,
+    /// Slots that wait and go on, each as soon as the overlap policy lets it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<String>,
     pub next: Vec<String>,
 }
 

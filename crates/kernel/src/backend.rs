@@ -13,7 +13,7 @@ use crate::program::{
     TimeLimit, VariableName, is_absolute_path, is_variable_name,
 };
 use crate::remote::{Letta, LettaApi, Sending, Webhook};
-use crate::variables::steers;
+use crate::variables::{is_own, steers};
 
 /// A parameter of a url is a secret if its name contains one of these, or is one of [`SECRET_NAMES`].
 const SECRET_WORDS: [&str; 9] = [
@@ -160,6 +160,8 @@ pub enum Invalid {
     Variables,
     #[error("`{0}` says which code a program runs, and no agent is given it")]
     Steering(String),
+    #[error("`{0}` is Midwatch's own, and no agent is given it")]
+    Own(String),
     #[error("`{0}` is no way to give a prompt")]
     PromptAs(String),
     #[error(
@@ -500,7 +502,8 @@ impl Given {
         }
         // Only here: an agent of old may name one, and is not given it.
         if let Some(name) = env.iter().find(|name| is_variable_name(name) && steers(name)) {
-            return Err(Invalid::Steering(name.clone()));
+            let why = if is_own(name) { Invalid::Own } else { Invalid::Steering };
+            return Err(why(name.clone()));
         }
         let env = env.into_iter().map(VariableName::try_from).collect::<Result<_, _>>()?;
         let prompt_as = self.settings.prompt_as.take().map(|text| text.parse()).transpose()?;

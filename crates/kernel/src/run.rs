@@ -72,9 +72,12 @@ pub struct Run {
     /// Tries that were begun; grows with every claim.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u32,
-    /// Tries that count: those since it was last asked for.
+    /// Tries that count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
+    /// Those of them before it was last asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts_before: u32,
     /// Of the last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -97,6 +100,9 @@ pub struct Run {
     /// Who said how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
+    /// What they said with it; absent in what was stored before that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settlement>,
     /// The question about its next try that is open or answered with yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
@@ -211,6 +217,15 @@ pub struct Cancel {
     pub at: Timestamp,
 }
 
+/// What somebody said of a run of which nobody knew how it had ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settlement {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub at: Timestamp,
+}
+
 /// The run after an event.
 pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
     if let Event::Queued(queued) = event {
@@ -258,12 +273,19 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         Event::Requeued(requeued) => {
             run.state = State::Queued { from: requeued.at };
             run.queued_again_at = Some(requeued.at);
-            (run.attempt, run.cancel, run.finished_at) = (0, None, None);
-            (run.settled_by, run.by_runner) = (None, requeued.by_runner);
+            (run.attempt, run.attempts_before) = (requeued.attempts, requeued.attempts);
+            (run.cancel, run.finished_at) = (None, None);
+            (run.settled_by, run.settled) = (None, None);
+            run.by_runner = requeued.by_runner;
         }
         Event::Settled(settled) => {
             run.state = State::Ended(settled.outcome);
             run.settled_by = Some(settled.by.clone());
+            // What somebody knows takes the place of why nobody knew.
+            if settled.doubt.is_some() {
+                run.cause = None;
+                run.settled = Some(Settlement { note: settled.note.clone(), at: settled.at });
+            }
         }
     }
     Some(run)
@@ -305,6 +327,11 @@ impl Run {
         self.queued_again_at.unwrap_or(self.queued_at)
     }
 
+    /// Tries since it was last asked for: so many of them may fail.
+    fn tries(&self) -> u32 {
+        self.attempt.saturating_sub(self.attempts_before)
+    }
+
     /// A human wants it to be done: they have started it, or want it again.
     fn is_by_hand(&self) -> bool {
         !self.by_runner && (self.origin == Origin::Manual || self.first_outcome.is_some())
@@ -331,6 +358,7 @@ impl Run {
             schedules_made: 0,
             epoch: 0,
             attempt: 0,
+            attempts_before: 0,
             started_at: None,
             finished_at: None,
             cause: None,
@@ -339,6 +367,7 @@ impl Run {
             first_outcome: None,
             by_runner: queued.by_runner,
             settled_by: None,
+            settled: None,
             approval: None,
             asking: None,
             ruling: None,
@@ -402,8 +431,12 @@ impl Run {
             },
             State::Ended(Outcome::Unknown) => format!("nobody knows how it ended{because}"),
         };
+        let note = self.settled.as_ref().and_then(|settled| settled.note.as_ref());
         match &self.settled_by {
-            Some(by) => format!("{said}, as {by} says"),
+            Some(by) => {
+                let note = note.map(|note| format!(": {note}")).unwrap_or_default();
+                format!("{said}, as {by} says{note}")
+            }
             None => said,
         }
     }

@@ -4,11 +4,12 @@
 //! never disagree. Adjacent slots with one fate share a row. The list of dispositions is closed:
 //! adding one is a change of format.
 
-use calendar::{Span, format_instant};
+use calendar::{Calendar, Span, Zone, format_instant};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
+use crate::progress::{Progress, Status};
 use crate::run::{self, Lack, Occurrence, Origin, Run};
 use crate::schedule::Event;
 use crate::time::Timestamp;
@@ -29,7 +30,18 @@ pub struct Slot {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub wall: String,
     pub decided_at: Timestamp,
+    /// Of several, where it was recorded: which instants they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Box<Timing>>,
     pub fate: Fate,
+}
+
+/// When a schedule fired as slots of it were decided. An edit changes that, and not what was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    pub trigger: calendar::Trigger,
+    pub zone: Zone,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +155,12 @@ pub fn key(schedule: &ScheduleId, last: Timestamp) -> String {
     format!("{schedule}/{:016}", last.as_micros().max(0))
 }
 
+/// Above the rows of all slots of a schedule that the time has made or things that happened, and below its
+/// others.
+pub fn end_key(schedule: &ScheduleId) -> String {
+    format!("{schedule}/:")
+}
+
 /// The row of a run that was started by hand: its key is taken once.
 pub fn manual_key(schedule: &ScheduleId, key: &str) -> String {
     format!("{schedule}/manual/{key}")
@@ -174,6 +192,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     count: 1,
                     wall: it.wall.clone(),
                     decided_at: slot.map_or(queued.at, |slot| slot.decided_at),
+                    timing: None,
                     fate: fate(it.origin, it.late_us),
                 },
                 Occurrence::Backfill(fill) => Slot {
@@ -183,6 +202,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     count: 1,
                     wall: fill.wall.clone(),
                     decided_at: queued.at,
+                    timing: None,
                     fate: fate(Origin::Backfill, 0),
                 },
                 Occurrence::Manual { .. } => Slot {
@@ -192,6 +212,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     count: 1,
                     wall: String::new(),
                     decided_at: queued.at,
+                    timing: None,
                     fate: fate(Origin::Manual, 0),
                 },
             })
@@ -203,6 +224,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
             count: passed.count,
             wall: passed.wall.clone(),
             decided_at: passed.at,
+            timing: passed.timing.clone(),
             fate: Fate::Passed {
                 disposition: passed.disposition,
                 reason: passed.reason,
@@ -216,6 +238,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
             count: 1,
             wall: buffered.wall.clone(),
             decided_at: buffered.at,
+            timing: None,
             fate: Fate::Buffered,
         }),
         Body::Schedule(_, Event::Dropped(dropped)) => slot.map(|slot| Slot {
@@ -262,8 +285,17 @@ impl Slot {
         }
     }
 
-    /// The same in a sentence.
-    pub fn sentence(&self, run: Option<&Run>) -> String {
+    /// Whether an instant is one of its slots: between those of a range there is none. `calendar` is that of its
+    /// schedule as it was then, if that is known.
+    pub fn has(&self, at: Timestamp, calendar: Option<&Calendar>) -> bool {
+        let at_us = at.as_micros();
+        let is_between = self.first < at && at < self.last;
+        let is_on = |calendar: &Calendar| calendar.last_until(at_us) == Some(at_us);
+        at == self.first || at == self.last || (is_between && calendar.is_some_and(is_on))
+    }
+
+    /// What became of it, in a sentence. `progress` is that of its schedule.
+    pub fn sentence(&self, run: Option<&Run>, progress: &Progress) -> String {
         let at = format_instant(self.last.as_micros());
         let slots = match self.count {
             1 => format!("the slot of {at}"),
@@ -273,7 +305,7 @@ impl Slot {
             }
         };
         match &self.fate {
-            Fate::Buffered => format!("{slots} waits for an earlier run of the schedule to end"),
+            Fate::Buffered => format!("{slots} {}", awaits(progress)),
             Fate::Passed { disposition: Disposition::Coalesced, into, .. } => {
                 let (own, them) =
                     if self.count == 1 { ("its own", "it") } else { ("their own", "them") };
@@ -340,6 +372,29 @@ impl Slot {
             }
             (disposition, None) => disposition.meaning().to_owned(),
         }
+    }
+}
+
+impl Timing {
+    pub fn calendar(&self) -> Option<Calendar> {
+        Calendar::new(self.trigger.clone(), self.zone.clone()).ok()
+    }
+}
+
+impl From<&Calendar> for Timing {
+    fn from(calendar: &Calendar) -> Timing {
+        Timing { trigger: calendar.trigger().clone(), zone: calendar.zone().clone() }
+    }
+}
+
+/// What a slot of a schedule waits for that waits.
+fn awaits(progress: &Progress) -> &'static str {
+    match (&progress.status, progress.live.is_empty()) {
+        (Status::Paused(_), true) => "runs when the schedule is resumed",
+        (Status::Paused(_), false) => {
+            "runs when an earlier run has ended and the schedule is resumed"
+        }
+        (Status::Active | Status::Removed, _) => "waits for an earlier run of the schedule to end",
     }
 }
 

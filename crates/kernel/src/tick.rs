@@ -4,17 +4,17 @@
 //! millions, and they become a handful of ranges. Every decision moves the schedule on, so a tick of
 //! a schedule that is due never leaves it due at the same slot.
 
-use calendar::{Calendar, catch_up_window, jitter_us};
+use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
 use crate::event::Body;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::{Ahead, DAY_US, Progress, Status};
+use crate::progress::{Ahead, DAY_US, Progress, Status, day};
 use crate::run::{self, Fill, Fired, Occurrence, Origin, Queued, Run};
 use crate::schedule::terms::{Missed, Overlap, Resume, Terms};
 use crate::schedule::trigger::{Since, Trigger};
 use crate::schedule::{BackfillMoved, Buffered, CHAIN_MAX, Definition, Dropped, Event};
 use crate::schedule::{Moved, MovedWhy, Passed, Schedule};
-use crate::slot::{Disposition, Fate, Reason, Slot, Source};
+use crate::slot::{Disposition, Fate, Reason, Slot, Source, Timing};
 use crate::time::Timestamp;
 
 /// A slot decided later than this was missed.
@@ -142,14 +142,41 @@ impl<'a> Tick<'a> {
         Ahead { next: next.map(Timestamp::from_micros), due }
     }
 
-    /// The slots that will come, as far as they can be known now.
+    /// The slots that will come, as far as they can be known now; of a paused schedule, those that would come if
+    /// it were resumed now.
     pub fn upcoming(&self, progress: &Progress, count: usize) -> Vec<Timestamp> {
         let terms = &self.definition.terms;
         let left = terms.max_fires.map_or(u64::MAX, |max| max.saturating_sub(progress.taken()));
         let count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
-        let first = progress.ahead.next.map(Timestamp::as_micros);
+        let first = match progress.status {
+            Status::Active => progress.ahead.next,
+            Status::Paused(_) => match progress.ahead.next.and_then(|next| self.backlog(next)) {
+                Some((_, last)) => self.ahead(last, progress.taken(), progress.live.len()).next,
+                None => progress.ahead.next,
+            },
+            Status::Removed => None,
+        };
+        let first = first.map(Timestamp::as_micros);
         let slots = std::iter::successors(first, |slot_us| self.next_after(*slot_us));
         slots.take(count).map(Timestamp::from_micros).collect()
+    }
+
+    /// How late its next slot may still run, should it be missed; nothing where none is caught up.
+    pub fn window(&self, progress: &Progress) -> Option<Span> {
+        let next = progress.ahead.next.filter(|_| self.terms().missed != Missed::Skip);
+        next.map(|next| self.window_of(next.as_micros()))
+    }
+
+    /// Runs that it may have on the day.
+    pub fn runs_per_day(&self, progress: &Progress) -> u32 {
+        self.per_day(progress.day(self.now))
+    }
+
+    /// Runs that the time alone asks for on the day of the next slot, as far as its terms let it.
+    pub fn asked_per_day(&self, progress: &Progress) -> u64 {
+        let slots = progress.ahead.next.map_or(0, |next| self.slots_of(day(next)));
+        let per_day = self.terms().per_day.map_or(u64::MAX, u64::from);
+        slots.min(per_day).min(self.terms().max_fires.unwrap_or(u64::MAX))
     }
 
     /// What comes after all that is decided. A wall time that was decided by other rules of the zone
@@ -199,6 +226,7 @@ impl<'a> Tick<'a> {
             reason: None,
             into: None,
             source: None,
+            timing: (first != last).then(|| Box::new(Timing::from(self.calendar))),
             at: self.now,
             ahead,
         }
@@ -290,9 +318,9 @@ impl<'a> Tick<'a> {
         nominal + jitter_us(self.id.as_str().as_bytes(), nominal, max.as_micros(), next)
     }
 
-    fn window_us(&self, last: i64) -> i64 {
+    fn window_of(&self, last: i64) -> Span {
         let window = self.terms().window;
-        window.unwrap_or_else(|| catch_up_window(last, self.calendar.next_after(last))).as_micros()
+        window.unwrap_or_else(|| catch_up_window(last, self.calendar.next_after(last)))
     }
 }
 
@@ -363,7 +391,7 @@ impl Deciding<'_, '_> {
             return;
         };
         let now = self.tick.now.as_micros();
-        let oldest = now.saturating_sub(self.tick.window_us(last));
+        let oldest = now.saturating_sub(self.tick.window_of(last).as_micros());
         if let Some(too_old) = self.tick.last_due_until(oldest.saturating_sub(1))
             && first <= too_old
         {

@@ -3,6 +3,8 @@
 //!
 //! An approval names the program and its arguments. One of these would make something else of it.
 
+/// Those that speak for the watch.
+const OWN: &str = "MIDWATCH_";
 /// Families, by what their names begin with.
 const FAMILIES: &[&str] = &[
     "BASH_FUNC_",
@@ -12,7 +14,7 @@ const FAMILIES: &[&str] = &[
     "DYLD_",
     "GIT_",
     "LD_",
-    "MIDWATCH_",
+    OWN,
     "NPM_CONFIG_",
     "PIP_",
 ];
@@ -42,4 +44,9 @@ pub fn steers(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     FAMILIES.iter().any(|family| name.starts_with(family))
         || NAMES.split_ascii_whitespace().any(|it| it == name)
+}
+
+/// Whether a variable speaks for the watch, or says in whose name something is asked of it.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.to_ascii_uppercase().starts_with(OWN)
 }

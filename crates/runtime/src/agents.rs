@@ -1,5 +1,7 @@
 //! Requests about agents, carried out.
 
+use std::str::FromStr;
+
 use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
     AgentShown, Agents, Answer, Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
@@ -147,7 +149,7 @@ impl Watch {
             return Ok(Agents { agents, cursor: None });
         }
         let limit = page_size(asked.limit)?;
-        let after = asked.cursor.unwrap_or_default();
+        let after = page_start::<AgentName>(asked.cursor)?;
         // One more than asked for tells whether there is a next page.
         let items = self.store().list(Noun::Agent.name(), &after, limit + 1).await;
         let items = items.map_err(errors::store)?;
@@ -194,6 +196,19 @@ pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
         return Err(Error::new(Code::InvalidInput, what).hint("ask for the rest with the cursor"));
     }
     usize::try_from(limit).map_err(errors::internal)
+}
+
+/// After or below what a page begins: the last that the one before has shown, or nothing.
+pub(crate) fn page_start<Id: FromStr>(cursor: Option<String>) -> Result<String, Error> {
+    let cursor = cursor.unwrap_or_default();
+    match cursor.is_empty() || cursor.parse::<Id>().is_ok() {
+        true => Ok(cursor),
+        false => {
+            let begins: String = cursor.chars().take(80).collect();
+            Err(Error::new(Code::InvalidInput, format!("`{begins}` is not a cursor of this list"))
+                .hint("give the one that the page before ended with, or none for the first page"))
+        }
+    }
 }
 
 pub(crate) fn name(text: &str) -> Result<AgentName, Error> {

@@ -13,7 +13,7 @@ use store::{FIRST_DUE, Item};
 use tokio::select;
 use tracing::error;
 
-use crate::agents::page_size;
+use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
 use crate::orders;
 use crate::rows::{RowKey, Rows};
@@ -33,7 +33,7 @@ const SLEEP_US_MAX: i64 = 60_000_000;
 impl Watch {
     pub(crate) async fn approval_list(&self, asked: ApprovalList) -> Result<Approvals, Error> {
         let limit = page_size(asked.limit)?;
-        let before = asked.cursor.unwrap_or_default();
+        let before = page_start::<ApprovalId>(asked.cursor)?;
         let under = (!asked.all).then_some(OPEN);
         let items = self.store().newest(Noun::Approval.name(), under, &before, limit + 1).await;
         let items = items.map_err(errors::store)?;

@@ -5,9 +5,10 @@ use kernel::agent::AgentName;
 use kernel::backend::Tier;
 use kernel::budget::{self, Limits};
 use kernel::money::Money;
-use kernel::schedule::Definition;
 use kernel::schedule::terms::Terms;
+use kernel::schedule::{Definition, Schedule};
 use kernel::tables::bounds;
+use kernel::tick::Tick;
 use kernel::{Body, Counter, Noun, ScheduleId, State, run};
 
 use crate::errors;
@@ -53,6 +54,34 @@ impl Wanted {
 }
 
 impl Watch {
+    /// Budgets that one schedule exceeds alone, so that it stands still for a part of each day.
+    pub(crate) fn exceeded(&self, id: &ScheduleId, rows: &Rows) -> Result<Vec<String>, Error> {
+        let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+            return Ok(Vec::new());
+        };
+        let Schedule { definition, .. } = schedule;
+        let Some(agent) = definition.action.agent().and_then(|name| rows.agent(name)) else {
+            return Ok(Vec::new());
+        };
+        let calendar = definition.calendar(progress.ahead.next).map_err(errors::schedule)?;
+        let asked = Tick::new(id, schedule, &calendar, self.now()).asked_per_day(progress);
+        let in_force = self.in_force();
+        let (tier, rules) = (run::tier(definition, agent), (&definition.terms, &in_force.limits));
+        let exceeded = bounds(Some(agent), id, tier, rules, self.today()).into_iter();
+        let exceeded = exceeded.filter(|(_, most)| u64::try_from(*most).is_ok_and(|it| it < asked));
+        let said = exceeded.filter_map(|(counter, most)| {
+            let (who, key) = match counter {
+                Counter::Runs(_) => ("all agents together".to_owned(), "budget.runs"),
+                Counter::AgentRuns(name, _) => (format!("agent `{name}`"), "budget.runs_per_agent"),
+                _ => return None,
+            };
+            Some(format!(
+                "it asks for {asked} runs a day, and {who} may have {most}: the rest is left out until `{key}` is raised"
+            ))
+        });
+        Ok(said.collect())
+    }
+
     /// The first thing that there is too little of.
     pub(crate) async fn lacking(&self, wanted: Wanted) -> Option<Lacks> {
         for Added { counter, add, max } in wanted.added {

@@ -70,7 +70,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
             "register it with `midwatch agent add {name} --backend KIND`; `midwatch agent list` shows the agents"
         )),
         Schedule::NeverFires(_) => says(Code::InvalidInput)
-            .hint("`midwatch schedule next` with the same flags shows when it would"),
+            .hint("`midwatch schedule next` with its trigger shows when it would; a start or an end may leave nothing of that"),
         Schedule::TierTooLow { .. } => says(Code::TierTooLow).hint("leave --tier away, or raise it"),
         Schedule::Shown(agent) => says(Code::InvalidInput).hint(format!(
             "`midwatch agent edit {agent} --prompt-as stdin`, or leave --sensitive away"
@@ -123,8 +123,14 @@ pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
         Run::Unknown(_) => {
             Error::new(Code::NotFound, refusal).hint("`midwatch run list` shows the runs")
         }
-        Run::Wrong { ref id, .. } => {
-            let hint = format!("`midwatch run show {id}` shows how it stands");
+        Run::Wrong { ref id, state, .. } => {
+            let hint = match state {
+                "unknown" => format!(
+                    "say how it ended with `midwatch run settle {id} --as done|failed`; one that failed can be \
+                     tried again"
+                ),
+                _ => format!("`midwatch run show {id}` shows how it stands"),
+            };
             Error::new(Code::NotNow, refusal).hint(hint)
         }
         Run::Stale(_) => Error::new(Code::Stale, refusal),
@@ -229,6 +235,10 @@ pub(crate) fn invalid(invalid: Invalid) -> Error {
         }
         Invalid::Steering(_) => {
             "give the program what it needs as arguments, or let a script of yours set it"
+                .to_owned()
+        }
+        Invalid::Own(_) => {
+            "leave it away: what a program asks of Midwatch in a run, it asks in the name of that run"
                 .to_owned()
         }
         Invalid::Variables => "name those that the program needs".to_owned(),

@@ -4,7 +4,7 @@
 use api::{Answer, Code, Error, EventTell, EventTold};
 use kernel::run::{Event as RunEvent, Origin, Outcome, Run};
 use kernel::schedule::trigger::EventName;
-use kernel::slot::{self, Source};
+use kernel::slot::{self, Fate, Source};
 use kernel::tick::{Happened, Tick, happened};
 use kernel::{Actor, Body, Noun, Role, RunId, ScheduleId, Timestamp};
 
@@ -139,7 +139,29 @@ impl Watch {
             Body::Run(id, RunEvent::Queued(_)) => Some(id),
             _ => None,
         });
-        run.map(|id| runs::wire_in(&done.after, id)).transpose()
+        match run {
+            Some(id) => runs::wire_in(&done.after, id).map(Some),
+            None => self.led_to(listener, source).await,
+        }
+    }
+
+    /// The run of what somebody has told of before, if it got one by now.
+    async fn led_to(
+        &self,
+        listener: &ScheduleId,
+        source: &Source,
+    ) -> Result<Option<api::Run>, Error> {
+        let key = slot::source_key(listener, source);
+        let rows = self.load(&[(Noun::Slot, key.clone())]).await?;
+        let Some(told) = rows.slot(&key) else { return Ok(None) };
+        // One that has waited says so for ever where it was told of, and its run where it is a slot.
+        let key = slot::key(listener, told.last);
+        let rows = self.load(&[(Noun::Slot, key.clone())]).await?;
+        let Some(Fate::Run { run, .. }) = rows.slot(&key).map(|slot| &slot.fate) else {
+            return Ok(None);
+        };
+        let rows = self.load(&[(Noun::Run, run.to_string())]).await?;
+        runs::wire_in(&rows, run).map(Some)
     }
 
     /// What must be known of a schedule for which something has happened.

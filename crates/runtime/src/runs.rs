@@ -8,7 +8,7 @@ use kernel::run::{self, Command, Outcome, Run, State};
 use kernel::{Actor, Noun, RunId, ScheduleId};
 use store::Item;
 
-use crate::agents::page_size;
+use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
 use crate::rows::Rows;
 use crate::sealing::Purpose;
@@ -37,7 +37,7 @@ impl Watch {
                     .hint("`midwatch schedule list` shows the schedules")
             })?;
         let under = schedule.as_ref().map(ScheduleId::as_str);
-        let mut before = asked.cursor.unwrap_or_default();
+        let mut before = page_start::<RunId>(asked.cursor)?;
         let (mut runs, mut bytes, mut looked_at) = (Vec::new(), 0, 0);
         loop {
             let items = self.store().newest(Noun::Run.name(), under, &before, limit + 1).await;
@@ -203,5 +203,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         cost: (!run.price.is_free() || !run.cost.is_zero()).then(|| run.cost.to_string()),
         keys: run.keys.iter().map(ToString::to_string).collect(),
         settled_by: run.settled_by.clone(),
+        settled_at: run.settled.as_ref().map(|settled| rfc3339(settled.at)),
+        settled_note: run.settled.as_ref().and_then(|settled| settled.note.clone()),
     }
 }

@@ -11,19 +11,26 @@ use api::{
     ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
 };
 use kernel::id::SCHEDULE_DIGITS;
-use kernel::schedule::{self, Action, Command, Ground};
+use kernel::schedule::{self, Action, Command, Ground, Schedule};
 use kernel::{Actor, Body, Noun, ScheduleId, Timestamp, slot};
+use store::Item;
 
-use crate::agents::page_size;
+use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
 use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
 use crate::sealing::Purpose;
+use crate::stored;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
 pub(crate) use define::edited_action;
-use wire::{skipped, upcoming, wire};
+use wire::{bounds, released, skipped, upcoming, wire};
+
+/// Rows that are looked at for one page of an agent's schedules. Where there are more of others between two of its
+/// own, a page may be empty and have another's id for its cursor.
+const LOOKED_AT_MAX: usize = 100_000;
+const READ_AT_ONCE: usize = 256;
 
 /// Whether a schedule could be added as it is said, whoever its agent is. Pure.
 pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
@@ -39,30 +46,43 @@ pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> 
 impl Watch {
     pub(crate) async fn schedule_list(&self, asked: ScheduleList) -> Result<Schedules, Error> {
         let limit = page_size(asked.limit)?;
-        let after = asked.cursor.unwrap_or_default();
+        let agent = asked.agent.as_deref();
+        let is_asked_for = |schedule: &Schedule| {
+            let of = schedule.definition.action.agent().map(|agent| agent.as_str());
+            agent.is_none() || agent == of
+        };
+        let mut after = page_start::<ScheduleId>(asked.cursor)?;
         // One more than asked for tells whether there is a next page.
-        let items = self.store().list(Noun::Schedule.name(), &after, limit + 1).await;
-        let items = items.map_err(errors::store)?;
-        let found = items.len();
-        let (mut ids, mut bytes) = (Vec::with_capacity(found), 0);
-        for item in items.into_iter().take(limit) {
-            ids.push(item.id.parse::<ScheduleId>().map_err(internal)?);
-            bytes += item.body.as_ref().map_or(0, |body| body.len());
-            if LIST_BYTES_MAX <= bytes {
-                break;
+        let read = agent.map_or(limit + 1, |_| READ_AT_ONCE.max(limit + 1));
+        let (mut ids, mut bytes, mut looked_at) = (Vec::new(), 0, 0);
+        let has_more = loop {
+            let items = self.store().list(Noun::Schedule.name(), &after, read).await;
+            let items = items.map_err(errors::store)?;
+            for item in &items {
+                after.clone_from(&item.id);
+                let (id, schedule) = schedule_in(item)?;
+                if is_asked_for(&schedule) {
+                    ids.push(id);
+                    bytes += item.body.as_ref().map_or(0, |body| body.len());
+                }
+                if ids.len() == limit || LIST_BYTES_MAX <= bytes {
+                    break;
+                }
             }
-        }
+            looked_at += items.len();
+            let is_full = ids.len() == limit || LIST_BYTES_MAX <= bytes;
+            let is_last = items.len() < read && items.last().is_none_or(|item| item.id == after);
+            if is_last || is_full || LOOKED_AT_MAX <= looked_at {
+                break !is_last;
+            }
+        };
         let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
         let rows = self.load(&rows).await?;
-        let is_asked_for = |schedule: &schedule::Schedule| {
-            let agent = schedule.definition.action.agent().map(|agent| agent.as_str());
-            asked.agent.is_none() || asked.agent.as_deref() == agent
-        };
         let listed = ids.iter().filter(|id| rows.schedule(id).is_some_and(is_asked_for));
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
-        let has_more = ids.len() < found;
-        let cursor = ids.last().filter(|_| has_more).map(ScheduleId::to_string);
-        Ok(Schedules { schedules, agent: asked.agent, cursor })
+        // The last one that is shown, so that nobody learns of another's.
+        let last = ids.last().map_or(after, ScheduleId::to_string);
+        Ok(Schedules { schedules, agent: asked.agent, cursor: has_more.then_some(last) })
     }
 
     pub(crate) async fn schedule_show(
@@ -92,7 +112,9 @@ impl Watch {
         let reads: Vec<RowKey> = agent.into_iter().chain([self.authority_row()]).collect();
         rows.extend(self.load(&reads).await?);
         let next = upcoming(&id, &rows, self.now())?;
-        Ok(ScheduleShown { schedule, next, orders: self.foretell(&id, &rows, called.as_ref())? })
+        let bounds = bounds(&id, &rows, self.now())?;
+        let orders = self.foretell(&id, &rows, called.as_ref())?;
+        Ok(ScheduleShown { schedule, next, bounds, orders })
     }
 
     pub(crate) async fn schedule_pause(
@@ -122,6 +144,7 @@ impl Watch {
                 schedule: wire(&id, after)?,
                 changed: before.progress(&id) != after.progress(&id),
                 skipped: skipped(&id, before, after)?,
+                released: released(&id, before, after),
                 next: upcoming(&id, after, self.now())?,
             }))
         })
@@ -202,6 +225,14 @@ pub(crate) fn parsed_id(text: &str) -> Result<ScheduleId, Error> {
     text.parse().map_err(|invalid| {
         Error::new(Code::NotFound, invalid).hint("`midwatch schedule list` shows the schedules")
     })
+}
+
+/// The schedule in a row of the store.
+fn schedule_in(item: &Item) -> Result<(ScheduleId, Schedule), Error> {
+    let id = item.id.parse().map_err(internal)?;
+    let state = item.body.as_ref().map(|body| stored::state(Noun::Schedule, body)).transpose()?;
+    let schedule = state.and_then(kernel::State::schedule);
+    Ok((id, schedule.ok_or_else(|| internal("a listed schedule has no state"))?))
 }
 
 fn rows_of(id: &ScheduleId) -> Vec<RowKey> {

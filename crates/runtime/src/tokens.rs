@@ -9,7 +9,7 @@ use ledger::VerifyingKey;
 use sha2::{Digest, Sha256};
 use store::{Item, Store};
 
-use crate::agents::page_size;
+use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
 use crate::rows::Rows;
 use crate::stored;
@@ -56,7 +56,7 @@ impl Watch {
 
     pub(crate) async fn token_list(&self, asked: TokenList) -> Result<Tokens, Error> {
         let limit = page_size(asked.limit)?;
-        let before = asked.cursor.unwrap_or_default();
+        let before = page_start::<TokenId>(asked.cursor)?;
         let items = self.store().newest(Noun::Token.name(), None, &before, limit + 1).await;
         let items = items.map_err(errors::store)?;
         let tokens = items.iter().take(limit).map(|item| {

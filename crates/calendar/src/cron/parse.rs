@@ -8,6 +8,8 @@ use super::{Cron, EXPRESSION_BYTES_MAX, Parsed, warning};
 use crate::text::shorten;
 
 const SAID_BYTES_MAX: usize = 40;
+/// Days before the last of a month.
+const LAST_DAYS_MAX: u16 = 30;
 
 /// An item of a field's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +115,12 @@ fn build([second, minute, hour, day, month, weekday, year]: [&str; 7]) -> Result
         (FieldName::Minute, minutes, minute),
         (FieldName::Hour, hours, hour),
     ];
-    let times =
+    let [(_, seconds, _), (_, minutes, _), (_, hours, _)] = &times;
+    let stars = warning::of_star(FieldName::Second, seconds, minutes)
+        .or_else(|| warning::of_star(FieldName::Minute, minutes, hours));
+    let of_times =
         times.iter().flat_map(|(name, items, text)| warning::of_time(&cron, *name, items, text));
-    let warnings = times.chain(warning::of_days(&cron, day, weekday)).collect();
+    let warnings = of_times.chain(stars).chain(warning::of_days(&cron, day, weekday)).collect();
     Ok(Parsed { cron, warnings })
 }
 
@@ -167,6 +172,18 @@ impl Refusal {
             _ => self,
         }
     }
+
+    /// What the field takes is not what may come after `L-`.
+    fn of_last_days(self, days: &str) -> Refusal {
+        let fix = match self.problem {
+            Problem::OutOfRange { .. } if days.trim_start_matches('0').is_empty() => {
+                Some("L".to_owned())
+            }
+            Problem::OutOfRange { .. } => Some(format!("L-{LAST_DAYS_MAX}")),
+            _ => None,
+        };
+        Refusal { fix, ..self }
+    }
 }
 
 /// The parser of one field.
@@ -216,7 +233,9 @@ impl At {
             return Ok(Some(Item::LastWeekday));
         }
         if let Some(days) = text.strip_prefix("L-") {
-            return Ok(Some(Item::FromLast(self.number(days, 1, 30)?)));
+            let back = self.number(days, 1, LAST_DAYS_MAX);
+            let back = back.map_err(|refusal| refusal.of_last_days(days))?;
+            return Ok(Some(Item::FromLast(back)));
         }
         match text.strip_suffix('W').filter(|day| is_number(day)) {
             Some(day) => Ok(Some(Item::Nearest(self.number(day, 1, 31)?))),

@@ -88,8 +88,8 @@ fn days_and_months() {
         &[
             ("0", "`0` is not within 1 to 31", None),
             ("32", "`32` is not within 1 to 31", None),
-            ("L-0", "`0` is not within 1 to 30", None),
-            ("L-31", "`31` is not within 1 to 30", None),
+            ("L-0", "`0` is not within 1 to 30", Some("L")),
+            ("L-31", "`31` is not within 1 to 30", Some("L-30")),
             ("0W", "`0` is not within 1 to 31", None),
             ("32W", "`32` is not within 1 to 31", None),
             ("1-5W", "`1-5W` is not understood", None),
@@ -206,6 +206,20 @@ fn warnings_are_for_what_makes_a_difference() {
     check("0 0 */2 * *", &[]);
     check("0 0 */1 * MON", &[]);
     check("0 0 13 * FRI", &[]);
+    check("0 0 1-8 * MON", &[]);
+    check("0 0 1-7 * +MON", &[]);
+    check("0 0 1-7 * MON-FRI", &[]);
+    let either = "a day may match either day field, so this runs on each of the days 8-14 and on each \
+                  MON; `MON#2` in the day-of-week field is that weekday among them";
+    check("0 0 8-14 * MON", &[either]);
+    let every = "`*` in the minute field is all 60 of them in the hour, one after the other; `0` would be once";
+    check("* 9 * * *", &[every]);
+    check("* 9,17 * * MON", &[every]);
+    let every = "`*` in the seconds field is all 60 of them in the minute, one after the other; `0` would be once";
+    check("* 30 9 * * *", &[every]);
+    check("* 9-17 * * *", &[]);
+    check("* * * * *", &[]);
+    check("*/5 9 * * *", &[]);
     check(
         "*/7 * * * *",
         &["`*/7` in the minute field starts again at every hour, so its steps are uneven"],

@@ -150,7 +150,8 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
             let is_new = run.cancel.is_none();
             Ok(is_new.then(|| ground.body(Event::CancelAsked(cancel))).into_iter().collect())
         }
-        (Command::Cancel { .. }, State::Ended(_)) => Ok(Vec::new()),
+        (Command::Cancel { .. }, State::Ended(Outcome::Cancelled)) => Ok(Vec::new()),
+        (Command::Cancel { .. }, State::Ended(_)) => wrong("has not ended", "cancelled"),
         (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
             let Some(definition) = ground.definition else {
                 return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());
@@ -159,7 +160,7 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
                 check_room(&definition.terms, progress)?;
             }
             let (schedule, by_runner) = (run.schedule.clone(), actor.role < Role::Operator);
-            let requeued = Requeued { schedule, by, by_runner, at: now };
+            let requeued = Requeued { schedule, by, by_runner, attempts: run.attempt, at: now };
             Ok(vec![ground.body(Event::Requeued(requeued))])
         }
         (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),
@@ -169,7 +170,9 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         }
         (Command::Settle { outcome, note }, State::Ended(Outcome::Unknown)) => {
             check_note(note.as_deref())?;
-            Ok(vec![ground.body(Event::Settled(Settled { outcome, by, note, at: now }))])
+            let doubt = run.cause.as_ref().map_or(run.state.name(), |cause| &cause.code);
+            let doubt = Some(doubt.to_owned());
+            Ok(vec![ground.body(Event::Settled(Settled { outcome, by, note, doubt, at: now }))])
         }
         (Command::Settle { outcome, .. }, State::Ended(ended))
             if run.settled_by.is_some() && outcome == *ended =>
@@ -408,7 +411,7 @@ pub fn finish(
         Kind::Unpaid => return Ok(ground.unpaid(cause, left)),
     };
     let retry = ground.definition.map(|definition| definition.terms.retry);
-    match retry.filter(|retry| run.attempt < retry.attempts).zip(wait_us) {
+    match retry.filter(|retry| run.tries() < retry.attempts).zip(wait_us) {
         Some((retry, wait_us)) => Ok(vec![ground.body(Event::Retried(Retried {
             epoch,
             cause,
@@ -417,7 +420,7 @@ pub fn finish(
             refund: None,
             spent: left.spent,
             frees: left.frees,
-            from: now.after_us(retry.delay_us(run.attempt, random).max(wait_us)),
+            from: now.after_us(retry.delay_us(run.tries(), random).max(wait_us)),
             at: now,
         }))]),
         None => Ok(ground.failed(cause, left)),
@@ -474,7 +477,7 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
     }
     // It may be what brings the watch down.
     let retry = ground.definition.map(|definition| definition.terms.retry);
-    if retry.is_some_and(|retry| retry.attempts <= run.attempt) {
+    if retry.is_some_and(|retry| retry.attempts <= run.tries()) {
         let cause = Cause::new("interrupted", "it was cut off as often as it may be tried");
         return ground.failed(cause, Left::default());
     }

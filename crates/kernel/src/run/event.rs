@@ -180,6 +180,9 @@ pub struct Requeued {
     /// An agent wants it again, and no human.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub by_runner: bool,
+    /// Tries that it had, from which those to come are counted; none in what was stored when they were counted anew.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
     pub at: Timestamp,
 }
 
@@ -191,6 +194,9 @@ pub struct Settled {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The code of why nobody knew; absent in what was stored before that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     pub at: Timestamp,
 }
 

@@ -7,7 +7,7 @@ use super::Definition;
 use crate::agent::AgentName;
 use crate::id::{RunId, ScheduleId};
 use crate::progress::Ahead;
-use crate::slot::{Disposition, Reason, Source};
+use crate::slot::{Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +151,9 @@ pub struct Passed {
     /// What made it a slot, if that is not the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// Of several: what they were slots of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Box<Timing>>,
     pub at: Timestamp,
     pub ahead: Ahead,
 }

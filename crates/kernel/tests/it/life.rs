@@ -596,7 +596,7 @@ impl World {
             assert_eq!(range.first(), Some(&micros(slot.first)), "{slot:?}");
             assert_eq!(range.last(), Some(&micros(slot.last)), "{slot:?}");
             walked = rest;
-            let disposition = self.disposition(&slot);
+            let disposition = self.disposition(&slot, progress);
             if let Fate::Buffered = slot.fate {
                 waiting.push(slot.last);
             }
@@ -615,12 +615,12 @@ impl World {
         assert_eq!(waiting, progress.waiting);
     }
 
-    fn disposition(&self, slot: &Slot) -> Disposition {
+    fn disposition(&self, slot: &Slot, progress: &Progress) -> Disposition {
         let run = match &slot.fate {
             Fate::Run { run, .. } => self.state(Noun::Run, run.as_str()).and_then(State::run),
             Fate::Passed { .. } | Fate::Buffered => None,
         };
-        assert!(slot.sentence(run.as_ref()).contains("run"));
+        assert!(slot.sentence(run.as_ref(), progress).contains("run"));
         slot.disposition(run.as_ref())
     }
 }

@@ -78,9 +78,16 @@ fn a_try_that_failed_is_repeated_with_a_new_epoch() {
             (66, Start(1), ""),
             (66, Recover(1), ""),
             (67, retry(), "requeued"),
-            // The tries count anew, the epochs do not.
-            (68, Start(1), "started 3 1 tier 0 repeatable"),
-            (69, Finish(1, 3, Ok(())), "done"),
+            // The count goes on, and as many more may fail.
+            (68, Start(1), "started 3 3 tier 0 repeatable"),
+            (69, Finish(1, 3, broken(false)), "retried from 69.5 (it broke)"),
+            (70, Start(1), "started 4 4 tier 0 repeatable"),
+            (71, Finish(1, 4, broken(false)), "failed (it broke)"),
+            (72, retry(), "requeued"),
+            (73, Start(1), "started 5 5 tier 0 repeatable"),
+            (74, Recover(1), "retried from 74 (it was cut off, and may be done twice)"),
+            (74, Start(1), "started 6 6 tier 0 repeatable"),
+            (75, Finish(1, 6, Ok(())), "done"),
         ],
     );
     check(
@@ -143,13 +150,16 @@ fn what_people_may_ask_depends_on_the_state() {
     let unsettled = |state: &str| {
         format!("no: run `R` is {state}, and only a run that ended unknown can be settled")
     };
+    let over = |state: &str| {
+        format!("no: run `R` is {state}, and only a run that has not ended can be cancelled")
+    };
     let ways: [(&[Ask], &str, &str, &str); 6] = [
         (&[], "queued", CANCELLED, ""),
         (&[Start(1)], "running", "cancel asked", ""),
-        (&[Start(1), Finish(1, 1, Ok(()))], "done", "", ""),
-        (&[Start(1), Finish(1, 1, broken(true))], "failed", "", "requeued"),
+        (&[Start(1), Finish(1, 1, Ok(()))], "done", &over("done"), ""),
+        (&[Start(1), Finish(1, 1, broken(true))], "failed", &over("failed"), "requeued"),
         (&[cancel()], "cancelled", "", "requeued"),
-        (&[Start(1), Recover(1)], "unknown", "", ""),
+        (&[Start(1), Recover(1)], "unknown", &over("unknown"), ""),
     ];
     for (way, state, cancelled, retried) in ways {
         let begin = || {
@@ -194,7 +204,7 @@ fn cancel_wins_unless_the_end_came_first() {
             (62, cancel(), "cancel asked"),
             (63, Finish(1, 1, Ok(())), CANCELLED),
             (64, retry(), "requeued"),
-            (65, Start(1), "started 2 1 tier 0 repeatable"),
+            (65, Start(1), "started 2 2 tier 0 repeatable"),
             (66, Finish(1, 2, Ok(())), "done"),
         ],
     );
@@ -243,11 +253,12 @@ fn what_somebody_said_is_forgotten_when_it_is_tried_again() {
             (62, Recover(1), UNKNOWN),
             (63, settle(Outcome::Failed), "settled failed"),
             (64, retry(), "requeued"),
-            (65, Start(1), "started 2 1 tier 1"),
+            (65, Start(1), "started 2 2 tier 1"),
             (66, Finish(1, 2, Ok(())), "done"),
         ],
     );
-    assert_eq!(world.run(1).unwrap().settled_by, None);
+    let run = world.run(1).unwrap();
+    assert_eq!((run.settled_by, run.settled), (None, None));
     assert_eq!(world.run(1).unwrap().first_outcome, Some(Outcome::Unknown));
 }
 

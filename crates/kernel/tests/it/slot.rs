@@ -27,10 +27,8 @@ fn check(terms: Terms, story: &[Step], second: i64, disposition: Disposition, se
         Fate::Passed { .. } | Fate::Buffered => None,
     };
     assert_eq!(slot.disposition(run.as_ref()), disposition);
-    assert_eq!(
-        slot.sentence(run.as_ref()).replace("run_00000000000000000000000000000001", "R"),
-        sentence
-    );
+    let said = slot.sentence(run.as_ref(), &world.progress().unwrap());
+    assert_eq!(said.replace("run_00000000000000000000000000000001", "R"), sentence);
 }
 
 fn terms() -> Terms {
@@ -102,14 +100,18 @@ fn a_slot_that_fired_says_how_its_run_stands() {
 
 #[test]
 fn how_a_run_ended_first_stays_with_its_slot() {
-    let settled = Run(1, Command::Settle { outcome: Outcome::Done, note: None });
-    check(
-        terms(),
-        &[(600, Tick), (600, Start(1)), (601, Recover(1)), (602, settled)],
-        600,
-        Disposition::Unknown,
-        "the slot of 2026-01-05T00:10:00Z fired run R; it is done, as uid:7 says",
-    );
+    for (note, said) in [(None, ""), (Some("I have seen it"), ": I have seen it")] {
+        let note = note.map(str::to_owned);
+        let settled = Run(1, Command::Settle { outcome: Outcome::Done, note });
+        let fired = "the slot of 2026-01-05T00:10:00Z fired run R; it is done, as uid:7 says";
+        check(
+            terms(),
+            &[(600, Tick), (600, Start(1)), (601, Recover(1)), (602, settled)],
+            600,
+            Disposition::Unknown,
+            &format!("{fired}{said}"),
+        );
+    }
     check(
         terms(),
         &[
@@ -138,6 +140,30 @@ fn one_that_was_caught_up_or_has_waited_says_so() {
     let story = [(600, Fire("k")), (600, Tick)];
     let waits = "the slot of 2026-01-05T00:10:00Z waits for an earlier run of the schedule to end";
     check(overlap(Overlap::BufferOne), &story, 600, Disposition::Buffered, waits);
+    let paused = [&story[..], &[(601, Pause)]].concat();
+    let waits = "the slot of 2026-01-05T00:10:00Z runs when an earlier run has ended and the schedule is resumed";
+    check(overlap(Overlap::BufferOne), &paused, 600, Disposition::Buffered, waits);
+    let ended = [(601, Start(1)), (602, Finish(1, 1, Ok(())))];
+    let ended = [&story[..], &[(601, Pause)], &ended].concat();
+    let waits = "the slot of 2026-01-05T00:10:00Z runs when the schedule is resumed";
+    check(overlap(Overlap::BufferOne), &ended, 600, Disposition::Buffered, waits);
+}
+
+/// Between the slots of a range there is none, and which they are does not change with the schedule.
+#[test]
+fn several_slots_know_which_instants_they_are() {
+    let mut world = World::new(every(600), terms());
+    for (second, ask) in [(0, Add), (0, Pause), (1_900, Resume)] {
+        world.ask(second, &ask);
+    }
+    let slot = world.slot(1_800).unwrap();
+    let calendar = slot.timing.as_ref().and_then(|timing| timing.calendar());
+    for (second, has_it) in
+        [(0, false), (600, true), (601, false), (1_200, true), (1_800, true), (2_400, false)]
+    {
+        assert_eq!(slot.has(at(second), calendar.as_ref()), has_it, "{second}");
+    }
+    assert!(slot.has(at(600), None) && slot.has(at(1_800), None) && !slot.has(at(1_200), None));
 }
 
 #[test]
@@ -182,7 +208,8 @@ fn a_start_by_hand_is_told_as_one() {
     let mut world = World::new(every(600), terms());
     world.ask(0, &Add);
     world.ask(7, &Fire("k"));
-    let said = world.manual("k").unwrap().sentence(world.run(1).as_ref());
+    let said = world.manual("k").unwrap();
+    let said = said.sentence(world.run(1).as_ref(), &world.progress().unwrap());
     assert_eq!(
         said,
         "run run_00000000000000000000000000000001 was started by hand at 2026-01-05T00:00:07Z; it is queued"
@@ -191,6 +218,9 @@ fn a_start_by_hand_is_told_as_one() {
 
 #[test]
 fn every_disposition_has_a_sentence() {
+    let mut world = World::new(every(600), terms());
+    world.ask(0, &Add);
+    let progress = world.progress().unwrap();
     for disposition in Disposition::ALL {
         let fate = Fate::Passed { disposition: *disposition, reason: None, into: None };
         let slot = Slot {
@@ -200,9 +230,10 @@ fn every_disposition_has_a_sentence() {
             count: 1,
             wall: String::new(),
             decided_at: at(0),
+            timing: None,
             fate,
         };
-        let said = slot.sentence(None);
+        let said = slot.sentence(None, &progress);
         let begins = "the slot of 2026-01-05T00:00:00Z did not run";
         assert!(said.starts_with(begins) && begins.len() + 5 < said.len(), "{said}");
         assert_eq!(slot.disposition(None), *disposition);

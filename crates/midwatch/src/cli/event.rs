@@ -13,7 +13,8 @@ use crate::output::counted;
 pub(super) enum Command {
     /// Tell of an event; schedules that were added with `--event NAME` fire
     ///
-    /// Told of again with the same id, it is the same event, and fires nothing again.
+    /// Told of again with the same id, it is the same event, and fires nothing again; the answer names the
+    /// runs that it has led to.
     Tell {
         /// Its name, such as `mail/arrived`
         name: String,

@@ -25,6 +25,9 @@ pub(super) trait Feed {
 
     /// Shows the news, and says whether that is the end.
     fn take(&mut self, answer: <Self::Request as Ask>::Answer) -> ControlFlow<Self::End>;
+
+    /// Nobody keeps the watch, so that there may be no news for long.
+    fn alone(&mut self) {}
 }
 
 pub(super) async fn follow<F: Feed>(context: &Context, feed: &mut F) -> Result<F::End, Error> {
@@ -55,6 +58,9 @@ async fn follow_once<F: Feed>(
         let asked = feed.next(if has_daemon { WAIT_MS } else { 0 });
         let answer = ask(access.handle(), asked).await?;
         let flow = feed.take(answer);
+        if flow.is_continue() && !has_daemon {
+            feed.alone();
+        }
         if flow.is_break() || !has_daemon {
             access.close().await;
             return Ok(flow);

@@ -137,7 +137,7 @@ pub(super) fn started(ScheduleFired { run: Run { id, state, .. } }: &ScheduleFir
 
 fn list(answer: &Runs, asked: &RunList) -> String {
     if answer.runs.is_empty() {
-        let is_choice = asked.schedule.is_some() || asked.state.is_some();
+        let is_choice = *asked != RunList { limit: asked.limit, ..RunList::default() };
         return match is_choice {
             true => "no such runs; `midwatch run list` shows all".into(),
             false => "no runs yet; start one with `midwatch schedule fire ID`, or wait for a \
@@ -175,6 +175,8 @@ fn page(run: &Run) -> String {
         some("reason", &run.reason),
         some("message", &run.message),
         some("settled by", &run.settled_by),
+        some("settled at", &run.settled_at),
+        some("note", &run.settled_note),
         some("schedule", &run.schedule_id),
         some("slot", &run.slot),
         Some(("origin", run.origin.clone())),
@@ -261,6 +263,7 @@ mod tests {
         for asked in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },
             RunList { state: Some("failed".into()), ..RunList::default() },
+            RunList { cursor: Some("run_1".into()), ..RunList::default() },
         ] {
             assert_eq!(list(&nothing, &asked), "no such runs; `midwatch run list` shows all");
         }

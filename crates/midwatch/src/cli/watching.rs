@@ -10,7 +10,8 @@ use crate::context::Context;
 use crate::output::{Format, Output};
 
 pub(super) async fn run(context: &Context, id: String) -> Result<ExitCode, Error> {
-    let mut watched = Watched { id, shown: None, seen: None, output: context.output };
+    let output = context.output;
+    let mut watched = Watched { id, shown: None, seen: None, is_warned: false, output };
     let state = follow(context, &mut watched).await?;
     // Whoever waits for a run in a script wants to know how it went.
     Ok(match state.as_deref() {
@@ -24,6 +25,8 @@ struct Watched {
     /// State and attempt, as they were told last.
     shown: Option<(String, u32)>,
     seen: Option<RunSeen>,
+    /// Somebody was told that nobody keeps the watch.
+    is_warned: bool,
     output: Output,
 }
 
@@ -46,6 +49,13 @@ impl Feed for Watched {
             true => ControlFlow::Break(Some(answer.run.state)),
             false => ControlFlow::Continue(()),
         }
+    }
+
+    fn alone(&mut self) {
+        if !self.is_warned {
+            self.output.remark("nobody keeps the watch: the run goes on once `midwatch up` runs");
+        }
+        self.is_warned = true;
     }
 }
 

@@ -16,7 +16,7 @@ use ledger::canonical;
 use sha2::{Digest, Sha256};
 
 use super::define::{self, Defined};
-use super::wire::{upcoming, wire};
+use super::wire::{bounds, is_paused, upcoming, wire};
 use super::{ground, parsed_id, rows_of};
 use crate::errors::{self, internal};
 use crate::reach::Asking;
@@ -66,8 +66,9 @@ impl Watch {
                 schedule: wire(id, after)?,
                 created: before.schedule(id).is_none(),
                 next: upcoming(id, after, self.now())?,
+                bounds: bounds(id, after, self.now())?,
                 orders: Some(self.foretell(id, after, called.as_ref())?),
-                warnings: warnings.clone(),
+                warnings: [warnings.clone(), self.exceeded(id, after)?].concat(),
                 dry_run,
             }))
         })
@@ -106,9 +107,10 @@ impl Watch {
                     id: draft.id.to_string(),
                     name: name.clone(),
                     created: is_first && before.schedule(&draft.id).is_none(),
+                    paused: is_paused(&draft.id, after),
                     next: upcoming(&draft.id, after, self.now())?,
                     orders: Some(self.foretell(&draft.id, after, draft.called.as_ref())?),
-                    warnings: draft.warnings.clone(),
+                    warnings: [draft.warnings.clone(), self.exceeded(&draft.id, after)?].concat(),
                 })
             });
             let schedules = added.collect::<Result<_, Error>>()?;
@@ -148,7 +150,8 @@ impl Watch {
                 schedule: wire(&id, after)?,
                 changed: before.schedule(&id) != after.schedule(&id),
                 next: upcoming(&id, after, self.now())?,
-                warnings: draft.warnings.clone(),
+                bounds: bounds(&id, after, self.now())?,
+                warnings: [draft.warnings.clone(), self.exceeded(&id, after)?].concat(),
             }))
         })
         .await

@@ -23,11 +23,13 @@ pub(super) struct Defined {
 
 pub(super) fn new(asked: ScheduleAdd) -> Result<Defined, Error> {
     let Fires { trigger, zone, warnings } = fires(&asked.when, &asked.happening)?;
+    // One that nobody has named is for showing instants, and not for guessing them.
+    let named = asked.when.tz.as_ref().map(|_| &zone);
     let definition = Definition {
         name: asked.name,
         action: action(asked.action.into())?,
         tier: tier(asked.tier)?,
-        terms: terms(asked.terms, Terms::default(), &zone)?,
+        terms: terms(asked.terms, Terms::default(), named)?,
         trigger,
         zone,
     };
@@ -55,7 +57,7 @@ pub(super) fn edited(before: &Definition, asked: ScheduleEdit) -> Result<Defined
         name: asked.name.unwrap_or_else(|| before.name.clone()),
         action: edited_action(&before.action, asked.action)?,
         tier: tier(asked.tier)?.or(before.tier.filter(|_| !unset.has("tier"))),
-        terms: terms(asked.terms, base, &zone)?,
+        terms: terms(asked.terms, base, Some(&zone))?,
         trigger,
         zone,
     };
@@ -84,9 +86,9 @@ fn tier(number: Option<u8>) -> Result<Option<kernel::backend::Tier>, Error> {
 }
 
 /// Those that are given, and of the others what they were.
-fn terms(asked: api::Terms, base: Terms, zone: &Zone) -> Result<Terms, Error> {
+fn terms(asked: api::Terms, base: Terms, zone: Option<&Zone>) -> Result<Terms, Error> {
     let instant = |text: Option<String>| {
-        let at = text.map(|text| when::instant(&text, Some(zone))).transpose()?;
+        let at = text.map(|text| when::instant(&text, zone)).transpose()?;
         Ok::<_, Error>(at.map(Timestamp::from_micros))
     };
     let span = |text: Option<String>| text.map(|text| when::span(&text)).transpose();

@@ -1,6 +1,6 @@
 //! A schedule as it is shown.
 
-use api::{Error, MadeBy, Paused};
+use api::{Bounds, Error, MadeBy, Paused};
 use kernel::progress::{self, Progress, Status};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Definition, Schedule};
@@ -18,12 +18,24 @@ pub(super) fn upcoming(id: &ScheduleId, rows: &Rows, now: Timestamp) -> Result<V
     let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
         return Ok(Vec::new());
     };
-    if progress.status != Status::Active {
-        return Ok(Vec::new());
-    }
     let calendar = schedule.definition.calendar(progress.ahead.next).map_err(errors::schedule)?;
     let slots = Tick::new(id, schedule, &calendar, now).upcoming(progress, UPCOMING);
     Ok(slots.into_iter().map(rfc3339).collect())
+}
+
+/// What holds it, as far as it is there.
+pub(super) fn bounds(
+    id: &ScheduleId,
+    rows: &Rows,
+    now: Timestamp,
+) -> Result<Option<Bounds>, Error> {
+    let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+        return Ok(None);
+    };
+    let calendar = schedule.definition.calendar(progress.ahead.next).map_err(errors::schedule)?;
+    let tick = Tick::new(id, schedule, &calendar, now);
+    let window = tick.window(progress).map(|span| span.to_string());
+    Ok(Some(Bounds { window, per_day: tick.runs_per_day(progress) }))
 }
 
 /// Slots that were left out between two looks at a schedule.
@@ -35,6 +47,17 @@ pub(super) fn skipped(id: &ScheduleId, before: &Rows, after: &Rows) -> Result<u6
     };
     let calendar = schedule.definition.calendar(from.ahead.next).map_err(errors::schedule)?;
     Ok(calendar.count(from.decided_until.as_micros(), to.decided_until.as_micros()))
+}
+
+pub(super) fn is_paused(id: &ScheduleId, rows: &Rows) -> bool {
+    rows.progress(id).is_some_and(|progress| matches!(progress.status, Status::Paused(_)))
+}
+
+/// Slots that waited for a schedule to be resumed, if it is.
+pub(super) fn released(id: &ScheduleId, before: &Rows, after: &Rows) -> Vec<String> {
+    let progress = after.progress(id).filter(|_| is_paused(id, before));
+    let waiting = progress.map(|progress| progress.waiting.as_slice());
+    waiting.unwrap_or_default().iter().map(|slot| rfc3339(*slot)).collect()
 }
 
 pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error> {

@@ -53,6 +53,38 @@ async fn c10_of_two_hundred_at_once_ten_begin() {
     }
 }
 
+/// Whoever adds a schedule that stands still every day hears of it at once, also in a dry run.
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_exceeds_a_budget_alone_says_so() {
+    let limits = Limits { runs: 2_000, runs_per_agent: 1_000, ..Limits::default() };
+    let (world, _) = busy(limits, 0, 1).await;
+    world.ask(builtin("reader")).await.unwrap();
+    let warnings = async |schedule: ScheduleAdd| world.ask(schedule).await.unwrap().warnings;
+    let both = warnings(ScheduleAdd { dry_run: true, ..every("1s", "hello") }).await;
+    let asks = "it asks for 86400 runs a day, and";
+    let rest = "the rest is left out until";
+    assert_eq!(
+        both,
+        [
+            format!("{asks} all agents together may have 2000: {rest} `budget.runs` is raised"),
+            format!("{asks} agent `ada` may have 1000: {rest} `budget.runs_per_agent` is raised"),
+        ]
+    );
+    assert_eq!(warnings(every("1m", "hello")).await.len(), 1);
+    assert!(warnings(every("2m", "hello")).await.is_empty());
+    assert!(warnings(named("free", "reader", every("1s", "x"))).await.is_empty(), "of tier 0");
+    let terms = Terms { per_day: Some(1_000), ..Terms::default() };
+    let kept = ScheduleAdd { terms, ..every("1s", "kept") };
+    let id = {
+        let added = world.ask(kept).await.unwrap();
+        assert!(added.warnings.is_empty(), "it says how often itself");
+        added.schedule.id
+    };
+    let unset = vec!["per_day".to_owned()];
+    let edited = world.ask(ScheduleEdit { id, unset, ..ScheduleEdit::default() }).await.unwrap();
+    assert_eq!(edited.warnings.len(), 2);
+}
+
 /// Budgets go by days of UTC, in which there is no summer time; nor has a clock that counts microseconds since
 /// 1970 a leap second. What is left are steps.
 #[tokio::test(start_paused = true)]

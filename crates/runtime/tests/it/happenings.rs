@@ -1,15 +1,15 @@
 //! Schedules that wait for something else than the time, and those that are changed while they wait.
 
 use api::{
-    Code, EventTell, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
-    ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove, Terms,
-    When, Why,
+    Code, EventTell, Explained, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
+    ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove,
+    ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use futures::future::join;
 use sha2::{Digest, Sha256};
 
 use crate::steps::*;
-use crate::world::{World, keep};
+use crate::world::{OCTOBER_US, World, keep};
 
 fn happening(name: &str, happening: Happening) -> ScheduleAdd {
     ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
@@ -142,9 +142,11 @@ async fn an_event_fires_all_who_wait_for_it_once() {
     let one = add(&world, on_event("one")).await;
     add(&world, on_event("two")).await;
     keep(&world, async {
-        assert_eq!(tell(&world, "message 1").await.len(), 2);
+        let ids = |runs: Vec<Run>| runs.into_iter().map(|run| run.id).collect::<Vec<_>>();
+        let led_to = ids(tell(&world, "message 1").await);
+        assert_eq!(led_to.len(), 2);
         settle().await;
-        assert_eq!(tell(&world, "message 1").await.len(), 0, "it is the same event");
+        assert_eq!(ids(tell(&world, "message 1").await), led_to, "it is the same event");
         settle().await;
         assert_eq!(begun(&world), 2);
         world.ask(SchedulePause { id: one.clone(), note: None }).await.unwrap();
@@ -165,6 +167,28 @@ async fn an_event_fires_all_who_wait_for_it_once() {
     check_log(&world).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_happens_in_a_pause_waits_for_the_resume() {
+    let world = world().await;
+    let terms = Terms { resume: Some("as_missed".into()), ..Terms::default() };
+    let id = add(&world, ScheduleAdd { terms, ..on_event("post") }).await;
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    keep(&world, async {
+        set(&world, MINUTE_US).await;
+        assert!(tell(&world, "message").await.is_empty());
+        let slot = last(&world, &id).await;
+        let waits = format!("the slot of {} runs when the schedule is resumed", after(MINUTE_US));
+        assert_eq!((slot.disposition.as_str(), slot.sentence), ("buffered", waits));
+        let resume = || world.ask(ScheduleResume { id: id.clone() });
+        assert_eq!(resume().await.unwrap().released, [after(MINUTE_US)]);
+        assert!(resume().await.unwrap().released.is_empty(), "it was not paused");
+        settle().await;
+        assert_eq!(tell(&world, "message").await[0].state, "done", "it has waited, and run");
+    })
+    .await;
+    assert_eq!(last(&world, &id).await.disposition, "ran");
+}
+
 /// One more than are looked up at once, both of those who wait and of the runs that they lead to.
 #[tokio::test(start_paused = true)]
 async fn more_schedules_than_a_page_hear_of_an_event() {
@@ -178,7 +202,7 @@ async fn more_schedules_than_a_page_hear_of_an_event() {
     world.ask(list(1_000, 1_001)).await.unwrap();
     let events = EventTell { name: "mail/new".into(), id: Some("message 1".into()) };
     let told = world.ask(events).await.unwrap();
-    assert_eq!((told.told, told.runs.len()), (1_001, 1), "the others know of it");
+    assert_eq!((told.told, told.runs.len()), (1_001, 1_001), "with those that knew of it");
     keep(&world, async {
         settle().await;
         assert_eq!(begun(&world), 1_001);
@@ -326,6 +350,86 @@ async fn slots_are_explained_also_after_their_schedule_is_gone() {
     assert_eq!(world.ask(nobody).await.unwrap_err().code, Code::NotFound);
 }
 
+async fn last(world: &World, id: &str) -> Explained {
+    world.ask(Why { id: id.to_owned(), at: None }).await.unwrap()
+}
+
+/// Five slots of ten minutes that were left out in a pause, and then it is due each quarter of an hour.
+#[tokio::test(start_paused = true)]
+async fn slots_are_explained_by_what_their_schedule_was_then() {
+    let world = world().await;
+    let id = add(&world, every("10m", "hello")).await;
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    let edit = |every: &str| ScheduleEdit {
+        id: id.clone(),
+        when: Some(When { every: Some(every.to_owned()), ..When::default() }),
+        ..ScheduleEdit::default()
+    };
+    keep(&world, async {
+        set(&world, 55 * MINUTE_US).await;
+        assert_eq!(world.ask(ScheduleResume { id: id.clone() }).await.unwrap().skipped, 5);
+        world.ask(edit("15m")).await.unwrap();
+    })
+    .await;
+    let check = async || {
+        for (minute, disposition) in [(10, "skipped_paused"), (15, "none"), (20, "skipped_paused")]
+        {
+            let told = why(&world, &id, minute * MINUTE_US).await;
+            assert_eq!(told.disposition, disposition, "{minute}: {told:?}");
+        }
+        let between = why(&world, &id, 15 * MINUTE_US).await.sentence;
+        assert!(between.ends_with("which then was due every 10 minutes"), "{between}");
+        assert_eq!(last(&world, &id).await.slot, after(50 * MINUTE_US));
+    };
+    check().await;
+    let early = why(&world, &id, -MINUTE_US).await.sentence;
+    assert!(early.contains("was before this schedule was added"), "{early}");
+    world.ask(ScheduleRemove { id: id.clone() }).await.unwrap();
+    check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_a_slot_by_an_edit_was_none_before_it() {
+    let world = world().await;
+    let id = add(&world, every("1h", "hello")).await;
+    keep(&world, set(&world, 25 * MINUTE_US)).await;
+    let when = Some(When { every: Some("10m".into()), ..When::default() });
+    world.ask(ScheduleEdit { id: id.clone(), when, ..ScheduleEdit::default() }).await.unwrap();
+    let told = why(&world, &id, 20 * MINUTE_US).await;
+    let (at, changed) = (after(20 * MINUTE_US), after(25 * MINUTE_US));
+    assert_eq!(told.sentence, format!("{at} was no slot of it then; it was changed at {changed}"));
+    assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "upcoming");
+    world.ask(SchedulePause { id: id.clone(), note: None }).await.unwrap();
+    let told = why(&world, &id, 30 * MINUTE_US).await.sentence;
+    assert!(told.ends_with("is not decided: the schedule is paused"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_something_to_happen_is_explained_in_its_own_words() {
+    let world = world().await;
+    let first = add(&world, every("1h", "first")).await;
+    let second = add(&world, after_run("second", &first, None)).await;
+    let again = Happening { again: Some("10m".into()), ..Happening::default() };
+    let again = add(&world, happening("again", again)).await;
+    let trigger = format!("after each run of {first} that is done");
+    let told = last(&world, &second).await;
+    let yet = format!("nothing has happened yet that the schedule waits for: {trigger}");
+    assert_eq!((told.disposition.as_str(), told.sentence), ("none", yet));
+    let told = why(&world, &second, MINUTE_US).await.sentence;
+    assert_eq!(told, format!("{} is no slot of this schedule: {trigger}", after(MINUTE_US)));
+    assert_eq!(last(&world, &again).await.disposition, "upcoming");
+    keep(&world, async {
+        set(&world, 10 * MINUTE_US).await;
+        fire(&world, &first).await;
+        settle().await;
+    })
+    .await;
+    for id in [&second, &again] {
+        let told = last(&world, id).await;
+        assert_eq!((told.disposition.as_str(), told.run_id.is_some()), ("ran", true), "{told:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_backfill_runs_what_was_skipped_and_nothing_twice() {
     let mut world = world().await;
@@ -360,6 +464,18 @@ async fn a_backfill_runs_what_was_skipped_and_nothing_twice() {
     assert_eq!(begun(&world) - begun_before, 6, "all have a run by now");
     let end = world.ask(ScheduleBackfillEnd { id: id.clone() }).await.unwrap();
     assert!(!end.changed);
+    let was_skipped = why(&world, &id, 20 * MINUTE_US).await;
+    assert_eq!(
+        (was_skipped.disposition.as_str(), was_skipped.run_id.is_some()),
+        ("skipped_missed", true)
+    );
+    let later =
+        format!("; later the slot of {} was run by a backfill: run ", after(20 * MINUTE_US));
+    assert!(was_skipped.sentence.contains(&later), "{was_skipped:?}");
+    let before_it_was = why(&world, &id, 0).await;
+    assert_eq!((before_it_was.disposition.as_str(), before_it_was.run_id.is_some()), ("ran", true));
+    let ran = why(&world, &id, 10 * MINUTE_US).await;
+    assert!(!ran.sentence.contains("backfill"), "{ran:?}");
     check_log(&world).await;
 }
 
@@ -386,6 +502,54 @@ async fn many_slots_are_filled_only_when_that_is_confirmed() {
     assert!(world.ask(ask(None, 1_000 * SECOND_US)).await.unwrap().begun, "a hundred need none");
     assert!(world.ask(ScheduleBackfillEnd { id: id.clone() }).await.unwrap().changed);
     assert!(world.ask(ask(Some(token), 1_010 * SECOND_US)).await.unwrap().begun);
+}
+
+/// Whoever adds or edits one sees at once whether it fires when they meant.
+#[tokio::test(start_paused = true)]
+async fn a_paused_schedule_shows_what_would_come_after_a_resume() {
+    let world = world().await;
+    let added = ScheduleAdd { paused: true, ..every("10m", "hello") };
+    let added = world.ask(added).await.unwrap();
+    let id = added.schedule.id;
+    assert_eq!((added.schedule.status.as_str(), added.next.len()), ("paused", 5));
+    assert_eq!(added.next[0], after(10 * MINUTE_US));
+    let bounds = added.bounds.unwrap();
+    assert_eq!((bounds.window.as_deref(), bounds.per_day), (Some("30m"), 288));
+    world.set_now(OCTOBER_US + 65 * MINUTE_US);
+    let shown = world.ask(ScheduleShow { id: id.clone() }).await.unwrap();
+    assert_eq!(shown.next[0], after(70 * MINUTE_US), "the pause is left out");
+    assert_eq!(shown.schedule.next_run_at, None);
+    let edit = ScheduleEdit {
+        id: id.clone(),
+        when: Some(When { every: Some("1h".into()), ..When::default() }),
+        terms: Terms { missed: Some("skip".into()), per_day: Some(3), ..Terms::default() },
+        ..ScheduleEdit::default()
+    };
+    let edited = world.ask(edit).await.unwrap();
+    assert_eq!((edited.next.len(), &edited.next[0]), (5, &after(2 * HOUR_US)));
+    let bounds = edited.bounds.unwrap();
+    assert_eq!((bounds.window, bounds.per_day), (None, 3));
+    let resumed = world.ask(ScheduleResume { id }).await.unwrap();
+    assert_eq!(resumed.next, edited.next, "it is what comes");
+}
+
+/// There is no default zone, whatever the instant is for.
+#[tokio::test(start_paused = true)]
+async fn a_start_and_an_end_without_an_offset_need_a_zone() {
+    let world = world().await;
+    let at = || Some("2027-03-28T02:30".to_owned());
+    let with = |terms: Terms, tz: Option<&str>| {
+        let when = When { tz: tz.map(str::to_owned), ..every("1h", "x").when };
+        world.ask(ScheduleAdd { when, terms, ..every("1h", "x") })
+    };
+    let start = || Terms { start_at: at(), ..Terms::default() };
+    for terms in [start(), Terms { end_at: at(), ..Terms::default() }] {
+        let refused = with(terms, None).await.unwrap_err();
+        assert_eq!(refused.code, Code::InvalidInput, "{refused:?}");
+        assert!(refused.hint.unwrap().contains("--tz"));
+    }
+    let added = with(start(), Some("Asia/Kolkata")).await.unwrap();
+    assert_eq!(added.schedule.terms.start_at.as_deref(), Some("2027-03-27T21:00:00Z"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ mod foretold;
 #[cfg(test)]
 mod happenings;
 #[cfg(test)]
+mod lists;
+#[cfg(test)]
 mod notices;
 #[cfg(test)]
 mod reload;

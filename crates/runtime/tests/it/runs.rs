@@ -1,7 +1,7 @@
 //! Runs, from the queue to their end: crashes, retries, cancels, and the end of the watch.
 
 use api::{
-    AgentRemove, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, ScheduleRemove,
+    AgentRemove, Code, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, ScheduleRemove,
 };
 use futures::future::{join, pending};
 use tokio::select;
@@ -38,9 +38,17 @@ async fn a_run_that_a_crash_cut_off_is_unknown_and_not_done_again() {
     assert_eq!((told.disposition.as_str(), reason), ("unknown", Some("interrupted")));
     assert!(told.sentence.contains("nobody knows how it ended"), "{}", told.sentence);
 
-    let settled = RunSettle { id: run.id.clone(), state: "done".into(), note: None };
+    let retry = world.ask(RunRetry { id: run.id.clone() }).await.unwrap_err();
+    assert!(retry.hint.unwrap().contains("midwatch run settle"), "nobody knows how it ended");
+    let note = Some("the mail is there".to_owned());
+    let settled = RunSettle { id: run.id.clone(), state: "done".into(), note: note.clone() };
     let run = world.ask(settled).await.unwrap().run;
     assert_eq!((run.state.as_str(), run.settled_by.as_deref()), ("done", Some("somebody")));
+    assert_eq!((run.settled_note, run.settled_at.is_some()), (note, true));
+    assert_eq!((run.reason, run.message), (None, None), "it was not known, and is");
+    let cancel = world.ask(RunCancel { id: run.id, note: None }).await.unwrap_err();
+    assert_eq!(cancel.code, Code::NotNow, "there is nothing to cancel");
+    assert!(cancel.message.ends_with("only a run that has not ended can be cancelled"));
     let told = why(&world, &id, HOUR_US).await;
     assert_eq!(told.disposition, "unknown", "what became of the slot does not change");
     assert!(told.sentence.contains("as somebody says"), "{}", told.sentence);

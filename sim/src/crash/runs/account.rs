@@ -291,6 +291,7 @@ mod tests {
     fn check(until: i64, rows: &[(i64, i64)], expected: (u64, u64, u64)) {
         let at = |second: i64| Timestamp::from_micros(second * SECOND_US);
         let slot = |&(first, last): &(i64, i64)| Slot {
+            timing: None,
             revision: 1,
             first: at(first),
             last: at(last),

@@ -1,8 +1,8 @@
 //! What people see of schedules.
 
 use api::{
-    Action, Backfill, Foretold, MadeBy, Schedule, ScheduleAdded, ScheduleEdited, ScheduleResumed,
-    ScheduleShown, Schedules, SchedulesAdded, Terms,
+    Action, Backfill, Bounds, Foretold, MadeBy, Schedule, ScheduleAdded, ScheduleEdited,
+    ScheduleResumed, ScheduleShown, Schedules, SchedulesAdded, Terms,
 };
 use kernel::Timestamp;
 
@@ -13,6 +13,9 @@ use crate::output::{counted, pairs, paragraphs, table, table_with_more};
 const UNCHANGED: &str = "nothing was changed";
 
 pub(super) fn list(answer: &Schedules) -> String {
+    if answer.schedules.is_empty() && answer.agent.is_some() {
+        return "no such schedules; `midwatch schedule list` shows all".into();
+    }
     if answer.schedules.is_empty() {
         return "no schedules yet; add one with `midwatch schedule add --name NAME --every 1h \
                 --agent AGENT --prompt TEXT`"
@@ -33,7 +36,7 @@ pub(super) fn list(answer: &Schedules) -> String {
 }
 
 pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
-    let ScheduleAdded { schedule, created, next, orders, warnings, dry_run } = answer;
+    let ScheduleAdded { schedule, created, next, bounds, orders, warnings, dry_run } = answer;
     let said = match (created, dry_run, schedule.status.as_str()) {
         (true, false, _) => "added".to_owned(),
         (true, true, _) => "would be added".to_owned(),
@@ -48,6 +51,7 @@ pub(super) fn added(answer: &ScheduleAdded, now: Timestamp) -> String {
     paragraphs([
         format!("schedule {} {said}{}", called(schedule), unchanged(*dry_run)),
         when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(held).unwrap_or_default(),
         orders,
         upcoming(schedule, next, now),
         warned(warnings),
@@ -64,7 +68,10 @@ pub(super) fn all_added(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) 
             (true, true) => "would be added",
             (false, _) => "was there already",
         };
-        let next = it.next.first().cloned().unwrap_or_default();
+        let next = match it.paused {
+            true => "paused".to_owned(),
+            false => it.next.first().cloned().unwrap_or_default(),
+        };
         [it.id.clone(), it.name.clone(), said.to_owned(), next]
     });
     let warnings = schedules.iter().flat_map(|it| {
@@ -82,33 +89,50 @@ pub(super) fn all_added(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) 
 }
 
 pub(super) fn edited(answer: &ScheduleEdited, now: Timestamp) -> String {
-    let ScheduleEdited { schedule, changed, next, warnings } = answer;
+    let ScheduleEdited { schedule, changed, next, bounds, warnings } = answer;
     let said = if *changed { "changed" } else { "is so already" };
     paragraphs([
         format!("schedule {} {said}", called(schedule)),
         when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(held).unwrap_or_default(),
         upcoming(schedule, next, now),
         warned(warnings),
     ])
 }
 
 pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
-    let ScheduleResumed { schedule, changed, skipped, next } = answer;
+    let ScheduleResumed { schedule, changed, skipped, released, next } = answer;
     let verb = if *changed { "resumed" } else { "was not paused" };
     let mut text = format!("schedule {} {verb}", called(schedule));
     if *skipped != 0 {
         let slots = counted(*skipped, "slot", "slots");
         text.push_str(&format!("; {slots} in the pause left out"));
     }
+    if !released.is_empty() {
+        text.push_str(&format!("; goes on with what waited: {}", released.join(", ")));
+    }
     paragraphs([text, upcoming(schedule, next, now)])
 }
 
 /// The prompt comes last: it may be long.
 pub(super) fn shown(answer: &ScheduleShown, now: Timestamp) -> String {
-    let ScheduleShown { schedule, next, orders } = answer;
+    let ScheduleShown { schedule, next, bounds, orders } = answer;
     let prompt = schedule.action.prompt.as_ref().map(|prompt| format!("prompt:\n{prompt}"));
-    let rows = facts(schedule).into_iter().chain(terms(&schedule.terms)).chain(foretold(orders));
+    let mut held = schedule.terms.clone();
+    if let Some(bounds) = bounds {
+        (held.window, held.per_day) = (bounds.window.clone(), Some(bounds.per_day));
+    }
+    let rows = facts(schedule).into_iter().chain(terms(&held)).chain(foretold(orders));
     paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
+}
+
+/// What holds a schedule, in a line.
+fn held(Bounds { window, per_day }: &Bounds) -> String {
+    let runs = counted((*per_day).into(), "run", "runs");
+    match window {
+        Some(window) => format!("a missed slot is caught up within {window}; at most {runs} a day"),
+        None => format!("at most {runs} a day"),
+    }
 }
 
 /// Its name, and the id by which other commands know it.
@@ -299,6 +323,7 @@ mod tests {
             schedule: schedule(),
             created: true,
             next: next(),
+            bounds: None,
             orders: Some(Foretold { by_itself: true, ..asks() }),
             warnings: Vec::new(),
             dry_run: false,
@@ -323,18 +348,24 @@ mod tests {
         );
         let nothing = list(&Schedules { schedules: Vec::new(), agent: None, cursor: None });
         assert!(nothing.starts_with("no schedules yet; add one with `midwatch schedule add"));
+        let agent = Some("ada".to_owned());
+        let nothing = list(&Schedules { schedules: Vec::new(), agent, cursor: None });
+        assert_eq!(nothing, "no such schedules; `midwatch schedule list` shows all");
     }
 
     #[test]
     fn what_was_added_is_said_in_words_and_in_both_times() {
         let warnings = vec!["it is the first".to_owned(), "and the last".to_owned()];
-        let mut answer = ScheduleAdded { warnings, ..answer() };
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let mut answer = ScheduleAdded { warnings, bounds, ..answer() };
         check(
             &added(&answer, now()),
             &[
                 "schedule `standup` (sch_0a1b2c3d) added",
                 "",
                 "at 13:30 every day (Europe/Berlin)",
+                "",
+                "a missed slot is caught up within 1d; at most 4 runs a day",
                 "",
                 "UTC                   Europe/Berlin              IN",
                 "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
@@ -402,7 +433,8 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_the_prompt() {
-        let answer = ScheduleShown { schedule: schedule(), next: next(), orders: asks() };
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let answer = ScheduleShown { schedule: schedule(), next: next(), bounds, orders: asks() };
         check(
             &shown(&answer, now()),
             &[
@@ -418,6 +450,7 @@ mod tests {
                 "changed at     2026-03-27T08:00:00Z",
                 "runs per day   4",
                 "overlap        skip",
+                "window         1d",
                 "pause after    1 failed run",
                 "orders         each run waits for a human's approval (`@tier-2`)",
                 "ruling         ask by `@tier-2`, `own/x` in staging, policy 0123abcd",
@@ -437,7 +470,8 @@ mod tests {
     fn a_page_tells_of_the_pause_and_of_runs() {
         let sentence = "each run fails: there is no tool `fs.list` yet".to_owned();
         let orders = Foretold { by_itself: false, ruling: None, sentence };
-        let answer = ScheduleShown { schedule: tool(), next: Vec::new(), orders };
+        let next = vec!["2026-03-28T13:00:00Z".to_owned()];
+        let answer = ScheduleShown { schedule: tool(), next, bounds: None, orders };
         check(
             &shown(&answer, now()),
             &[
@@ -457,6 +491,10 @@ mod tests {
                 "created at     2026-03-27T08:00:00Z",
                 "changed at     2026-03-27T08:00:00Z",
                 "orders         each run fails: there is no tool `fs.list` yet",
+                "",
+                "it is paused; if it were resumed now, it would go on at",
+                "UTC                   IN",
+                "2026-03-28T13:00:00Z  1h",
             ],
         );
     }
@@ -464,13 +502,19 @@ mod tests {
     #[test]
     fn a_resumed_schedule_says_what_was_left_out() {
         let said = |changed, skipped| {
-            let next = Vec::new();
-            resumed(&ScheduleResumed { schedule: schedule(), changed, skipped, next }, now())
+            let (released, next) = (Vec::new(), Vec::new());
+            let schedule = schedule();
+            resumed(&ScheduleResumed { schedule, changed, skipped, released, next }, now())
         };
         let called = "schedule `standup` (sch_0a1b2c3d)";
         assert_eq!(said(false, 0), format!("{called} was not paused"));
         assert_eq!(said(true, 0), format!("{called} resumed"));
         assert_eq!(said(true, 1), format!("{called} resumed; 1 slot in the pause left out"));
         assert_eq!(said(true, 2), format!("{called} resumed; 2 slots in the pause left out"));
+        let released = vec!["2026-03-28T11:30:00Z".to_owned()];
+        let (schedule, next) = (schedule(), Vec::new());
+        let answer = ScheduleResumed { schedule, changed: true, skipped: 0, released, next };
+        let waited = "goes on with what waited: 2026-03-28T11:30:00Z";
+        assert_eq!(resumed(&answer, now()), format!("{called} resumed; {waited}"));
     }
 }

@@ -21,6 +21,16 @@ pub(super) fn warned(warnings: &[String]) -> String {
 
 /// The slots to come of a schedule.
 pub(super) fn upcoming(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
+    let slots = slots(schedule, next, now);
+    match schedule.status.as_str() {
+        "paused" if !slots.is_empty() => {
+            format!("it is paused; if it were resumed now, it would go on at\n{slots}")
+        }
+        _ => slots,
+    }
+}
+
+fn slots(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
     // Whoever answered may know zones that are not known here.
     let Ok(zone) = schedule.tz.parse() else { return next.join("\n") };
     let slots: Vec<i64> = next.iter().filter_map(|text| parse_instant(text, None).ok()).collect();

@@ -1,6 +1,6 @@
 //! Schedules, their runs and their slots, as the watch keeps them.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -72,9 +72,16 @@ fn what_is_added_paused_waits_until_it_is_resumed() {
     let added = world.json(&[STANDUP, &["--paused"]].concat());
     assert_eq!((&added["created"], &added["schedule"]["status"]), (&json!(true), &json!("paused")));
     assert_eq!(added["schedule"]["next_run_at"], Value::Null, "{added}");
+    assert_eq!(added["next"].as_array().unwrap().len(), 5, "{added}");
     let id = text(&added["schedule"]["id"]);
+    let said = world.ok(&["schedule", "show", &id]);
+    assert!(
+        said.contains("\nit is paused; if it were resumed now, it would go on at\nUTC "),
+        "{said}"
+    );
     let resumed = world.json(&["schedule", "resume", &id]);
     assert_eq!(resumed["schedule"]["status"], "active", "{resumed}");
+    assert_eq!(resumed["next"], added["next"]);
 }
 
 #[test]
@@ -84,7 +91,9 @@ fn what_was_added_is_said_in_words() {
     let id = standup(&world);
     let (first, rest) = said.split_once('\n').unwrap();
     assert_eq!(first, format!("schedule `standup` ({id}) added"));
-    assert!(rest.starts_with("\nat 09:30 on Monday to Friday (Europe/Berlin)\n\nUTC "), "{said}");
+    let words = "at 09:30 on Monday to Friday (Europe/Berlin)";
+    let bounds = "a missed slot is caught up within 1d; at most 4 runs a day";
+    assert!(rest.starts_with(&format!("\n{words}\n\n{bounds}\n\nUTC ")), "{said}");
     assert_eq!(rest.matches("T09:30:00+0").count(), 5, "{said}");
     let again = world.ok(STANDUP);
     assert!(again.starts_with(&format!("schedule `standup` ({id}) was there already\n")));
@@ -391,4 +400,24 @@ fn a_daemon_makes_no_difference() {
     let daemon = kept.up();
     assert_eq!(said(&alone), said(&kept));
     drop(daemon);
+}
+
+#[test]
+fn whoever_watches_a_run_hears_that_nobody_keeps_the_watch() {
+    let world = world();
+    let run = text(&world.json(&["run", "start", &standup(&world)])["run"]["id"]);
+    let mut watching = world.command();
+    watching.args(["run", "watch", &run]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watching = watching.spawn().unwrap();
+    let mut first = String::new();
+    let mut said = BufReader::new(watching.stdout.take().unwrap());
+    said.read_line(&mut first).unwrap();
+    assert_eq!(first, format!("run `{run}` queued\n"));
+    let _daemon = world.up();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains(" done"), "{rest}");
+    let ended = watching.wait_with_output().unwrap();
+    let remark = "nobody keeps the watch: the run goes on once `midwatch up` runs\n";
+    assert_eq!(String::from_utf8(ended.stderr).unwrap(), remark);
 }

@@ -1,0 +1,57 @@
+//! Lists that come in pages.
+
+use api::{AgentList, ApprovalList, Code, Error, RunList, ScheduleAddAll, ScheduleList, TokenList};
+use kernel::Role;
+
+use crate::steps::*;
+
+#[tokio::test]
+async fn a_cursor_is_the_end_of_a_page_of_the_same_list() {
+    let world = world().await;
+    add(&world, every("1h", "hello")).await;
+    let check = |refused: Error| {
+        assert_eq!(refused.code, Code::InvalidInput, "{refused:?}");
+        assert_eq!(refused.message, "`No Cursor` is not a cursor of this list");
+        assert!(refused.hint.is_some());
+    };
+    let cursor = || Some("No Cursor".to_owned());
+    let runs = RunList { cursor: cursor(), ..RunList::default() };
+    check(world.ask(runs).await.unwrap_err());
+    let schedules = ScheduleList { cursor: cursor(), ..ScheduleList::default() };
+    check(world.ask(schedules).await.unwrap_err());
+    let agents = AgentList { cursor: cursor(), ..AgentList::default() };
+    check(world.ask(agents).await.unwrap_err());
+    let approvals = ApprovalList { cursor: cursor(), ..ApprovalList::default() };
+    check(world.ask(approvals).await.unwrap_err());
+    let tokens = TokenList { cursor: cursor(), ..TokenList::default() };
+    check(world.ask_as(Role::Maintainer, tokens).await.unwrap_err());
+}
+
+/// More of others than are read at once, before, between and after.
+#[tokio::test]
+async fn a_page_of_one_agents_schedules_is_full_and_names_no_others() {
+    let world = world().await;
+    let list = |agent: &str, count: usize| ScheduleAddAll {
+        schedules: (0..count)
+            .map(|it| named(&format!("{agent}{it}"), agent, every("1h", "x")))
+            .collect(),
+        dry_run: false,
+    };
+    world.ask(list("ada", 900)).await.unwrap();
+    let own = world.ask(list("smith", 7)).await.unwrap().schedules;
+    let (mut shown, mut pages, mut cursor) = (Vec::new(), Vec::new(), None);
+    loop {
+        let agent = Some("smith".to_owned());
+        let page = world.ask(ScheduleList { agent, limit: Some(3), cursor }).await.unwrap();
+        pages.push(page.schedules.len());
+        shown.extend(page.schedules.into_iter().map(|it| it.id));
+        cursor = page.cursor;
+        match &cursor {
+            Some(cursor) => assert_eq!(Some(cursor), shown.last()),
+            None => break,
+        }
+    }
+    let mut expected: Vec<String> = own.into_iter().map(|it| it.id).collect();
+    expected.sort();
+    assert_eq!((shown, pages), (expected, vec![3, 3, 1]));
+}
