@@ -9,6 +9,7 @@ use kernel::run::{self, State};
 use kernel::watch::{Event as WatchEvent, Started};
 use kernel::{Actor, Body, Noun, Now, RunId, ScheduleId, Timestamp};
 use tokio::select;
+use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::errors;
@@ -172,6 +173,13 @@ impl Watch {
             run::decide(ground, &system, run::Command::Cancel { note }).map_err(errors::run)
         });
         stopped.await.map(drop)
+    }
+
+    /// Returns when the watch is frozen, here or elsewhere.
+    pub(crate) async fn until_frozen(&self) {
+        while !self.authority().await.is_ok_and(|authority| authority.frozen.is_some()) {
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Nothing is taken from the desk of a frozen watch.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::{Code, Error, Foretold, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
 use kernel::approval::Decision;
 use kernel::ruling::{Details, Facts, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Cause, LEASE, Orders};
@@ -98,13 +98,18 @@ impl Watch {
             called: None,
             used,
             trust: in_force.trust,
-            details: &|agent| match self.doer() {
-                Some(doer) => doer.details(agent),
-                None => Details::of(&agent.backend),
-            },
+            details: &|agent| self.details(agent),
             looked: None,
             questions: &[],
         })
+    }
+
+    /// What rules can narrow their view to where an agent is prompted.
+    pub(crate) fn details(&self, agent: &Agent) -> Details {
+        match self.doer() {
+            Some(doer) => doer.details(agent),
+            None => Details::of(&agent.backend),
+        }
     }
 
     /// What will be said of the runs of a schedule. The rows have it, its agent and the authority.
