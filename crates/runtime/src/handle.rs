@@ -29,17 +29,9 @@ impl Handle for Local {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
         async move {
             let (watch, actor) = (&self.watch, &self.actor);
-            let key = Key::of(&call, actor, self.watch.sealing())?;
             let name = call.request.name();
-            let needed = least_role(&call.request);
             let measured = watch.measured(call.tool.as_deref(), &call.request);
-            let answer = match needed <= actor.role {
-                true => match self.check(call.request).await {
-                    Ok(request) => self.carry_out(Call { request, ..call }, key).await,
-                    Err(refusal) => Err(refusal),
-                },
-                false => Err(errors::role_too_low(actor, needed)),
-            };
+            let answer = self.answer(call).await;
             if let Err(refusal) = &answer {
                 watch.refused(actor, Some(name), refusal).await;
             }
@@ -53,6 +45,16 @@ impl Handle for Local {
 }
 
 impl Local {
+    async fn answer(&self, call: Call) -> Result<Answer, Error> {
+        let key = Key::of(&call, &self.actor, self.watch.sealing())?;
+        let needed = least_role(&call.request);
+        if self.actor.role < needed {
+            return Err(errors::role_too_low(&self.actor, needed));
+        }
+        let request = self.check(call.request).await?;
+        self.carry_out(Call { request, ..call }, key).await
+    }
+
     /// What this principal asks for, as far as it reaches, and by the way on which it came.
     async fn check(&self, request: Request) -> Result<Request, Error> {
         if let Request::ApprovalDecide(asked) = &request
