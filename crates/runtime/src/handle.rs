@@ -1,11 +1,11 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Error, Handle, Misused, Request, TablesRebuilt};
+use api::{Answer, Call, Code, Error, Handle, Misused, Request, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
 use crate::errors;
-use crate::principals::least_role;
+use crate::principals::{Attempt, least_role};
 use crate::transact::Key;
 use crate::watch::Watch;
 
@@ -29,11 +29,11 @@ impl Handle for Local {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
         async move {
             let (watch, actor) = (&self.watch, &self.actor);
-            let name = call.request.name();
+            let attempt = Attempt::of(actor, &call.request);
             let measured = watch.measured(call.tool.as_deref(), &call.request);
             let answer = self.answer(call).await;
             if let Err(refusal) = &answer {
-                watch.refused(actor, Some(name), refusal).await;
+                watch.refused(attempt, refusal).await;
             }
             if let Some(measured) = measured {
                 watch.tallied(actor, measured, &answer).await;
@@ -73,7 +73,10 @@ impl Local {
             Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::ToolList(_) => watch.tool_list().await.map(Answer::ToolList),
-            Request::ToolMisuse(_) => Ok(Answer::ToolMisuse(Misused {})),
+            Request::ToolMisuse(misused) => match misused.missing {
+                Some(name) => Err(no_tool(&name)),
+                None => Ok(Answer::ToolMisuse(Misused {})),
+            },
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
@@ -147,4 +150,8 @@ impl Local {
             }
         }
     }
+}
+
+fn no_tool(name: &str) -> Error {
+    Error::new(Code::NotFound, format!("there is no tool `{name}`"))
 }

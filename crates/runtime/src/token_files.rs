@@ -21,6 +21,7 @@ use tracing::{info, warn};
 
 use crate::approvals::{approval_in, found, row_of};
 use crate::errors::{self, internal};
+use crate::principals::Attempt;
 use crate::rows::Rows;
 use crate::transact::Change;
 use crate::watch::Watch;
@@ -53,7 +54,8 @@ impl Watch {
             for (schedule, path) in found {
                 if let Err(refused) = self.take_token_file(&schedule, &path).await {
                     warn!(%refused, file = %path.display(), "a token file is not obeyed");
-                    self.refused(&self.file_owner(), Some(CALL), &refused).await;
+                    let by = &self.file_owner();
+                    self.refused(Attempt { by, call: Some(CALL), about: None }, &refused).await;
                 }
             }
             sleep(LOOK_EVERY).await;
