@@ -56,7 +56,7 @@ impl InForce {
     /// With a fault in the rules there is nothing to go by.
     pub(crate) fn of(posture: Posture, data: &Path, standing: Standing) -> Result<InForce, Error> {
         let Standing { policy, keys, config_hash, lease, limits, flags } = standing;
-        let rules = orders::rules(posture, &policy)?.guarding(&orders::real_path(data));
+        let rules = orders::rules(posture, &policy, data)?;
         let trust = posture.trust().with(flags);
         Ok(InForce { rules, policy, keys, config_hash, lease, limits, trust })
     }
