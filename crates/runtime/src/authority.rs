@@ -77,8 +77,9 @@ impl Watch {
     /// A human has decided something, and so is there.
     pub(crate) async fn attend(&self, actor: &Actor) {
         let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, None) };
-        let attended = self
-            .act_for(change, |rows, now| self.decide_authority(rows, actor, &Command::Attend, now));
+        let command = Command::Attend { lease: self.in_force().lease };
+        let attended =
+            self.act_for(change, |rows, now| self.decide_authority(rows, actor, &command, now));
         if let Err(failed) = attended.await {
             warn!(%failed, "the lease could not be renewed");
         }
