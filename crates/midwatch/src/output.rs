@@ -9,6 +9,8 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use crate::safe::is_deceptive;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Human,
@@ -90,7 +92,7 @@ impl Output {
     /// A word to the person at the terminal, beside the answer.
     pub fn remark(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stderr(), "{text}");
+            let _ = writeln!(anstream::stderr(), "{}", harmless(text));
         }
     }
 
@@ -177,11 +179,11 @@ pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// With escapes in the place of control characters.
+/// With escapes in the place of control characters, and of those that hide or reorder others.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
+        match (c.is_control() && !matches!(c, '\n' | '\t')) || is_deceptive(c) {
             true => shown.extend(c.escape_default()),
             false => shown.push(c),
         }
@@ -200,6 +202,8 @@ mod tests {
             ("\x1b[2Jgone", "\\u{1b}[2Jgone"),
             ("done\rfailed", "done\\rfailed"),
             ("\u{9b}31m \x7f \0", "\\u{9b}31m \\u{7f} \\u{0}"),
+            ("txt.\u{202e}exe \u{2066}\u{200b}", "txt.\\u{202e}exe \\u{2066}\\u{200b}"),
+            ("\u{e0041}", "\\u{e0041}"),
         ] {
             assert_eq!(harmless(text), expected);
         }

@@ -20,11 +20,9 @@ use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{Format, pairs, paragraphs, table_with_more};
-use crate::safe::{on_one_line, visible};
+use crate::safe::{fenced, on_one_line, visible};
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
-/// Of a line that others wrote.
-const FENCE_COLUMNS: usize = 72;
 /// How long a plan is on the screen before anybody can say yes to it.
 const DWELL: Duration = Duration::from_secs(2);
 const REASON: &str = "Why, for whoever looks at it later";
@@ -281,19 +279,6 @@ fn needs(Needs { persons, role, others, signed }: &Needs) -> String {
     let others = if *others { " with a token, who did not write the schedule" } else { "" };
     let signed = if *signed { ", signed" } else { "" };
     format!("{people}{others}{signed}")
-}
-
-/// Text that others wrote, each line behind a bar, so that none looks like one of ours.
-fn fenced(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.split('\n') {
-        // No line is left to the terminal to break.
-        let line: Vec<char> = visible(line).chars().collect();
-        let parts = line.chunks(FENCE_COLUMNS).map(|part| part.iter().collect::<String>());
-        let parts: Vec<String> = parts.collect();
-        lines.push(format!("  | {}", parts.join("\n  | ")));
-    }
-    format!("prompt, as it is written (not by Midwatch)\n{}", lines.join("\n"))
 }
 
 #[cfg(test)]
