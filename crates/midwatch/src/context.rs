@@ -117,14 +117,13 @@ impl Context {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Ok(_) | Err(_) => {}
         }
-        let unreadable = |reason: String| {
-            let what = format!("`{}` cannot be read: {reason}", path.display());
+        let unreadable = |what: String| {
             Error::new(Code::PolicyInvalid, what)
                 .hint("nothing starts without its orders; make the file readable, or remove it")
         };
         match config::read(&path) {
             Ok(Some(text)) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
-            Ok(None) => Err(unreadable("it leads nowhere".to_owned())),
+            Ok(None) => Err(unreadable(format!("{}: it leads nowhere", path.display()))),
             Err(error) => Err(unreadable(error.to_string())),
         }
     }

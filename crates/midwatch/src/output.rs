@@ -75,16 +75,7 @@ impl Output {
         match self.format {
             Format::Json => self.show(&Failure { error }, |_| String::new()),
             Format::Human => {
-                // A message may have a drawing below it.
-                let (what, below) = match error.message.split_once('\n') {
-                    Some((what, drawing)) => (what, format!("\n{drawing}")),
-                    None => (error.message.as_str(), String::new()),
-                };
-                let mut text = format!("error: {what} [{}]{below}", error.code.name());
-                if let Some(hint) = &error.hint {
-                    text.push_str(&format!("\n hint: {hint}"));
-                }
-                let _ = writeln!(anstream::stderr(), "{}", harmless(&text));
+                let _ = writeln!(anstream::stderr(), "{}", harmless(&told(error)));
             }
         }
     }
@@ -107,6 +98,17 @@ impl Output {
         bar.set_message(what);
         Progress(Some(bar))
     }
+}
+
+/// A message may have a drawing below it, and may quote a value that has lines of its own.
+fn told(error: &Error) -> String {
+    let is_whole = |line: &str| line.matches('`').count().is_multiple_of(2);
+    let (what, below) = match error.message.split_once('\n') {
+        Some((what, drawing)) if is_whole(what) => (what.to_owned(), format!("\n{drawing}")),
+        Some(_) | None => (error.message.replace('\n', "\\n"), String::new()),
+    };
+    let hint = error.hint.as_ref().map(|hint| format!("\n hint: {hint}"));
+    format!("error: {what} [{}]{below}{}", error.code.name(), hint.unwrap_or_default())
 }
 
 /// A progress bar that may not be shown.
@@ -194,6 +196,18 @@ fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_code_stands_behind_the_message_whatever_it_quotes() {
+        let told = |message: &str| told(&Error::new(api::Code::NotFound, message).hint("look"));
+        for (message, expected) in [
+            ("there is none", "error: there is none [not_found]\n hint: look"),
+            ("there is no `a\nb`", "error: there is no `a\\nb` [not_found]\n hint: look"),
+            ("not `a`\n  | a\n  | ^", "error: not `a` [not_found]\n  | a\n  | ^\n hint: look"),
+        ] {
+            assert_eq!(told(message), expected);
+        }
+    }
 
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {

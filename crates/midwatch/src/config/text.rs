@@ -24,10 +24,7 @@ pub fn read(path: &Path) -> Result<Option<String>, Error> {
     match read_bytes(path) {
         Ok(bytes) => decode(bytes, path).map(Some),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => {
-            let path_text = path.display();
-            Err(Error::of_file(path, format!("`{path_text}` cannot be read: {error}")))
-        }
+        Err(error) => Err(Error::of_file(path, format!("it cannot be read: {error}"))),
     }
 }
 
@@ -196,6 +193,9 @@ mod tests {
         check(largest.as_bytes(), Ok(&largest));
         let message = "the file is larger than 1 MiB, the limit of a configuration file";
         check(format!("{largest}#").as_bytes(), Err((message, None, None)));
-        assert!(read(dir.path()).unwrap_err().message.contains("cannot be read"));
+        let unreadable = read(dir.path()).unwrap_err().to_string();
+        assert!(unreadable.contains("it cannot be read"), "{unreadable}");
+        let path = dir.path().display().to_string();
+        assert_eq!(unreadable.matches(&path).count(), 1, "{unreadable}");
     }
 }
