@@ -2,7 +2,8 @@
 //!
 //! A call that changes something, or was refused to, is an entry of its own, after the change. All calls are
 //! counted, and the count is written once a minute and at the end of the watch, so that looking costs no
-//! flush. What was counted in the minute before a crash is lost; the entries of changes are not.
+//! flush. What was counted in the minute before a crash is lost; the entries of changes are not. They are not
+//! counted again from those: which of them the last count has seen, the log does not tell.
 
 use std::collections::BTreeMap;
 use std::io;
