@@ -127,6 +127,7 @@ impl Local {
                 watch.policy_explain(asked).await.map(Answer::PolicyExplain)
             }
             Request::ConfigReload(_) => watch.reload(actor).await.map(Answer::ConfigReload),
+            Request::ConfigAsk(_) => Ok(Answer::ConfigAsk(watch.config())),
             Request::CheckAsk(_) => watch.check_ask().await.map(Answer::CheckAsk),
             Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,

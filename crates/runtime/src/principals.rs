@@ -195,6 +195,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
     match request {
         Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
+        Is::ConfigAsk(_) => Role::Operator,
         Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => Role::Observer,
         Is::Why(_) | Is::LedgerTail(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,

@@ -187,7 +187,7 @@ impl Tallies {
 fn is_change(request: &Request) -> bool {
     use Request as Is;
     match request {
-        Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => false,
+        Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) | Is::ConfigAsk(_) => false,
         Is::BudgetList(_) | Is::ToolList(_) => false,
         Is::AgentList(_) | Is::AgentShow(_) | Is::ScheduleList(_) | Is::ScheduleShow(_) => false,
         Is::Why(_) | Is::RunList(_) | Is::RunShow(_) | Is::RunWatch(_) => false,
