@@ -164,6 +164,7 @@ requests! {
     PolicyExplain "policy.explain" PolicyExplained;
     PolicyReplay "policy.replay" PolicyReplayed;
     ConfigReload "config.reload" ConfigReloaded;
+    ConfigAsk "config.ask" ConfigInForce;
     CheckAsk "check" Checked;
     TokenCreate "token.create" TokenCreated;
     TokenList "token.list" Tokens;

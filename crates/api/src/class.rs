@@ -43,7 +43,7 @@ impl Request {
             Request::LedgerRebuild(_) => Class::People,
             Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::RunEvents(_) => LOG,
             Request::HealthAsk(_) | Request::StatusAsk(_) | Request::News(_) => SEEN,
-            Request::BudgetList(_) | Request::CheckAsk(_) => SEEN,
+            Request::BudgetList(_) | Request::CheckAsk(_) | Request::ConfigAsk(_) => SEEN,
             Request::AgentList(_) | Request::AgentShow(_) | Request::TokenList(_) => SEEN,
             Request::ScheduleList(_) | Request::ScheduleShow(_) | Request::Why(_) => SEEN,
             Request::RunList(_) | Request::RunShow(_) => SEEN,

@@ -33,7 +33,10 @@ pub use approval::{
 pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
 pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
 pub use class::Class;
-pub use config::{CheckAsk, Checked, ConfigReload, ConfigReloaded, Finding, Reloaded};
+pub use config::{
+    CheckAsk, Checked, ConfigAsk, ConfigInForce, ConfigReload, ConfigReloaded, ConfigValue,
+    Finding, Reloaded,
+};
 pub use error::{Code, Error};
 pub use ledger::{
     Checkpoint, CheckpointMade, Event, Events, Export, Exported, Heard, LedgerCheckpoint,

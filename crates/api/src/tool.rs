@@ -38,12 +38,16 @@ pub struct ToolTally {
     pub runs: u64,
 }
 
-/// A tool was called with what it does not take; that is counted, and nothing else happens.
+/// A tool was called with what it does not take, or one that is not there; that is counted or written down, and
+/// nothing else happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolMisuse {
     /// Whether the tool changes something.
     pub changes: bool,
+    /// The name under which there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

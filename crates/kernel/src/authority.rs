@@ -15,8 +15,10 @@ use crate::schedule::{Refusal, check_note};
 use crate::time::{Now, Timestamp};
 use crate::watch::{ClockAnomaly, Started};
 
-/// A human who decides often renews the lease this often.
+/// A human who decides often renews the lease this often …
 const RENEW_EVERY_US: i64 = 3_600_000_000;
+/// … or as often in its span, where that is short.
+const RENEWALS_PER_SPAN: i64 = 6;
 /// How long before a step people are warned, if that is not more than a quarter of its span.
 const WARN_BEFORE_US: i64 = 2 * 86_400_000_000;
 
@@ -101,7 +103,9 @@ pub enum Command {
         note: Option<String>,
     },
     /// A human has decided something else.
-    Attend,
+    Attend {
+        lease: Lease,
+    },
 }
 
 /// Every rule about what people do to the authority. Nothing happens when it is so already.
@@ -126,7 +130,7 @@ pub fn decide(
 ) -> Result<Vec<Event>, Refusal> {
     // Towards safety everybody who may decide at all may go; back, only who answers for it.
     let needed = match command {
-        Command::Freeze { .. } | Command::Renew { .. } | Command::Attend => Role::Operator,
+        Command::Freeze { .. } | Command::Renew { .. } | Command::Attend { .. } => Role::Operator,
         Command::Thaw { .. } => Role::Maintainer,
     };
     if actor.role < needed {
@@ -141,8 +145,10 @@ pub fn decide(
         (Command::Freeze { note }, None) => vec![Event::Frozen(said(note)?)],
         (Command::Thaw { note }, Some(_)) => vec![Event::Thawed(said(note)?)],
         (Command::Renew { note }, _) => vec![Event::Renewed(said(note)?)],
-        (Command::Attend, _) if authority.was_just_renewed(now.clock) => Vec::new(),
-        (Command::Attend, _) => vec![Event::Renewed(said(None)?)],
+        (Command::Attend { lease }, _) if authority.was_just_renewed(lease, now.clock) => {
+            Vec::new()
+        }
+        (Command::Attend { .. }, _) => vec![Event::Renewed(said(None)?)],
         (Command::Freeze { .. }, Some(_)) | (Command::Thaw { .. }, None) => Vec::new(),
     })
 }
@@ -222,8 +228,9 @@ impl Authority {
         self.renewed.as_ref().map(|said| said.clock.unwrap_or(said.at))
     }
 
-    fn was_just_renewed(&self, clock: Timestamp) -> bool {
-        let is_just = |at: Timestamp| at <= clock && clock < at.after_us(RENEW_EVERY_US);
+    /// So lately that another renewal would hardly make it longer.
+    fn was_just_renewed(&self, lease: Lease, clock: Timestamp) -> bool {
+        let is_just = |at: Timestamp| at <= clock && clock < at.after_us(lease.renew_every_us());
         self.renewed_by_clock().is_some_and(is_just)
     }
 }
@@ -233,6 +240,11 @@ impl Lease {
     fn ends(self, begins: Timestamp, step: Step) -> Option<Timestamp> {
         let span_us = self.span_us(step).filter(|span_us| 0 < *span_us)?;
         Some(begins.after_us(span_us))
+    }
+
+    fn renew_every_us(self) -> i64 {
+        let spans = [self.ask_after_us, self.pause_after_us].into_iter().filter(|it| 0 < *it);
+        spans.map(|span_us| span_us / RENEWALS_PER_SPAN).fold(RENEW_EVERY_US, i64::min)
     }
 
     fn span_us(self, step: Step) -> Option<i64> {
@@ -294,15 +306,30 @@ mod tests {
         }
         let by = Actor::local_user(1);
         let now = now(40 * DAY);
-        let events = decide(&renewed(0), &by, Command::Attend, now).unwrap();
+        let events = decide(&renewed(0), &by, Command::Attend { lease: LEASE }, now).unwrap();
         assert_eq!(events.len(), 1);
         let after = apply(Some(renewed(0)), &events[0]);
         assert_eq!(after.step(LEASE, now), Step::Full);
         // Who decides a hundred times an hour renews it once.
         assert_eq!(
-            decide(&after, &by, Command::Attend, Now::by_clock(at(40 * DAY + 1))).unwrap(),
+            decide(&after, &by, Command::Attend { lease: LEASE }, Now::by_clock(at(40 * DAY + 1)))
+                .unwrap(),
             []
         );
+    }
+
+    #[test]
+    fn whoever_answers_again_and_again_keeps_a_short_lease_too() {
+        const MINUTE: i64 = 60_000_000;
+        let by = Actor::local_user(1);
+        for (ask_after, every) in [(60, 10), (90, 15), (6 * 60, 60), (14 * 24 * 60, 60), (0, 60)] {
+            let lease = Lease { ask_after_us: ask_after * MINUTE, pause_after_us: 0 };
+            let attend = |minute: i64| {
+                let command = Command::Attend { lease };
+                decide(&renewed(0), &by, command, now(minute * MINUTE)).unwrap().len()
+            };
+            assert_eq!((attend(every - 1), attend(every)), (0, 1), "{ask_after}");
+        }
     }
 
     #[test]
@@ -310,7 +337,9 @@ mod tests {
         let back = Now { clock: at(-DAY), latest: at(28 * DAY) };
         assert_eq!(renewed(0).step(LEASE, back), Step::Paused);
         // What is renewed then lasts as long as ever, though the time of the log stands still.
-        let events = decide(&renewed(0), &Actor::local_user(1), Command::Attend, back).unwrap();
+        let events =
+            decide(&renewed(0), &Actor::local_user(1), Command::Attend { lease: LEASE }, back)
+                .unwrap();
         let after = apply(Some(renewed(0)), &events[0]);
         for (day, step) in [(-1, Step::Full), (12, Step::Full), (13, Step::Ask), (27, Step::Paused)]
         {
@@ -366,7 +395,7 @@ mod tests {
             (Command::Freeze { note: note() }, Operator),
             (Command::Thaw { note: note() }, Maintainer),
             (Command::Renew { note: note() }, Operator),
-            (Command::Attend, Operator),
+            (Command::Attend { lease: LEASE }, Operator),
         ] {
             for role in [Observer, Runner, Operator, Maintainer] {
                 let actor = Actor { name: "it".into(), role };

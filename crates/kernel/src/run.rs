@@ -31,7 +31,8 @@ pub use decide::{
 };
 pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
 pub use decision::{
-    Foretold, LEASE, asked_of, facts, foretell, judged, principal, requested, ruled, tier,
+    Foretold, LEASE, asked_of, facts, foretell, judged, principal, prompting, requested, ruled,
+    tier,
 };
 pub use event::{
     Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,

@@ -245,6 +245,12 @@ impl FromStr for PublicKey {
 }
 
 impl PublicKey {
+    /// Whether it is the same key, whatever name stands before it.
+    pub fn is_same_key(&self, other: &PublicKey) -> bool {
+        let key = |it: &PublicKey| it.0.splitn(3, '+').nth(2).map(str::to_owned);
+        key(self).is_some() && key(self) == key(other)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

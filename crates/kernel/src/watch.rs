@@ -134,7 +134,8 @@ pub struct TzChanged {
     pub moved: u64,
 }
 
-/// Somebody asked for what their role does not allow, or came with a token that lets nobody in.
+/// Somebody asked for what their role does not allow, came with a token that lets nobody in, or has tried to
+/// answer for a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
@@ -142,6 +143,9 @@ pub struct Refused {
     /// What they called, if they got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// The hash of the plan that they have answered, or the tool that is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The code of the answer.
     pub code: String,
     /// How often the same was refused before without being written down.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::Handle;
+use api::{Handle, ToolMisuse};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -129,6 +129,10 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.selection.find(&asked.name) else {
             let what = format!("there is no tool `{}`; tools/list shows them", brief(&asked.name));
+            let missing = Some(asked.name.into_owned());
+            // The log says who has tried; whoever called learns why anyway.
+            let handle = self.handle(&context)?;
+            let _ = api::ask(&*handle, ToolMisuse { changes: false, missing }).await;
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;

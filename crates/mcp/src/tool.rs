@@ -188,7 +188,7 @@ impl Through<'_> {
     async fn misused(&self) {
         let changes = self.tool.effect != Effect::Read;
         // Whoever called learns why anyway.
-        let _ = self.read(ToolMisuse { changes }).await;
+        let _ = self.read(ToolMisuse { changes, missing: None }).await;
     }
 
     /// A change; with the same key, it happens once.

@@ -130,6 +130,14 @@ pub async fn ask<R: Ask>(context: &Context, request: R) -> Result<R::Answer, Err
     ask_with_progress(context, request, ProgressSink::default()).await
 }
 
+/// Asks the daemon, if there is one.
+pub async fn ask_daemon<R: Ask>(context: &Context, request: R) -> Result<Option<R::Answer>, Error> {
+    match connect(&context.directory.socket()?, &hello(context)).await? {
+        Some(socket) => api::ask(&socket, request).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 pub async fn ask_with_progress<R: Ask>(
     context: &Context,
     request: R,

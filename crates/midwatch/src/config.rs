@@ -148,6 +148,8 @@ pub struct Loaded {
     pub values: Vec<Value>,
     /// Variables that look like ours and match no key. Loading goes on without them.
     pub warnings: Vec<Warning>,
+    /// Keys that the file has, and that go by the environment.
+    pub overridden: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use api::{Code, Error};
+use api::{Code, ConfigValue, Error};
 use etcetera::BaseStrategy;
 use kernel::authority::Lease;
 use kernel::backend::SecretRef;
@@ -88,7 +88,11 @@ impl Context {
     /// What it is told until it is told anew.
     pub fn standing(&self, loaded: &Loaded) -> Result<Standing, Error> {
         let config = &loaded.config;
-        let keys = loaded.values.iter().map(|it| (it.key.to_owned(), it.value.to_string()));
+        let keys = loaded.values.iter().map(|it| ConfigValue {
+            key: it.key.to_owned(),
+            value: it.value.to_string(),
+            origin: it.origin.to_string(),
+        });
         Ok(Standing {
             policy: self.policy()?,
             keys: keys.collect(),
@@ -117,14 +121,13 @@ impl Context {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Ok(_) | Err(_) => {}
         }
-        let unreadable = |reason: String| {
-            let what = format!("`{}` cannot be read: {reason}", path.display());
+        let unreadable = |what: String| {
             Error::new(Code::PolicyInvalid, what)
                 .hint("nothing starts without its orders; make the file readable, or remove it")
         };
         match config::read(&path) {
             Ok(Some(text)) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
-            Ok(None) => Err(unreadable("it leads nowhere".to_owned())),
+            Ok(None) => Err(unreadable(format!("{}: it leads nowhere", path.display()))),
             Err(error) => Err(unreadable(error.to_string())),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use api::Code;
 use mcp::{Effect, Toolset};
+use runtime::capability::{self, Capability};
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -88,6 +89,19 @@ pub fn tools_page() -> String {
     page
 }
 
+/// `docs/classes.md`
+pub fn classes_page() -> String {
+    let mut page = String::from(
+        "# Classes of what can be done\n\nGenerated from the closed table that the standing orders go by. \
+         A rule names classes, a family such as\n`net.*`, or `*`; a class that is not here counts as tier 2. \
+         What the tiers mean is in `safety.md`.\n\n| class | tier | what it is |\n|---|---|---|\n",
+    );
+    for Capability { name, tier, meaning } in capability::ALL {
+        let _ = writeln!(page, "| `{name}` | {} | {meaning} |", tier.number());
+    }
+    page
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -117,6 +131,11 @@ mod tests {
     #[test]
     fn tools_manifest_is_fresh() {
         check("mcp-tools.json", &tools_manifest());
+    }
+
+    #[test]
+    fn classes_page_is_fresh() {
+        check("classes.md", &classes_page());
     }
 
     /// Every tool can be done without an agent too.

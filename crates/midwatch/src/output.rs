@@ -9,6 +9,8 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use crate::safe::is_deceptive;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Human,
@@ -73,16 +75,7 @@ impl Output {
         match self.format {
             Format::Json => self.show(&Failure { error }, |_| String::new()),
             Format::Human => {
-                // A message may have a drawing below it.
-                let (what, below) = match error.message.split_once('\n') {
-                    Some((what, drawing)) => (what, format!("\n{drawing}")),
-                    None => (error.message.as_str(), String::new()),
-                };
-                let mut text = format!("error: {what} [{}]{below}", error.code.name());
-                if let Some(hint) = &error.hint {
-                    text.push_str(&format!("\n hint: {hint}"));
-                }
-                let _ = writeln!(anstream::stderr(), "{}", harmless(&text));
+                let _ = writeln!(anstream::stderr(), "{}", harmless(&told(error)));
             }
         }
     }
@@ -90,7 +83,7 @@ impl Output {
     /// A word to the person at the terminal, beside the answer.
     pub fn remark(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stderr(), "{text}");
+            let _ = writeln!(anstream::stderr(), "{}", harmless(text));
         }
     }
 
@@ -105,6 +98,17 @@ impl Output {
         bar.set_message(what);
         Progress(Some(bar))
     }
+}
+
+/// A message may have a drawing below it, and may quote a value that has lines of its own.
+fn told(error: &Error) -> String {
+    let is_whole = |line: &str| line.matches('`').count().is_multiple_of(2);
+    let (what, below) = match error.message.split_once('\n') {
+        Some((what, drawing)) if is_whole(what) => (what.to_owned(), format!("\n{drawing}")),
+        Some(_) | None => (error.message.replace('\n', "\\n"), String::new()),
+    };
+    let hint = error.hint.as_ref().map(|hint| format!("\n hint: {hint}"));
+    format!("error: {what} [{}]{below}{}", error.code.name(), hint.unwrap_or_default())
 }
 
 /// A progress bar that may not be shown.
@@ -177,11 +181,11 @@ pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// With escapes in the place of control characters.
+/// With escapes in the place of control characters, and of those that hide or reorder others.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
+        match (c.is_control() && !matches!(c, '\n' | '\t')) || is_deceptive(c) {
             true => shown.extend(c.escape_default()),
             false => shown.push(c),
         }
@@ -194,12 +198,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_code_stands_behind_the_message_whatever_it_quotes() {
+        let told = |message: &str| told(&Error::new(api::Code::NotFound, message).hint("look"));
+        for (message, expected) in [
+            ("there is none", "error: there is none [not_found]\n hint: look"),
+            ("there is no `a\nb`", "error: there is no `a\\nb` [not_found]\n hint: look"),
+            ("not `a`\n  | a\n  | ^", "error: not `a` [not_found]\n  | a\n  | ^\n hint: look"),
+        ] {
+            assert_eq!(told(message), expected);
+        }
+    }
+
+    #[test]
     fn control_characters_are_shown_and_not_obeyed() {
         for (text, expected) in [
             ("größe\n\tin lines\r\n✓", "größe\n\tin lines\n✓"),
             ("\x1b[2Jgone", "\\u{1b}[2Jgone"),
             ("done\rfailed", "done\\rfailed"),
             ("\u{9b}31m \x7f \0", "\\u{9b}31m \\u{7f} \\u{0}"),
+            ("txt.\u{202e}exe \u{2066}\u{200b}", "txt.\\u{202e}exe \\u{2066}\\u{200b}"),
+            ("\u{e0041}", "\\u{e0041}"),
         ] {
             assert_eq!(harmless(text), expected);
         }

@@ -165,6 +165,8 @@ mod tests {
             "{\"max_tokens\":4096}",
             "tokens=10,cost=3",
             "posture=staging",
+            "WARN runtime::token_files: a token file is not obeyed",
+            "`feature_flags.token_files = \"yes\"` is neither true nor false",
         ]);
     }
 

@@ -35,7 +35,8 @@ const NAMES: &[&str] = &[
     ".aider .aider.conf.yml agents.md .claude .claude.json claude.md .cline .codex .continue .cursor \
      .cursorrules .gemini gemini.md .letta .mcp.json mcp.json .roo .windsurf .windsurfrules",
     // The watch's own, wherever they are.
-    "midwatch.db midwatch.db-shm midwatch.db-wal midwatch.sock midwatch.toml policy.toml signing.key",
+    "midwatch.db midwatch.db-shm midwatch.db-wal midwatch.sock midwatch.toml policy.toml \
+     sealing.key signing.key",
 ];
 
 /// A folder in another one.

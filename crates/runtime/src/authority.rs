@@ -9,6 +9,7 @@ use kernel::run::{self, State};
 use kernel::watch::{Event as WatchEvent, Started};
 use kernel::{Actor, Body, Noun, Now, RunId, ScheduleId, Timestamp};
 use tokio::select;
+use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::errors;
@@ -76,8 +77,9 @@ impl Watch {
     /// A human has decided something, and so is there.
     pub(crate) async fn attend(&self, actor: &Actor) {
         let change = Change { rows: vec![self.authority_row()], ..Change::by(actor, None) };
-        let attended = self
-            .act_for(change, |rows, now| self.decide_authority(rows, actor, &Command::Attend, now));
+        let command = Command::Attend { lease: self.in_force().lease };
+        let attended =
+            self.act_for(change, |rows, now| self.decide_authority(rows, actor, &command, now));
         if let Err(failed) = attended.await {
             warn!(%failed, "the lease could not be renewed");
         }
@@ -176,6 +178,13 @@ impl Watch {
             run::decide(ground, &system, run::Command::Cancel { note }).map_err(errors::run)
         });
         stopped.await.map(drop)
+    }
+
+    /// Returns when the watch is frozen, here or elsewhere.
+    pub(crate) async fn until_frozen(&self) {
+        while !self.authority().await.is_ok_and(|authority| authority.frozen.is_some()) {
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Nothing is taken from the desk of a frozen watch.

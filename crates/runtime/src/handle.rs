@@ -1,11 +1,11 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Error, Handle, Misused, Request, TablesRebuilt};
+use api::{Answer, Call, Code, Error, Handle, Misused, Request, TablesRebuilt};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
 use crate::errors;
-use crate::principals::least_role;
+use crate::principals::{Attempt, least_role};
 use crate::transact::Key;
 use crate::watch::Watch;
 
@@ -29,19 +29,11 @@ impl Handle for Local {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
         async move {
             let (watch, actor) = (&self.watch, &self.actor);
-            let key = Key::of(&call, actor, self.watch.sealing())?;
-            let name = call.request.name();
-            let needed = least_role(&call.request);
+            let attempt = Attempt::of(actor, &call.request);
             let measured = watch.measured(call.tool.as_deref(), &call.request);
-            let answer = match needed <= actor.role {
-                true => match self.check(call.request).await {
-                    Ok(request) => self.carry_out(Call { request, ..call }, key).await,
-                    Err(refusal) => Err(refusal),
-                },
-                false => Err(errors::role_too_low(actor, needed)),
-            };
+            let answer = self.answer(call).await;
             if let Err(refusal) = &answer {
-                watch.refused(actor, Some(name), refusal).await;
+                watch.refused(attempt, refusal).await;
             }
             if let Some(measured) = measured {
                 watch.tallied(actor, measured, &answer).await;
@@ -53,6 +45,16 @@ impl Handle for Local {
 }
 
 impl Local {
+    async fn answer(&self, call: Call) -> Result<Answer, Error> {
+        let key = Key::of(&call, &self.actor, self.watch.sealing())?;
+        let needed = least_role(&call.request);
+        if self.actor.role < needed {
+            return Err(errors::role_too_low(&self.actor, needed));
+        }
+        let request = self.check(call.request).await?;
+        self.carry_out(Call { request, ..call }, key).await
+    }
+
     /// What this principal asks for, as far as it reaches, and by the way on which it came.
     async fn check(&self, request: Request) -> Result<Request, Error> {
         if let Request::ApprovalDecide(asked) = &request
@@ -71,7 +73,10 @@ impl Local {
             Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::ToolList(_) => watch.tool_list().await.map(Answer::ToolList),
-            Request::ToolMisuse(_) => Ok(Answer::ToolMisuse(Misused {})),
+            Request::ToolMisuse(misused) => match misused.missing {
+                Some(name) => Err(no_tool(&name)),
+                None => Ok(Answer::ToolMisuse(Misused {})),
+            },
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,
@@ -124,6 +129,7 @@ impl Local {
                 watch.policy_explain(asked).await.map(Answer::PolicyExplain)
             }
             Request::ConfigReload(_) => watch.reload(actor).await.map(Answer::ConfigReload),
+            Request::ConfigAsk(_) => Ok(Answer::ConfigAsk(watch.config())),
             Request::CheckAsk(_) => watch.check_ask().await.map(Answer::CheckAsk),
             Request::TokenCreate(asked) => watch.token_create(actor, key, asked).await,
             Request::TokenRevoke(asked) => watch.token_revoke(actor, key, asked).await,
@@ -148,4 +154,8 @@ impl Local {
             }
         }
     }
+}
+
+fn no_tool(name: &str) -> Error {
+    Error::new(Code::NotFound, format!("there is no tool `{name}`"))
 }

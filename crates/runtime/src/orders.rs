@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::{Code, Error, Foretold, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
 use kernel::approval::Decision;
 use kernel::ruling::{Details, Facts, Posture, Request, Ruling, Verdict};
 use kernel::run::{self, Cause, LEASE, Orders};
@@ -24,19 +24,20 @@ pub const POLICY_FILE: &str = "policy.toml";
 /// The words for allow, ask and deny about what has not happened yet.
 pub(crate) const FORESEEN: [&str; 3] = ["allow it", "let a human decide", "do not allow it"];
 
-/// The rules of a posture and an operator's own, each by the name of their file. With a fault they are no
-/// orders: nothing starts with them.
-pub fn rules(posture: Posture, own: &[(String, String)]) -> Result<Rules, Error> {
+/// The rules of a posture and an operator's own, each by the name of their file; what is in the data directory
+/// is protected. With a fault they are no orders: nothing starts with them.
+pub fn rules(posture: Posture, own: &[(String, String)], data: &Path) -> Result<Rules, Error> {
     let sources: Vec<Source<'_>> = own.iter().map(|(name, text)| Source { name, text }).collect();
-    Rules::load(posture, &sources).map_err(|faults| {
+    let rules = Rules::load(posture, &sources).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Error::new(Code::PolicyInvalid, faults.join("\n"))
             .hint("correct the file; `midwatch policy check` looks at it again")
-    })
+    })?;
+    Ok(rules.guarding(&real_path(data)))
 }
 
 /// Where a directory really is, with every link resolved: requests name what they write to by that.
-pub(crate) fn real_path(directory: &Path) -> String {
+fn real_path(directory: &Path) -> String {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     real.to_string_lossy().into_owned()
 }
@@ -99,13 +100,18 @@ impl Watch {
             called: None,
             used,
             trust: in_force.trust,
-            details: &|agent| match self.doer() {
-                Some(doer) => doer.details(agent),
-                None => Details::of(&agent.backend),
-            },
+            details: &|agent| self.details(agent),
             looked: None,
             questions: &[],
         })
+    }
+
+    /// What rules can narrow their view to where an agent is prompted.
+    pub(crate) fn details(&self, agent: &Agent) -> Details {
+        match self.doer() {
+            Some(doer) => doer.details(agent),
+            None => Details::of(&agent.backend),
+        }
     }
 
     /// What will be said of the runs of a schedule. The rows have it, its agent and the authority.
@@ -276,7 +282,7 @@ mod tests {
     /// A document, and what is said of it: the verdict and the beginning of the rules, or why not.
     fn check(document: &str, expected: Result<(&str, &str), &str>) {
         let own = [("policy.toml".to_owned(), NIGHTS.to_owned())];
-        let found = foresee(&rules(Posture::Staging, &own).unwrap(), document);
+        let found = foresee(&rules(Posture::Staging, &own, Path::new("/srv")).unwrap(), document);
         let found = found.map(|(ruling, sentence)| {
             assert!(sentence.contains(&format!("`{}`", ruling.rules[0])), "{sentence}");
             (ruling.verdict, ruling.rules[0].clone())
@@ -305,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_class_that_is_not_known_is_said_to_be_external() {
-        let rules = rules(Posture::Staging, &[]).unwrap();
+        let rules = rules(Posture::Staging, &[], Path::new("/srv")).unwrap();
         let (ruling, sentence) = foresee(&rules, r#"{"capability": "rocket.launch"}"#).unwrap();
         assert_eq!(ruling.verdict, "ask");
         assert!(sentence.ends_with("is no class that is known, and so counts as tier 2"));

@@ -26,6 +26,8 @@ use crate::watch::Watch;
 const WRITTEN_EVERY_US: i64 = 60_000_000;
 /// Somebody on the network who has no token of ours.
 const STRANGER: &str = "http:stranger";
+/// What an attempt was about is written if it is not longer, and printable.
+const ABOUT_BYTES_MAX: usize = 128;
 /// Kinds of refusals that are told apart.
 const KINDS_MAX: usize = 256;
 
@@ -51,6 +53,16 @@ pub enum Descent<'a> {
     Run(&'a str),
     /// The watch's own, of whichever run; or nobody can tell.
     Unknown,
+}
+
+/// Something that somebody has tried.
+#[derive(Debug)]
+pub(crate) struct Attempt<'a> {
+    pub by: &'a Actor,
+    /// What they called, if they got that far.
+    pub call: Option<&'static str>,
+    /// The plan that they have answered, or the tool that they have called and that is not there.
+    pub about: Option<String>,
 }
 
 /// When each kind of refusal was last written, and how many have come since.
@@ -104,7 +116,7 @@ impl Watch {
         if let Err(refused) = &found
             && refused.code == Code::TokenInvalid
         {
-            self.refused(with, None, refused).await;
+            self.refused(Attempt { by: with, call: None, about: None }, refused).await;
         }
         found
     }
@@ -123,29 +135,56 @@ impl Watch {
         }
     }
 
-    /// Writes down that somebody was refused for who they are.
-    pub(crate) async fn refused(&self, by: &Actor, call: Option<&'static str>, refusal: &Error) {
-        let is_about_who = matches!(
-            refusal.code,
-            Code::RoleTooLow
-                | Code::HumanNeeded
-                | Code::Denied
-                | Code::TokenInvalid
-                | Code::SignatureInvalid
-                | Code::SignatureNeeded
-        );
-        if !is_about_who {
+    /// Writes down that somebody was refused for who they are, or has tried to answer for a human.
+    pub(crate) async fn refused(&self, attempt: Attempt<'_>, refusal: &Error) {
+        if !attempt.is_noted(refusal.code) {
             return;
         }
+        let Attempt { by, call, about } = attempt;
         let Some(before) = self.refusals().count(&by.name, call, self.now()) else { return };
         let refused = Refused {
             by: by.name.clone(),
             call: call.map(str::to_owned),
+            about,
             code: refusal.code.name().to_owned(),
             before,
         };
         if let Err(failed) = self.note(WatchEvent::Refused(refused)).await {
             warn!(%failed, by = by.name, "a refusal could not be written down");
+        }
+    }
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn of(by: &'a Actor, request: &Request) -> Attempt<'a> {
+        let about = match request {
+            Request::ApprovalDecide(asked) => asked.plan_hash.as_ref(),
+            Request::ToolMisuse(misused) => misused.missing.as_ref(),
+            _ => None,
+        };
+        let is_short = |text: &&String| {
+            text.len() <= ABOUT_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        Attempt { by, call: Some(request.name()), about: about.filter(is_short).cloned() }
+    }
+
+    fn is_noted(&self, refused: Code) -> bool {
+        match self.call {
+            // Whatever they are refused for, it is known who has tried.
+            Some("approval.decide" | "tool.misuse") => true,
+            // What is not an agent's own is not there for it.
+            Some("approval.show") if self.by.role == Role::Runner && refused == Code::NotFound => {
+                true
+            }
+            _ => matches!(
+                refused,
+                Code::RoleTooLow
+                    | Code::HumanNeeded
+                    | Code::Denied
+                    | Code::TokenInvalid
+                    | Code::SignatureInvalid
+                    | Code::SignatureNeeded
+            ),
         }
     }
 }
@@ -157,6 +196,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
     match request {
         Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
         Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
+        Is::ConfigAsk(_) => Role::Operator,
         Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => Role::Observer,
         Is::Why(_) | Is::LedgerTail(_) | Is::News(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,

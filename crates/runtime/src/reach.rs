@@ -2,8 +2,8 @@
 //! the standing orders let it reach others.
 
 use api::{
-    AgentList, ApprovalList, Budget, BudgetLimit, Class, Code, Error, LiveRuns, Request, RunList,
-    ScheduleAdd, ScheduleList, Status,
+    AgentList, ApprovalList, Budget, BudgetLimit, Class, Code, Error, Happening, LiveRuns, Request,
+    RunList, ScheduleAdd, ScheduleList, Status,
 };
 use kernel::agent::AgentName;
 use kernel::ruling::{Details, Ruling, Verdict};
@@ -125,6 +125,12 @@ impl Watch {
         }
         let too_low = || errors::role_too_low(actor, Role::Operator);
         let Some(Asking { agent, .. }) = asking else { return Err(too_low()) };
+        for id in followed(&request)? {
+            let wanted = Wanted::Schedule(id);
+            if !self.is_of(&agent, &wanted).await? {
+                return Err(wanted.unknown());
+            }
+        }
         let own = || Some(agent.to_string());
         let wanted = match &request {
             Request::ScheduleShow(asked) => Wanted::Schedule(parsed_id(&asked.id)?),
@@ -348,6 +354,19 @@ enum About<'a> {
     Run(&'a str),
     /// Schedules that are not there yet, for these agents.
     New(Vec<Option<&'a str>>),
+}
+
+/// The schedules whose ends a request wants to make others follow.
+fn followed(request: &Request) -> Result<Vec<ScheduleId>, Error> {
+    let after = |happening: &Happening| happening.after.as_deref().map(parsed_id);
+    match request {
+        Request::ScheduleAdd(asked) => after(&asked.happening).into_iter().collect(),
+        Request::ScheduleAddAll(asked) => {
+            asked.schedules.iter().filter_map(|it| after(&it.happening)).collect()
+        }
+        Request::ScheduleEdit(asked) => after(&asked.happening).into_iter().collect(),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// What a request is about that the standing orders have to allow. Of whom nobody can tell what they want to

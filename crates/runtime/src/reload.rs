@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Code, ConfigReloaded, Error, Reloaded};
+use api::{Code, ConfigReloaded, ConfigValue, Error, Reloaded};
 use kernel::Actor;
 use kernel::posture::Finding;
 use kernel::watch::{self, Event as WatchEvent, ReloadRefused};
@@ -31,6 +31,8 @@ pub struct Reread {
     pub standing: Standing,
     /// Keys that are others than at the start, and go by the value of the start until a restart.
     pub waiting: Vec<String>,
+    /// Keys that the file has, and that go by the environment.
+    pub overridden: Vec<String>,
 }
 
 /// What is about to hold.
@@ -38,6 +40,7 @@ struct Next {
     in_force: InForce,
     changed: Vec<String>,
     waiting: Vec<String>,
+    overridden: Vec<String>,
     warnings: Vec<Finding>,
 }
 
@@ -63,18 +66,19 @@ impl Watch {
     async fn next(&self, reader: Arc<dyn Reader>) -> Result<Next, Error> {
         let (posture, data) = (self.posture(), self.settings().data.clone());
         let read = spawn_blocking(move || {
-            let Reread { standing, waiting } = reader.read()?;
-            Ok::<_, Error>((InForce::of(posture, &data, standing)?, waiting))
+            let Reread { standing, waiting, overridden } = reader.read()?;
+            Ok::<_, Error>((InForce::of(posture, &data, standing)?, waiting, overridden))
         });
-        let (in_force, waiting) = read.await.map_err(internal)??;
+        let (in_force, waiting, overridden) = read.await.map_err(internal)??;
         let changed = changed(&self.in_force(), &in_force);
         let approvers = in_force.check_approvers(self.tokens().await?);
-        Ok(Next { in_force, changed, waiting, warnings: approvers.into_iter().collect() })
+        let warnings = approvers.into_iter().collect();
+        Ok(Next { in_force, changed, waiting, overridden, warnings })
     }
 
     /// What is not in the log does not hold.
     async fn take_over(&self, actor: &Actor, next: Next) -> Result<ConfigReloaded, Error> {
-        let Next { in_force, changed, waiting, warnings } = next;
+        let Next { in_force, changed, waiting, overridden, warnings } = next;
         let reloaded = watch::Reloaded {
             config_hash: in_force.config_hash.clone(),
             policy: in_force.rules.version().to_owned(),
@@ -93,7 +97,7 @@ impl Watch {
         let posture = self.posture();
         let warnings = warnings.iter().map(|it| checks::wire(it, posture)).collect();
         Ok(ConfigReloaded {
-            reloaded: Reloaded { config_hash, policy, changed, waiting, warnings },
+            reloaded: Reloaded { config_hash, policy, changed, waiting, overridden, warnings },
         })
     }
 
@@ -110,8 +114,12 @@ impl Watch {
 
 /// The keys and files by which two differ.
 fn changed(before: &InForce, after: &InForce) -> Vec<String> {
-    let keys = after.keys.iter().filter(|it| !before.keys.contains(it));
-    let mut changed: Vec<String> = keys.map(|(key, _)| key.clone()).collect();
+    let is_same = |one: &ConfigValue, other: &ConfigValue| {
+        (&one.key, &one.value) == (&other.key, &other.value)
+    };
+    let is_new = |it: &&ConfigValue| !before.keys.iter().any(|old| is_same(old, it));
+    let mut changed: Vec<String> =
+        after.keys.iter().filter(is_new).map(|it| it.key.clone()).collect();
     if before.rules.version() != after.rules.version() {
         changed.push(POLICY_FILE.to_owned());
     }

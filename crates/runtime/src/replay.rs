@@ -81,7 +81,8 @@ impl Watch {
             Some(text) => vec![(POLICY_FILE.to_owned(), text)],
             None => self.in_force().policy.clone(),
         };
-        spawn_blocking(move || orders::rules(posture, &own)).await.map_err(internal)?
+        let data = self.settings().data.clone();
+        spawn_blocking(move || orders::rules(posture, &own, &data)).await.map_err(internal)?
     }
 
     /// How many of the first entries were recorded before an instant. Times in the log never go back.

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use api::Error;
+use api::{ConfigInForce, ConfigValue, Error};
 use kernel::authority::Lease;
 use kernel::budget::Limits;
 use kernel::posture::{Flags, Trust};
@@ -24,7 +24,7 @@ pub struct Standing {
     /// The operator's own rules, by the name of their file.
     pub policy: Vec<(String, String)>,
     /// The effective value of every key, as it is shown.
-    pub keys: Vec<(String, String)>,
+    pub keys: Vec<ConfigValue>,
     /// SHA-256 of these.
     pub config_hash: String,
     pub lease: Lease,
@@ -37,7 +37,7 @@ pub struct Standing {
 pub(crate) struct InForce {
     pub rules: Rules,
     pub policy: Vec<(String, String)>,
-    pub keys: Vec<(String, String)>,
+    pub keys: Vec<ConfigValue>,
     pub config_hash: String,
     pub lease: Lease,
     pub limits: Limits,
@@ -56,7 +56,7 @@ impl InForce {
     /// With a fault in the rules there is nothing to go by.
     pub(crate) fn of(posture: Posture, data: &Path, standing: Standing) -> Result<InForce, Error> {
         let Standing { policy, keys, config_hash, lease, limits, flags } = standing;
-        let rules = orders::rules(posture, &policy)?.guarding(&orders::real_path(data));
+        let rules = orders::rules(posture, &policy, data)?;
         let trust = posture.trust().with(flags);
         Ok(InForce { rules, policy, keys, config_hash, lease, limits, trust })
     }
@@ -72,6 +72,11 @@ impl Watch {
     /// What holds now.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.snapshot().now.borrow())
+    }
+
+    /// The value of every key that holds now.
+    pub(crate) fn config(&self) -> ConfigInForce {
+        ConfigInForce { values: self.in_force().keys.clone() }
     }
 
     /// Until this is dropped, what is in force stays so.

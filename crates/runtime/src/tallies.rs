@@ -2,7 +2,8 @@
 //!
 //! A call that changes something, or was refused to, is an entry of its own, after the change. All calls are
 //! counted, and the count is written once a minute and at the end of the watch, so that looking costs no
-//! flush. What was counted in the minute before a crash is lost; the entries of changes are not.
+//! flush. What was counted in the minute before a crash is lost; the entries of changes are not. They are not
+//! counted again from those: which of them the last count has seen, the log does not tell.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -186,7 +187,7 @@ impl Tallies {
 fn is_change(request: &Request) -> bool {
     use Request as Is;
     match request {
-        Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => false,
+        Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) | Is::ConfigAsk(_) => false,
         Is::BudgetList(_) | Is::ToolList(_) => false,
         Is::AgentList(_) | Is::AgentShow(_) | Is::ScheduleList(_) | Is::ScheduleShow(_) => false,
         Is::Why(_) | Is::RunList(_) | Is::RunShow(_) | Is::RunRead(_) | Is::RunWatch(_) => false,

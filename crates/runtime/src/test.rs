@@ -1,21 +1,25 @@
 //! A test of an agent: one prompt that belongs to no schedule, asked for by a human who looks at the answer.
 //!
-//! It is in the log before it is sent. No rule of the standing orders is asked, because a human is at hand,
-//! and so nothing is tested that reaches outside. It counts in the budgets as a run does; nothing else of it
-//! is kept.
+//! It is in the log before it is sent. What the standing orders would ask a human needs no approval, because
+//! one asks in person; what they deny is not tested, nor is what reaches outside. A frozen watch tests nobody,
+//! and a freeze stops a test. It counts in the budgets as a run does; nothing else of it is kept.
 
-use agents::{Outcome, Said, Work};
+use agents::{Doer, Ended, Outcome, Said, Work};
 use api::{AgentTest, AgentTested, Code, Error, RunUsage, Test};
-use kernel::agent::{self, Command};
+use kernel::agent::{self, Agent, AgentName, Command};
+use kernel::authority::{Authority, Step};
+use kernel::ruling::Verdict;
+use kernel::run::prompting;
 use kernel::schedule::PROMPT_BYTES_MAX;
-use kernel::{Actor, Body, Noun};
+use kernel::{Actor, Body, Noun, Now, Timestamp};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio::select;
 use uuid::Uuid;
 
 use crate::agents::name;
 use crate::budgets::{Lacks, Wanted};
 use crate::errors::{self, internal};
+use crate::orders::{FORESEEN, sentence};
 use crate::transact::Change;
 use crate::watch::Watch;
 
@@ -25,6 +29,11 @@ const SAID_CHARS_MAX: usize = 500;
 const PROMPT: &str = "This is a test of the connection. Please answer with one word: ready.";
 
 impl Watch {
+    /// Stops all tests, for good: whoever waits for one would keep the watch from ending.
+    pub fn stop_tests(&self) {
+        self.tests().cancel();
+    }
+
     pub(crate) async fn agent_test(
         &self,
         actor: &Actor,
@@ -38,31 +47,7 @@ impl Watch {
             let what = format!("a prompt has at most {PROMPT_BYTES_MAX} bytes");
             return Err(Error::new(Code::InvalidInput, what).hint("give a shorter one"));
         }
-        let rows = vec![(Noun::Agent, name.to_string())];
-        let expects = vec![self.authority_row()];
-        let change = Change { rows, expects, ..Change::by(actor, None) };
-        let mut wanted = Wanted::default();
-        let done = self.act_for(change, |rows, now| {
-            if self.authority_in(rows).frozen.is_some() {
-                return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
-                    .hint("`midwatch thaw` lets it go on"));
-            }
-            let tested = agent::decide(&name, rows.agent(&name), now, actor, Command::Test);
-            let tested = tested.map_err(errors::agent)?.map(|it| Body::Agent(name.clone(), it));
-            let tested: Vec<Body> = tested.into_iter().collect();
-            wanted = Wanted::of(&tested, rows, None, &self.in_force().limits);
-            Ok(tested)
-        });
-        let done = match done.await {
-            Err(spent) if spent.code == Code::LimitReached => {
-                let lacks = self.lacking(wanted).await;
-                let Some(Lacks::Budget(what)) = lacks else { return Err(spent) };
-                return Err(Error::new(Code::LimitReached, what)
-                    .hint("`midwatch status --budgets` shows what is left"));
-            }
-            done => done?,
-        };
-        let agent = done.after.agent(&name).ok_or_else(|| internal("the agent vanished"))?;
+        let agent = self.begin_test(actor, &name).await?;
         let server = doer.look(agent.clone()).await;
         let began = self.now();
         let work = Work {
@@ -78,10 +63,10 @@ impl Watch {
             time_max: agent.time_limit().min(TIME_MAX),
             said: Said::default(),
         };
-        let ended = doer.work(work, CancellationToken::new()).await;
+        let ended = self.work_until_frozen(&**doer, work).await;
         let rows = vec![(Noun::Agent, name.to_string())];
         self.act(rows, Vec::new(), |_, now| {
-            let answered = agent::spent_by_test(agent, ended.usage, now);
+            let answered = agent::spent_by_test(&agent, ended.usage, now);
             Ok(answered.map(|it| Body::Agent(name.clone(), it)).into_iter().collect())
         })
         .await?;
@@ -107,5 +92,73 @@ impl Watch {
                 server,
             },
         })
+    }
+
+    /// The intent is in the log before anything is sent.
+    async fn begin_test(&self, actor: &Actor, name: &AgentName) -> Result<Agent, Error> {
+        let rows = vec![(Noun::Agent, name.to_string())];
+        let expects = vec![self.authority_row()];
+        let change = Change { rows, expects, ..Change::by(actor, None) };
+        let mut wanted = Wanted::default();
+        let done = self.act_for(change, |rows, now| {
+            let tested = agent::decide(name, rows.agent(name), now, actor, Command::Test);
+            let tested = tested.map_err(errors::agent)?.map(|it| Body::Agent(name.clone(), it));
+            if let Some(agent) = rows.agent(name) {
+                self.lets_test(actor, agent, &self.authority_in(rows), now)?;
+            }
+            let tested: Vec<Body> = tested.into_iter().collect();
+            wanted = Wanted::of(&tested, rows, None, &self.in_force().limits);
+            Ok(tested)
+        });
+        let done = match done.await {
+            Err(spent) if spent.code == Code::LimitReached => {
+                let lacks = self.lacking(wanted).await;
+                let Some(Lacks::Budget(what)) = lacks else { return Err(spent) };
+                return Err(Error::new(Code::LimitReached, what)
+                    .hint("`midwatch status --budgets` shows what is left"));
+            }
+            done => done?,
+        };
+        done.after.agent(name).cloned().ok_or_else(|| internal("the agent vanished"))
+    }
+
+    /// Whoever asks in person needs nobody's approval; what is denied is denied to them too.
+    fn lets_test(
+        &self,
+        actor: &Actor,
+        agent: &Agent,
+        authority: &Authority,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        if authority.frozen.is_some() {
+            return Err(Error::new(Code::NotNow, "the watch is frozen, and prompts nobody")
+                .hint("`midwatch thaw` lets it go on"));
+        }
+        let in_force = self.in_force();
+        let now = Now { clock: self.now(), latest: now };
+        if authority.step(in_force.lease, now) == Step::Paused {
+            return Err(Error::new(Code::NotNow, "the lease has run out, and nobody is prompted")
+                .hint("`midwatch lease renew` lets the watch go on"));
+        }
+        let details = self.details(agent);
+        let request = prompting(actor.clone(), Some(&agent.name), agent.tier, details);
+        let ruling = in_force.rules.decide(&request);
+        match ruling.verdict {
+            Verdict::Allow | Verdict::Ask => Ok(()),
+            Verdict::Deny => Err(Error::new(Code::Denied, sentence(&ruling, FORESEEN))
+                .hint("change that rule in `policy.toml` to test the agent")),
+        }
+    }
+
+    /// Stops when the watch is frozen or ends, as runs do.
+    async fn work_until_frozen(&self, doer: &dyn Doer, work: Work) -> Ended {
+        let stop = self.tests().child_token();
+        let mut ended = doer.work(work, stop.clone());
+        select! {
+            biased;
+            ended = &mut ended => return ended,
+            () = self.until_frozen() => stop.cancel(),
+        }
+        ended.await
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api::{Code, Error};
+use api::{Code, Error, json};
 use calendar::parse_instant;
 use kernel::approval::{self, Command, OPEN, Question, State, TokenFile};
 use kernel::{Actor, ApprovalId, Noun, ScheduleId, Timestamp};
@@ -21,6 +21,7 @@ use tracing::{info, warn};
 
 use crate::approvals::{approval_in, found, row_of};
 use crate::errors::{self, internal};
+use crate::principals::Attempt;
 use crate::rows::Rows;
 use crate::transact::Change;
 use crate::watch::Watch;
@@ -53,7 +54,8 @@ impl Watch {
             for (schedule, path) in found {
                 if let Err(refused) = self.take_token_file(&schedule, &path).await {
                     warn!(%refused, file = %path.display(), "a token file is not obeyed");
-                    self.refused(&self.file_owner(), Some(CALL), &refused).await;
+                    let by = &self.file_owner();
+                    self.refused(Attempt { by, call: Some(CALL), about: None }, &refused).await;
                 }
             }
             sleep(LOOK_EVERY).await;
@@ -156,12 +158,15 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 fn parse(text: &str) -> Result<TokenFile, Error> {
-    let document: Value = serde_json::from_str(text).map_err(|error| unfit(&error))?;
+    let document: Value = json::read(text.as_bytes()).map_err(|error| unfit(&error))?;
     let Value::Object(fields) = &document else {
         return Err(unfit(&"it is not a JSON object"));
     };
     if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(unfit(&format!("there is no key `{key}`")));
+    }
+    if let Some((key, _)) = fields.iter().find(|(_, value)| !value.is_string()) {
+        return Err(unfit(&format!("`{key}` is not a text")));
     }
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let instant = |key: &str| match text(key) {
@@ -228,6 +233,10 @@ mod tests {
             r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00"}"#,
             r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00Z", "role": "maintainer"}"#,
             r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00Z", "schedule_id": "all"}"#,
+            r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00Z", "schedule_id": 1}"#,
+            r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00Z", "schedule_name": null}"#,
+            r#"{"approved_by": "ada", "approved_at": "2026-11-16T09:00:00Z", "expires_at": 1}"#,
+            r#"{"approved_by": "ada", "approved_by": "eve", "approved_at": "2026-11-16T09:00:00Z"}"#,
         ];
         for text in bad {
             assert!(parse(text).is_err(), "{text}");

@@ -33,11 +33,35 @@ impl Watch {
         asked: TokenCreate,
     ) -> Result<Answer, Error> {
         let command = self.create(&asked).await?;
+        // Who may give out none learns nothing of others.
+        if let Command::Create { name, key: Some(public), .. } = &command
+            && Role::Maintainer <= actor.role
+        {
+            self.check_own_key(name, public).await?;
+        }
         let id = self.new_token();
         self.change_token(actor, key, id, command, |_, token| {
             Ok(Answer::TokenCreate(TokenCreated { token }))
         })
         .await
+    }
+
+    /// Whose signature it is must be known: one key is one person's.
+    async fn check_own_key(&self, name: &PersonName, key: &PublicKey) -> Result<(), Error> {
+        let tokens = self.tokens().await?;
+        let is_others = |it: &Token| {
+            let is_same = it.key.as_ref().is_some_and(|other| other.is_same_key(key));
+            is_same && it.name != *name && it.actor().is_some()
+        };
+        match tokens.iter().find(|(_, token)| is_others(token)) {
+            Some((_, other)) => {
+                let what = format!("this is the public key of `{}`", other.name);
+                Err(Error::new(Code::Exists, what).hint(
+                    "`midwatch approval key` makes another; each person has one of their own",
+                ))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn token_revoke(

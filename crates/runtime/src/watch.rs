@@ -19,6 +19,7 @@ use kernel::{Actor, Body, Counter, Event, Noun, Now, State, Timestamp};
 use ledger::{Chain, SigningKey};
 use store::{Commit, Outcome, Store};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::checks::Kept;
@@ -100,6 +101,8 @@ struct Inner {
     remembered: Remembered,
     /// Runs that wait and runs at work.
     desk: Desk,
+    /// Stops tests of agents.
+    tests: CancellationToken,
     /// How calling a human went.
     channels: Channels,
     asked: Notify,
@@ -172,6 +175,7 @@ impl Watch {
             known: Known::default(),
             remembered: Remembered::default(),
             desk: Desk::default(),
+            tests: CancellationToken::new(),
             channels: Channels::default(),
             asked: Notify::new(),
             refusals: Refusals::default(),
@@ -295,6 +299,10 @@ impl Watch {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn tests(&self) -> &CancellationToken {
+        &self.0.tests
     }
 
     pub(crate) fn channels(&self) -> &Channels {

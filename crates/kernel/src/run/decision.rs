@@ -5,7 +5,7 @@
 //! known when it is to begin, and recorded then.
 
 use super::{Cause, Ended, Event, Orders, Run, Started};
-use crate::actor::Role;
+use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::approval::{self, PlannedTool};
 use crate::authority::Step;
@@ -276,9 +276,15 @@ pub(super) fn request(
     tier: Tier,
     details: Details,
 ) -> Request {
+    let by = Actor { name: principal(schedule), role: Role::Runner };
+    prompting(by, agent, tier, details)
+}
+
+/// What is asked of the standing orders by whoever wants to prompt an agent.
+pub fn prompting(by: Actor, agent: Option<&AgentName>, tier: Tier, details: Details) -> Request {
     Request {
-        principal: principal(schedule),
-        role: Role::Runner,
+        principal: by.name,
+        role: by.role,
         capability: PROMPT.to_owned(),
         tier,
         agent: agent.cloned(),

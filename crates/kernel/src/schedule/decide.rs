@@ -561,6 +561,11 @@ fn chain(ids: &[ScheduleId]) -> String {
     names.join(" follows ")
 }
 
+/// Whether it makes others stand elsewhere than they are written.
+fn is_reordering(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 impl Definition {
     /// Whether something that held the other is gone.
     fn is_looser_than(&self, other: &Definition) -> bool {
@@ -588,7 +593,7 @@ impl Definition {
         if self.name.is_empty() || NAME_CHARS_MAX < self.name.chars().count() {
             return invalid("the name of a schedule has 1 to 120 characters");
         }
-        if self.name.chars().any(char::is_control) {
+        if self.name.chars().any(|c| c.is_control() || is_reordering(c)) {
             return invalid("the name of a schedule is one line of printable text");
         }
         if PRIORITY_MAX < terms.priority {

@@ -192,6 +192,8 @@ fn every_limit_holds_at_the_limit_and_one_past_it() {
     check_limit(name, |it| it.name = String::new());
     let line = "the name of a schedule is one line of printable text";
     check_limit(line, |it| it.name = "a\nb".into());
+    check_limit(line, |it| it.name = "a\u{202e}b".into());
+    check_limit(line, |it| it.name = "a\u{2066}b".into());
 
     check_limit("fine", |it| it.terms.priority = PRIORITY_MAX);
     check_limit("a priority is from 0 to 9", |it| it.terms.priority = PRIORITY_MAX + 1);

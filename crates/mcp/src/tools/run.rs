@@ -106,7 +106,7 @@ pub(super) const TOOLS: &[Tool] = &[
 struct RunStart {
     /// `sch_…`, from schedule_list.
     schedule_id: String,
-    /// With the same key, it runs once: 1 to 128 letters, digits, `-` and `_`, such as `report-2026-11-16`.
+    /// With the same key, it runs once: 1 to 128 printable ASCII characters without blanks, such as `report-2026-11-16`.
     idempotency_key: String,
 }
 

@@ -123,7 +123,7 @@ struct ScheduleCreate {
     missed: Option<String>,
     /// Keep the prompt and what its runs say out of lists, logs and exports. Default: false.
     sensitive: Option<bool>,
-    /// With the same key, the same call happens once: 1 to 128 letters, digits, `-` and `_`.
+    /// With the same key, the same call happens once: 1 to 128 printable ASCII characters without blanks.
     idempotency_key: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::Class;
 use mcp::{Effect, Selection, Toolset, instructions, scheduled, tools};
 use serde_json::Value;
 
@@ -197,4 +198,39 @@ fn what_a_schedule_may_call_is_told_apart_by_all_that_is_told_of_it() {
     for payload in ["", "[]", "{}", r#"{"schedule_id": "a", "idempotency_key": "k"}"#] {
         assert!(scheduled::request(start, payload).is_err(), "{payload}");
     }
+}
+
+/// Something that fits a field.
+fn sample(field: &Value) -> Value {
+    match (field["enum"].get(0), field["type"].as_str()) {
+        (Some(first), _) => first.clone(),
+        (None, Some("integer")) => 1.into(),
+        (None, Some("boolean")) => true.into(),
+        (None, Some("array")) => Value::Array(Vec::new()),
+        (None, Some("object")) => Value::Object(Default::default()),
+        (None, _) => "sch_00000000".into(),
+    }
+}
+
+/// The table of tools and the table of requests say the same of what changes something.
+#[test]
+fn a_tool_reads_where_its_request_does_and_changes_something_where_that_does() {
+    let mut count = 0;
+    for tool in tools().filter(|tool| !is_foreign(tool)) {
+        let input = &described(tool)["inputSchema"];
+        let required = input["required"].as_array().cloned().unwrap_or_default();
+        let names = required.iter().filter_map(Value::as_str).filter(|it| *it != "idempotency_key");
+        let payload: serde_json::Map<String, Value> =
+            names.map(|name| (name.to_owned(), sample(&input["properties"][name]))).collect();
+        let payload = Value::Object(payload).to_string();
+        let request =
+            scheduled::request(tool, &payload).unwrap_or_else(|e| panic!("{tool:?}: {e}"));
+        let reads = tool.effect == Effect::Read;
+        assert_eq!(reads, !request.changes(), "{tool:?} {}", request.name());
+        // What is only tried out is of the class of the real thing.
+        let is_read = matches!(request.class(), Class::Read(_));
+        assert!(is_read == reads || tool.name.ends_with("_preview"), "{tool:?} {}", request.name());
+        count += 1;
+    }
+    assert!(10 < count);
 }

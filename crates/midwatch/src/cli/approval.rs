@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use api::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Code, Error,
-    Needs, Ruling, StandsOn,
+    HealthAsk, Needs, Ruling, StandsOn,
 };
 use clap::{Args, Subcommand};
 use rustix::termios::{QueueSelector, tcflush};
@@ -20,11 +20,9 @@ use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{Format, pairs, paragraphs, table_with_more};
-use crate::safe::{on_one_line, visible};
+use crate::safe::{fenced, on_one_line, visible};
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
-/// Of a line that others wrote.
-const FENCE_COLUMNS: usize = 72;
 /// How long a plan is on the screen before anybody can say yes to it.
 const DWELL: Duration = Duration::from_secs(2);
 const REASON: &str = "Why, for whoever looks at it later";
@@ -154,7 +152,11 @@ async fn decide(context: &Context, said: ApprovalDecide, seen: Option<&str>) -> 
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
     let answer = ask(context, ApprovalDecide { plan_hash: Some(shown.plan_hash), ..said }).await?;
-    context.output.show(&answer, |answer| format!("\n{}", decided(answer)));
+    let begins = match ask(context, HealthAsk {}).await?.watch.kept {
+        true => "begins now",
+        false => "begins once `midwatch up` keeps the watch",
+    };
+    context.output.show(&answer, |answer| format!("\n{}", decided(answer, begins)));
     Ok(())
 }
 
@@ -178,12 +180,14 @@ fn confirmed(context: &Context) -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn decided(ApprovalDecided { approval, changed, remember }: &ApprovalDecided) -> String {
+/// `begins` says when a run does that is approved.
+fn decided(answer: &ApprovalDecided, begins: &str) -> String {
+    let ApprovalDecided { approval, changed, remember } = answer;
     let remember = remember.as_ref().map(|how| format!("\nto have it allowed from now on: {how}"));
-    format!("{}{}", outcome(approval, *changed), remember.unwrap_or_default())
+    format!("{}{}", outcome(approval, *changed, begins), remember.unwrap_or_default())
 }
 
-fn outcome(approval: &Approval, changed: bool) -> String {
+fn outcome(approval: &Approval, changed: bool, begins: &str) -> String {
     let Approval { id, state, run_id, assents, needs, .. } = approval;
     match (changed, state.as_str()) {
         (true, "pending") => format!(
@@ -194,7 +198,7 @@ fn outcome(approval: &Approval, changed: bool) -> String {
         ),
         (false, "pending") => format!("you have approved `{id}` already, and others have to"),
         (true, "approved") => {
-            format!("approved; `midwatch run watch {run_id}` follows the run, which begins now")
+            format!("approved; `midwatch run watch {run_id}` follows the run, which {begins}")
         }
         (true, state) => format!("{state}; run `{run_id}` does not begin"),
         (false, state) => format!("approval `{id}` was {state} already"),
@@ -283,19 +287,6 @@ fn needs(Needs { persons, role, others, signed }: &Needs) -> String {
     format!("{people}{others}{signed}")
 }
 
-/// Text that others wrote, each line behind a bar, so that none looks like one of ours.
-fn fenced(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.split('\n') {
-        // No line is left to the terminal to break.
-        let line: Vec<char> = visible(line).chars().collect();
-        let parts = line.chunks(FENCE_COLUMNS).map(|part| part.iter().collect::<String>());
-        let parts: Vec<String> = parts.collect();
-        lines.push(format!("  | {}", parts.join("\n  | ")));
-    }
-    format!("prompt, as it is written (not by Midwatch)\n{}", lines.join("\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -352,11 +343,11 @@ mod tests {
     fn an_answer_tells_what_it_changed() {
         let approved = Approval { state: "approved".into(), ..asked("hello") };
         let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
-        assert!(decided(&answer).starts_with("approved; `midwatch run watch run_1`"));
+        assert!(decided(&answer, "begins now").starts_with("approved; `midwatch run watch run_1`"));
         let answer = ApprovalDecided { changed: false, ..answer };
-        assert_eq!(decided(&answer), "approval `apr_1` was approved already");
+        assert_eq!(decided(&answer, "begins now"), "approval `apr_1` was approved already");
         let denied = Approval { state: "denied".into(), ..asked("hello") };
         let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
-        assert_eq!(decided(&answer), "denied; run `run_1` does not begin");
+        assert_eq!(decided(&answer, "begins now"), "denied; run `run_1` does not begin");
     }
 }

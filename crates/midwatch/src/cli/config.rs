@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
-use api::{Code, ConfigReload, ConfigReloaded, Error, Reloaded};
+use api::{Code, ConfigAsk, ConfigReload, ConfigReloaded, ConfigValue, Error, Reloaded};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::access::ask;
+use crate::access::{ask, ask_daemon};
 use crate::config::{Loaded, Setting, sample};
 use crate::context::{Context, shown};
-use crate::output::table;
+use crate::output::{paragraphs, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -21,6 +21,9 @@ pub(super) enum Command {
     /// Look for errors in the configuration
     Check,
     /// Show every value in effect, and where it comes from
+    ///
+    /// By the files, and by the environment of this command. Where a daemon goes by other values, because its
+    /// environment is another or because it has not read the files again, they follow.
     Show,
     /// Let the daemon read the configuration and `policy.toml` again
     Reload,
@@ -51,6 +54,9 @@ struct CheckedFile {
 #[derive(Debug, Serialize)]
 struct Shown {
     config: Vec<ShownValue>,
+    /// What the daemon goes by otherwise: its environment is another, or the files have changed since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    daemon: Vec<ConfigValue>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +70,17 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
     match command {
         Command::Init => init(context)?,
         Command::Check => check(context)?,
-        Command::Show => show(context, context.load_config()?),
+        Command::Show => {
+            let loaded = context.load_config()?;
+            let in_force = match ask_daemon(context, ConfigAsk {}).await {
+                Ok(in_force) => in_force.map(|it| it.values).unwrap_or_default(),
+                Err(refused) => {
+                    context.output.remark(&format!("the daemon's values are not known: {refused}"));
+                    Vec::new()
+                }
+            };
+            show(context, loaded, in_force);
+        }
         Command::Reload => {
             let answer = ask(context, ConfigReload {}).await?;
             context.output.show(&answer, |ConfigReloaded { reloaded }| told(reloaded));
@@ -122,23 +138,39 @@ fn check(context: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-fn show(context: &Context, loaded: Loaded) {
+fn show(context: &Context, loaded: Loaded, in_force: Vec<ConfigValue>) {
+    let daemon = otherwise(&loaded, in_force);
     let values = loaded.values.into_iter().map(|value| ShownValue {
         key: value.key,
         value: value.value,
         origin: value.origin.to_string(),
     });
-    let shown = Shown { config: values.collect() };
-    context.output.show(&shown, |shown| {
-        let rows = shown
-            .config
-            .iter()
-            .map(|value| [value.key.to_owned(), value.value.to_string(), value.origin.clone()]);
-        table(["KEY", "VALUE", "FROM"], rows)
-    });
+    let shown = Shown { config: values.collect(), daemon };
+    context.output.show(&shown, page);
 }
 
-fn told(Reloaded { policy, changed, waiting, warnings, .. }: &Reloaded) -> String {
+/// The values in force that are others than those which were loaded here.
+fn otherwise(loaded: &Loaded, in_force: Vec<ConfigValue>) -> Vec<ConfigValue> {
+    let is_same = |it: &ConfigValue| {
+        loaded.values.iter().any(|own| own.key == it.key && own.value.to_string() == it.value)
+    };
+    in_force.into_iter().filter(|it| !is_same(it)).collect()
+}
+
+fn page(Shown { config, daemon }: &Shown) -> String {
+    let head = ["KEY", "VALUE", "FROM"];
+    let rows = config.iter().map(|it| [it.key.to_owned(), it.value.to_string(), it.origin.clone()]);
+    let rows = table(head, rows);
+    if daemon.is_empty() {
+        return rows;
+    }
+    let others = daemon.iter().map(|it| [it.key.clone(), it.value.clone(), it.origin.clone()]);
+    let why = "This is by the files and the environment of this command. The daemon goes by other values:";
+    paragraphs([rows, format!("{why}\n{}", table(head, others))])
+}
+
+fn told(reloaded: &Reloaded) -> String {
+    let Reloaded { policy, changed, waiting, overridden, warnings, .. } = reloaded;
     let quoted = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
         names.join(", ")
@@ -149,6 +181,10 @@ fn told(Reloaded { policy, changed, waiting, warnings, .. }: &Reloaded) -> Strin
     }];
     if !waiting.is_empty() {
         lines.push(format!("{} waits for a restart", quoted(waiting)));
+    }
+    if !overridden.is_empty() {
+        let keys = quoted(overridden);
+        lines.push(format!("{keys} goes by the daemon's environment, whatever the file says"));
     }
     let warnings = warnings.iter().map(|it| format!("warning: {}; {}", it.what, it.fix));
     lines.into_iter().chain(warnings).collect::<Vec<_>>().join("\n")
@@ -167,6 +203,7 @@ mod tests {
             policy: "0a1b".into(),
             changed: changed.iter().map(ToString::to_string).collect(),
             waiting: waiting.iter().map(ToString::to_string).collect(),
+            overridden: waiting.iter().map(|_| "log.level".to_owned()).collect(),
             warnings,
         };
         let nothing = told(&reloaded(&[], &[], vec![]));
@@ -181,6 +218,7 @@ mod tests {
         let expected = [
             "`budget.runs`, `policy.toml` taken up (rules of version 0a1b)",
             "`posture` waits for a restart",
+            "`log.level` goes by the daemon's environment, whatever the file says",
             "warning: nobody can approve; give out a token",
         ];
         assert_eq!(much, expected.join("\n"));

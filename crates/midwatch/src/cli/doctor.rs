@@ -83,7 +83,8 @@ impl Seen {
     async fn look(context: &Context, loaded: &Loaded) -> Seen {
         let config = &loaded.config;
         let policy = context.policy();
-        let orders = policy.and_then(|own| runtime::rules(config.posture, &own));
+        let data = context.directory.path();
+        let orders = policy.and_then(|own| runtime::rules(config.posture, &own, data));
         let mut seen = Seen {
             posture: config.posture,
             found: checks::around(context, config),

@@ -107,7 +107,8 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 
 /// The rules as the files have them, whatever a daemon goes by.
 fn rules(context: &Context) -> Result<runtime::Rules, Error> {
-    runtime::rules(context.load_config()?.config.posture, &context.policy()?)
+    let posture = context.load_config()?.config.posture;
+    runtime::rules(posture, &context.policy()?, context.directory.path())
 }
 
 /// The text of a file that somebody names, read as `policy.toml` is.

@@ -25,7 +25,8 @@ pub(super) struct Status {
     /// Show what is used today of every limit, of the installation, of agents and of schedules
     #[arg(long, conflicts_with = "capabilities")]
     budgets: bool,
-    /// Show how often each tool was called, how often it failed and how long it took
+    /// Show how often each tool was called, how often it failed and how long it took; a daemon that is killed
+    /// may lose the last minute of this, and no entry of the log
     #[arg(long, conflicts_with_all = ["capabilities", "budgets"])]
     tools: bool,
 }

@@ -66,7 +66,8 @@ impl Config {
         draft.check_lease(file)?;
         draft.check_ways(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
-        Ok(Loaded { config: draft.config, values, warnings: variables::unknown(environment) })
+        let (warnings, overridden) = (variables::unknown(environment), draft.overridden);
+        Ok(Loaded { config: draft.config, values, warnings, overridden })
     }
 }
 
@@ -75,6 +76,8 @@ struct Draft {
     config: Config,
     /// One per key, in the order of [`KEYS`].
     chosen: Vec<Chosen>,
+    /// Keys of the file that the environment has too.
+    overridden: Vec<&'static str>,
 }
 
 struct Chosen {
@@ -91,7 +94,8 @@ enum Source {
 
 impl Draft {
     fn of_defaults() -> Result<Draft, Error> {
-        let mut draft = Draft { config: BLANK, chosen: Vec::with_capacity(KEYS.len()) };
+        let chosen = Vec::with_capacity(KEYS.len());
+        let mut draft = Draft { config: BLANK, chosen, overridden: Vec::new() };
         for key in KEYS {
             let setting = key.kind.set(&mut draft.config, &key.default);
             let setting = setting.map_err(|wrong| {
@@ -130,6 +134,9 @@ impl Draft {
     fn choose(&mut self, key: &'static Key, value: &Raw, source: Source) -> Result<(), Wrong> {
         let setting = key.kind.set(&mut self.config, value)?;
         if let Some(chosen) = self.chosen.iter_mut().find(|it| it.key.path == key.path) {
+            if let (Source::File { .. }, Source::Variable) = (&chosen.source, &source) {
+                self.overridden.push(key.path);
+            }
             *chosen = Chosen { key, setting, source };
         }
         Ok(())

@@ -118,6 +118,7 @@ pub async fn keep(
         };
         notify::stopping();
         stop.send_replace(true);
+        watch.stop_tests();
         served.clone().await;
         reason
     };

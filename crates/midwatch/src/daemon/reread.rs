@@ -32,7 +32,8 @@ impl Reader for Files {
             return Err(refusal);
         }
         let waiting = keep_started(&mut loaded.values, &self.started);
-        Ok(Reread { standing: self.context.standing(&loaded)?, waiting })
+        let overridden = loaded.overridden.iter().map(|key| (*key).to_owned()).collect();
+        Ok(Reread { standing: self.context.standing(&loaded)?, waiting, overridden })
     }
 }
 

@@ -28,6 +28,9 @@ const SECRET_WORDS: &[&str] = &[
     "bearer",
 ];
 
+/// A key that ends so says where secrets are, or whether such places count; in the logs it is a part of the program.
+const PLACES: [&str; 2] = ["token_file", "token_files"];
+
 /// What may stand in front of the secret.
 const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "negotiate", "token", "apikey"];
 
@@ -56,7 +59,8 @@ impl Value {
 }
 
 pub(super) fn is_secret_key(key: &[u8]) -> bool {
-    SECRET_WORDS.iter().any(|word| contains(key, word))
+    let is_place = PLACES.iter().any(|place| ends_with(key, place));
+    !is_place && SECRET_WORDS.iter().any(|word| contains(key, word))
 }
 
 /// Whether a value is no secret even under a key that announces one.
@@ -197,6 +201,12 @@ fn is_reference(value: &[u8]) -> bool {
 
 fn is_one_of(value: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+fn ends_with(text: &[u8], word: &str) -> bool {
+    let start = text.len().checked_sub(word.len());
+    let end = start.and_then(|start| text.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn contains(text: &[u8], word: &str) -> bool {

@@ -21,6 +21,30 @@ fn a_run_of_tier_2_waits_for_a_human_on_postgresql() {
     story(&World::on_postgres());
 }
 
+#[test]
+fn an_answer_without_a_daemon_says_when_the_run_begins() {
+    let world = World::new();
+    let daemon = world.up();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "ada", "--prompt", "tell them"];
+    let added = world.json(&[&["schedule", "add", "--name", "news"], &what[..]].concat());
+    let schedule = added["schedule"]["id"].as_str().unwrap();
+    let asked = || {
+        let run = world.json(&["run", "start", schedule])["run"]["id"].as_str().unwrap().to_owned();
+        wait_for(|| {
+            let shown = world.json(&["run", "show", &run])["run"].clone();
+            shown["approval_id"].as_str().map(str::to_owned)
+        })
+    };
+    let said = world.ok(&["approval", "approve", &asked()]);
+    assert!(said.contains("which begins now"), "{said}");
+    wait_for(|| (world.json(&["run", "list"])["runs"][0]["state"] == "done").then_some(()));
+    let question = asked();
+    assert_eq!(daemon.stop().0, Some(0));
+    let said = world.ok(&["approval", "approve", &question]);
+    assert!(said.contains("which begins once `midwatch up` keeps the watch"), "{said}");
+}
+
 fn story(world: &World) {
     let effects = world.root().join("effects");
     let daemon = world.up();

@@ -296,6 +296,19 @@ fn b01_what_decides_is_neither_listed_nor_called_by_its_name() {
         let answer = client.ask("tools/call", json!({"name": name, "arguments": {"id": approval}}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }
+    // The log says who has tried, once a minute.
+    let events = world.json(&["ledger", "tail", "--limit", "100"])["events"].clone();
+    let tried: Vec<&Value> = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["kind"] == "watch.refused")
+        .map(|event| &event["body"])
+        .collect();
+    let [tried] = tried.try_into().unwrap();
+    assert_eq!((&tried["call"], &tried["code"]), (&json!("tool.misuse"), &json!("not_found")));
+    assert_eq!(tried["about"], "approval_approve");
+    assert!(tried["by"].as_str().unwrap().starts_with("mcp:"), "{tried}");
     // Nor is there a method for it.
     let answer = client.ask("approval/decide", json!({"id": approval}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use ledger::SigningKey;
 use serde_json::{Value, json};
 
 use crate::world::{World, wait_for};
@@ -242,6 +243,29 @@ fn a03_a12_a_signature_is_for_one_question_of_one_watch() {
     assert!(
         there.refused(&sign, "invalid_input", 2).contains("not the one that its hash belongs to")
     );
+}
+
+#[test]
+fn b05_one_key_is_not_that_of_two_people() {
+    let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let create = |name: &str| {
+        let key = SigningKey::from_seed(name, [7; 32]).unwrap().verifying_key().to_text();
+        told(
+            &world,
+            None,
+            &["token", "create", "--name", name, "--role", "operator", "--key", &key],
+        )
+    };
+    let first = create("ada")["token"]["id"].as_str().unwrap().to_owned();
+    let second = create("ada")["token"]["id"].as_str().unwrap().to_owned();
+    let refused = create("bob");
+    assert_eq!(code(&refused), "exists", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("`ada`"), "{refused}");
+    for id in [first, second] {
+        world.ok(&["token", "revoke", &id]);
+    }
+    assert!(create("bob")["token"]["id"].is_string());
 }
 
 #[test]

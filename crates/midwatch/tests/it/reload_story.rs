@@ -131,6 +131,36 @@ fn a_reload_puts_rules_and_configuration_in_force_together_or_not_at_all() {
     assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
 }
 
+/// The daemon has an environment of its own, which counts for it and for nobody else.
+#[test]
+fn what_the_daemon_goes_by_otherwise_is_told() {
+    let world = World::new();
+    let daemon = {
+        let mut command = world.command();
+        Daemon::start(command.env("MIDWATCH_FEATURE_FLAGS_TOKEN_FILES", "true").arg("up"))
+    };
+    write(&world, "midwatch.toml", "[feature_flags]\ntoken_files = false\n");
+    let reloaded = world.json(&["config", "reload"])["reloaded"].clone();
+    assert_eq!(reloaded["overridden"], json!(["feature_flags.token_files"]), "{reloaded}");
+    let shown = world.json(&["config", "show"]);
+    let key = "feature_flags.token_files";
+    let own = shown["config"].as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
+    assert_eq!(own["value"], false, "{own}");
+    let variable = "MIDWATCH_FEATURE_FLAGS_TOKEN_FILES";
+    assert_eq!(shown["daemon"], json!([{ "key": key, "value": "true", "origin": variable }]));
+    let page = world.ok(&["config", "show"]);
+    assert!(page.contains("The daemon goes by other values:"), "{page}");
+    // Files that nobody has read again are told of as well.
+    let file = "[budget]\nruns = 7\n\n[feature_flags]\ntoken_files = false\n";
+    write(&world, "midwatch.toml", file);
+    let shown = world.json(&["config", "show"])["daemon"].clone();
+    let keys: Vec<&str> =
+        shown.as_array().unwrap().iter().map(|it| it["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["budget.runs", key]);
+    assert_eq!(daemon.stop().0, Some(0));
+    assert_eq!(world.json(&["config", "show"]).get("daemon"), None);
+}
+
 fn hang_up(daemon: &Daemon) {
     let pid = Pid::from_raw(i32::try_from(daemon.pid()).unwrap()).unwrap();
     kill_process(pid, Signal::HUP).unwrap();

@@ -204,6 +204,7 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
         "policy.toml.",
         "policy.toml ",
         "midwatch.db-wal",
+        "sealing.key",
         "signing.key",
         ".git",
         ".git/config",

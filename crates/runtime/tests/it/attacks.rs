@@ -8,10 +8,10 @@ use api::{
     TokenCreate, TokenList, TokenRevoke,
 };
 use kernel::budget::Limits;
-use kernel::{Actor, RunId};
+use kernel::{Actor, Role, RunId};
 
 use crate::steps::*;
-use crate::world::{DAY_US, OCTOBER_US, World, keep};
+use crate::world::{DAY_US, OCTOBER_US, World, builtin, keep};
 
 fn agent(edit: AgentEdit) -> Request {
     AgentEdit { name: "ada".into(), ..edit }.into_request()
@@ -94,6 +94,39 @@ async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
         }
         check_log(&world).await;
     }
+}
+
+/// Whatever it is refused for, the log says who has tried and which plan they have answered.
+#[tokio::test(start_paused = true)]
+async fn a_refused_answer_is_in_the_log() {
+    let mut world = World::new().await;
+    for name in ["ada", "bob"] {
+        world.ask(AgentAdd { tier: Some(2), ..builtin(name) }).await.unwrap();
+    }
+    add(&world, every("1h", "hello")).await;
+    crash(&mut world, async |world| set(world, HOUR_US).await).await;
+    let question = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    let (id, other) = (question.id, "0".repeat(64));
+    let answer = |plan_hash: &str| {
+        let (decision, plan_hash) = ("approve".to_owned(), Some(plan_hash.to_owned()));
+        ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() }.into_request()
+    };
+    let show = ApprovalShow { id: id.clone() }.into_request();
+    let actor = |name: &str, role| Actor { name: name.to_owned(), role };
+    for (by, asked, about, code) in [
+        (actor("mia", Role::Operator), answer(&other), Some(&*other), "not_now"),
+        (actor("zoe", Role::Operator), answer(&"\n".repeat(9)), None, "not_now"),
+        (actor("bob", Role::Runner), show, None, "not_found"),
+    ] {
+        let call_name = asked.name();
+        let refused = world.watch.handle(by.clone()).call(call(asked)).await.unwrap_err();
+        assert_eq!(refused.code.name(), code);
+        let noted = world.events().await.pop().unwrap();
+        assert_eq!((noted.kind.as_str(), &noted.body["by"]), ("watch.refused", &by.name.into()));
+        assert_eq!((&noted.body["call"], &noted.body["code"]), (&call_name.into(), &code.into()));
+        assert_eq!(noted.body["about"].as_str(), about);
+    }
+    check_log(&world).await;
 }
 
 fn call(request: Request) -> Call {

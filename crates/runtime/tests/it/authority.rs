@@ -1,6 +1,9 @@
 //! What the watch may do: the kill switch, and the lease that runs out when nobody looks after it.
 
-use api::{Approval, ApprovalDecide, ApprovalList, Freeze, LeaseRenew, RunRetry, StatusAsk, Thaw};
+use api::{
+    AgentTest, Approval, ApprovalDecide, ApprovalList, Code, Freeze, LeaseRenew, RunRetry,
+    StatusAsk, Thaw,
+};
 use futures::future::join;
 use kernel::Role;
 use kernel::authority::Lease;
@@ -86,6 +89,71 @@ async fn a_frozen_watch_stops_what_is_at_work_and_begins_nothing_until_it_thaws(
     })
     .await;
     check_log(&world).await;
+}
+
+fn test(prompt: &str) -> AgentTest {
+    AgentTest { name: "ada".into(), prompt: Some(prompt.into()) }
+}
+
+/// In every process, whether or not it keeps the watch.
+#[tokio::test(start_paused = true)]
+async fn a_freeze_stops_the_test_of_an_agent_and_lets_none_begin() {
+    let world = World::new().await;
+    world.watch.set_doer(world.doer());
+    world.ask(builtin("ada")).await.unwrap();
+    let frozen = async {
+        settle().await;
+        assert_eq!(begun(&world), 1);
+        freeze(&world).await;
+    };
+    let (stopped, ()) = join(world.ask(test("hang")), frozen).await;
+    assert_eq!(stopped.unwrap().test.reason.as_deref(), Some("cancelled"));
+    assert_eq!(world.ask(test("hello")).await.unwrap_err().code, Code::NotNow);
+    thaw(&world).await;
+    assert!(world.ask(test("hello")).await.unwrap().test.passed);
+    let ends = async {
+        settle().await;
+        world.watch.stop_tests();
+    };
+    let (stopped, ()) = join(world.ask(test("hang")), ends).await;
+    assert_eq!(stopped.unwrap().test.reason.as_deref(), Some("cancelled"));
+    assert_eq!(begun(&world), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_is_denied_as_a_run_is_and_needs_no_approval() {
+    let mut world = World::new().await;
+    for (verdict, code) in [("deny", Some(Code::Denied)), ("ask", None)] {
+        world.policy = format!(
+            "[[rule]]\nid = 'ada'\n{verdict} = ['agent.prompt']\nagent = ['ada']\n\
+             match = [{{ capability = 'agent.prompt', agent = 'ada' }}]\n\
+             not_match = [{{ capability = 'agent.prompt', agent = 'bob' }}]\n"
+        );
+        world.reopen().await.unwrap();
+        world.watch.set_doer(world.doer());
+        world.ask(builtin("ada")).await.unwrap();
+        let tested = world.ask(test("hello")).await;
+        assert_eq!(tested.err().map(|refused| refused.code), code, "{verdict}");
+    }
+    assert_eq!(begun(&world), 1);
+    assert!(world.kinds().await.contains(&"watch.refused".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_tested_when_the_lease_has_run_out() {
+    let mut world = World::new().await;
+    world.lease = LEASE;
+    world.reopen().await.unwrap();
+    world.ask(builtin("ada")).await.unwrap();
+    keep(&world, async {
+        settle().await;
+        for (day, passes) in [(13, true), (14, true), (28, false)] {
+            set(&world, day * DAY_US).await;
+            let tested = world.ask(test("hello")).await;
+            assert_eq!(tested.is_ok(), passes, "{day}: {tested:?}");
+        }
+    })
+    .await;
 }
 
 /// The freeze is in the log before or after the commit that begins a run, and none begins after it.

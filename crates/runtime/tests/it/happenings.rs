@@ -1,15 +1,16 @@
 //! Schedules that wait for something else than the time, and those that are changed while they wait.
 
 use api::{
-    Code, EventTell, Explained, Happening, Run, RunSettle, RunWatch, ScheduleAdd, ScheduleAddAll,
-    ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, SchedulePause, ScheduleRemove,
-    ScheduleResume, ScheduleShow, Terms, When, Why,
+    Ask, Call, Code, EventTell, Explained, Handle, Happening, Request, Run, RunSettle, RunWatch,
+    ScheduleAdd, ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit,
+    SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use futures::future::join;
+use kernel::{Actor, Role};
 use sha2::{Digest, Sha256};
 
 use crate::steps::*;
-use crate::world::{OCTOBER_US, World, keep};
+use crate::world::{OCTOBER_US, World, builtin, keep};
 
 fn happening(name: &str, happening: Happening) -> ScheduleAdd {
     ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
@@ -647,4 +648,41 @@ async fn a_run_is_watched_to_its_end() {
         assert_eq!(states, ["queued", "running", "done"]);
     })
     .await;
+}
+
+/// What is not an agent's own is not there for it, also not to be followed.
+#[tokio::test(start_paused = true)]
+async fn an_agent_follows_its_own_schedules_alone() {
+    let world = world().await;
+    world.ask(builtin("two")).await.unwrap();
+    let own = add(&world, named("own", "ada", every("1h", "hello"))).await;
+    let theirs = add(&world, named("theirs", "two", every("1h", "hello"))).await;
+    let ada = world.watch.handle(Actor { name: "ada".into(), role: Role::Runner });
+    let follow = |of: &str| after_run("after", of, None);
+    let all = |of: &str| ScheduleAddAll { schedules: vec![follow(of)], dry_run: false };
+    let dry = |of: &str| ScheduleAdd { dry_run: true, ..follow(of) };
+    let edit = |of: &str| ScheduleEdit {
+        id: own.clone(),
+        happening: Happening { after: Some(of.to_owned()), ..Happening::default() },
+        ..ScheduleEdit::default()
+    };
+    let missing = "sch_00000000";
+    for request in [
+        follow(&theirs).into_request(),
+        all(&theirs).into_request(),
+        dry(&theirs).into_request(),
+        edit(&theirs).into_request(),
+    ] {
+        let refused = ada.call(call(request)).await.unwrap_err();
+        let theirs = refused.message.replace(&theirs, missing);
+        let unknown = ada.call(call(follow(missing).into_request())).await.unwrap_err();
+        assert_eq!((refused.code, theirs), (Code::NotFound, unknown.message));
+    }
+    for request in [dry(&own).into_request(), all(&own).into_request()] {
+        ada.call(call(request)).await.unwrap();
+    }
+}
+
+fn call(request: Request) -> Call {
+    Call { request, key: None, tool: None, progress: Default::default() }
 }

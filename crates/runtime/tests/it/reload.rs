@@ -33,7 +33,7 @@ async fn a_shorter_lease_holds_from_the_reload_on() {
         assert_eq!(shown(&world, &first).await.state, "done");
         files.change(|it| {
             it.lease = Lease { ask_after_us: DAY_US, ..it.lease };
-            it.keys = vec![("lease.ask_after".to_owned(), DAY_US.to_string())];
+            it.keys[0].value = DAY_US.to_string();
         });
         assert_eq!(reload(&world).await, Ok(vec!["lease.ask_after".to_owned()]));
         let second = fire(&world, &schedule).await;

@@ -42,6 +42,13 @@ async fn called(world: &World, tool: &str, request: Request) -> Result<Answer, E
     world.watch.handle(mia).call(call).await
 }
 
+async fn called_with(world: &World, key: &str, request: Request) -> Result<Answer, Error> {
+    let mia = Actor { name: "mia".into(), role: Role::Operator }.assistant();
+    let (key, tool) = (Some(key.to_owned()), Some("pause".to_owned()));
+    let call = Call { request, key, tool, progress: Default::default() };
+    world.watch.handle(mia).call(call).await
+}
+
 fn pause(id: &str) -> Request {
     SchedulePause { id: id.to_owned(), note: None }.into_request()
 }
@@ -104,6 +111,21 @@ async fn every_change_is_in_the_log_with_who_and_what_came_of_it() {
     world.watch.leave().await.unwrap();
     assert_eq!(told(&world, "tool.used").await.len(), 1);
     check_log(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_a_key_that_is_none_is_in_the_log_too() {
+    let world = world().await;
+    world.watch.set_tools(Arc::new(Names));
+    let id = add(&world, every("1h", "hello")).await;
+    for key in ["bad key!", "", "\u{e4}", &"k".repeat(129)] {
+        let refused = called_with(&world, key, pause(&id)).await.unwrap_err();
+        assert_eq!(refused.code, Code::InvalidInput, "{key}");
+    }
+    let calls = told(&world, "tool.called").await;
+    let codes: Vec<_> = calls.iter().map(|event| event.body["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["invalid_input"; 4]);
+    called_with(&world, "!#$%&/()=?.:;~", pause(&id)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

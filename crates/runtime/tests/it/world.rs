@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
-use api::{AgentAdd, Ask, Call, Error, Event, LedgerTail, ask};
+use api::{AgentAdd, Ask, Call, ConfigValue, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
 use kernel::budget::{Limits, Usage};
@@ -228,7 +228,11 @@ async fn open(
 pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {
     Standing {
         policy: vec![("policy.toml".to_owned(), policy.to_owned())],
-        keys: vec![("lease.ask_after".to_owned(), lease.ask_after_us.to_string())],
+        keys: vec![ConfigValue {
+            key: "lease.ask_after".to_owned(),
+            value: lease.ask_after_us.to_string(),
+            origin: "a test".to_owned(),
+        }],
         config_hash: "none".into(),
         lease,
         limits,
@@ -256,7 +260,11 @@ impl Files {
 
 impl Reader for Files {
     fn read(&self) -> Result<Reread, Error> {
-        Ok(Reread { standing: self.0.lock().unwrap().clone(), waiting: Vec::new() })
+        Ok(Reread {
+            standing: self.0.lock().unwrap().clone(),
+            waiting: Vec::new(),
+            overridden: Vec::new(),
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use kernel::Timestamp;
 
 use super::times::{upcoming, warned, when};
 use crate::output::{counted, pairs, paragraphs, table, table_with_more};
+use crate::safe::fenced;
 
 /// What a dry run has to say for itself.
 const UNCHANGED: &str = "nothing was changed";
@@ -117,7 +118,7 @@ pub(super) fn resumed(answer: &ScheduleResumed, now: Timestamp) -> String {
 /// The prompt comes last: it may be long.
 pub(super) fn shown(answer: &ScheduleShown, now: Timestamp) -> String {
     let ScheduleShown { schedule, next, bounds, orders } = answer;
-    let prompt = schedule.action.prompt.as_ref().map(|prompt| format!("prompt:\n{prompt}"));
+    let prompt = schedule.action.prompt.as_deref().map(fenced);
     let mut held = schedule.terms.clone();
     if let Some(bounds) = bounds {
         (held.window, held.per_day) = (bounds.window.clone(), Some(bounds.per_day));
@@ -459,9 +460,9 @@ mod tests {
                 "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
                 "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
                 "",
-                "prompt:",
-                "What changed?",
-                "Be brief.",
+                "prompt, as it is written (not by Midwatch)",
+                "  | What changed?",
+                "  | Be brief.",
             ],
         );
     }

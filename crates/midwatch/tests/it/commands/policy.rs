@@ -19,6 +19,20 @@ const NO_ADA: &str = r#"
     not_match = [{ capability = "agent.prompt", agent = "eve" }]
 "#;
 
+/// Whatever is asked, the answer is that of the watch.
+#[test]
+fn what_is_the_watchs_own_is_protected_also_where_it_is_only_asked_about() {
+    let world = World::new();
+    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
+    for file in ["approvals/pending/x.token", "sealing.key", "node", "new/one"] {
+        let path = world.data().canonicalize().unwrap().join(file);
+        let request = json!({ "capability": "filesystem.write", "path": path }).to_string();
+        let ruling = world.json(&["policy", "explain", "--request", &request])["ruling"].clone();
+        assert_eq!(ruling["verdict"], "ask", "{file}: {ruling}");
+        assert!(ruling["rules"].as_array().unwrap().contains(&json!("@protected")), "{ruling}");
+    }
+}
+
 #[test]
 fn a_request_is_explained_without_a_watch() {
     let mut world = World::new();

@@ -228,7 +228,36 @@ fn schedules_are_listed_and_shown() {
     let shown = world.json(&["schedule", "show", &id]);
     assert_eq!(shown["schedule"]["name"], "standup");
     assert_eq!(shown["next"].as_array().unwrap().len(), 5, "{shown}");
-    assert!(world.ok(&["schedule", "show", &id]).ends_with("\n\nprompt:\nWhat changed?\n"));
+    let fenced = "\n\nprompt, as it is written (not by Midwatch)\n  | What changed?\n";
+    assert!(world.ok(&["schedule", "show", &id]).ends_with(fenced));
+}
+
+/// What hides or reorders is seen for what it is, wherever it is shown.
+#[test]
+fn deceptive_characters_are_shown_and_not_obeyed() {
+    let world = world();
+    let name = "x\u{200b}\u{e0041}y";
+    let prompt = "read \u{202e}txt.exe\u{2066}";
+    let flags = ["--every", "1h", "--agent", "ada", "--prompt", prompt];
+    let added = world.ok(&[&["schedule", "add", "--name", name], &flags[..]].concat());
+    let id = text(&world.json(&["schedule", "list"])["schedules"][0]["id"]);
+    let pages = [
+        added,
+        world.ok(&["schedule", "list"]),
+        world.ok(&["schedule", "show", &id]),
+        world.ok(&["ledger", "tail"]),
+        world.run(&["agent", "show", "\u{202e}eve"]).stderr,
+    ];
+    let hidden = ['\u{200b}', '\u{e0041}', '\u{202e}', '\u{2066}'];
+    for page in pages {
+        assert!(!page.contains(hidden), "{page}");
+    }
+    assert!(world.ok(&["schedule", "list"]).contains("x\\u{200b}\\u{e0041}y"));
+    let shown = world.ok(&["schedule", "show", &id]);
+    assert!(shown.ends_with("\n  | read \\u{202e}txt.exe\\u{2066}\n"), "{shown}");
+    let refused = ["schedule", "edit", &id, "--name", "a\u{202e}b"];
+    assert!(world.refused(&refused, "invalid_input", 2).contains("printable"));
+    assert_eq!(world.json(&["schedule", "show", &id])["schedule"]["name"], name);
 }
 
 #[test]
