@@ -33,12 +33,17 @@ pub const EXECUTE_WITHIN_US: i64 = 900_000_000;
 pub const OPEN: &str = "open";
 /// The code of a run that would do something else than was approved.
 const PLAN_CHANGED: &str = "plan_changed";
+/// What is said to have changed where a copy of the data directory has an approval too.
+const PLACE: &str = "data directory";
 
 /// Everything that can change the effect. Its hash, in hexadecimal digits, is what a human approves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub instance: String,
+    /// Tells the data directory from its copies, where the log is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     pub run: RunId,
     pub schedule: ScheduleId,
     pub revision: u32,
@@ -76,7 +81,7 @@ pub struct PlannedTool {
 pub struct Hashes {
     /// Empty if it has none, and then it is good for nothing.
     pub plan: String,
-    /// Without the run and the try.
+    /// Without the run, the try and the place.
     pub action: String,
 }
 
@@ -257,7 +262,8 @@ impl Approval {
         if !is_approved || plan_hash.is_empty() || self.plan_hash != plan_hash {
             let before = self.plan.footing.as_ref();
             let changed = plan.footing.as_ref().map(|it| it.changed(before)).unwrap_or_default();
-            return Err(Uncovered::changed(changed));
+            let place = (plan.place != self.plan.place).then(|| PLACE.to_owned());
+            return Err(Uncovered::changed(place.into_iter().chain(changed).collect()));
         }
         if self.needs().is_signed && !self.approvals().all(is_signed) {
             let what = "a signature under its approval does not hold any more";

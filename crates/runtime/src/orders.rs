@@ -85,6 +85,7 @@ impl Watch {
         let in_force = self.in_force();
         begin(&Orders {
             instance: self.instance(),
+            place: self.place(),
             authority: &self.authority_in(rows),
             lease: in_force.lease,
             clock: self.now(),

@@ -38,6 +38,7 @@ pub fn hashes(plan: &Plan) -> Hashes {
     if let Value::Object(fields) = &mut fields {
         fields.remove("run");
         fields.remove("attempt");
+        fields.remove("place");
     }
     Hashes { plan: whole, action: digest(ACTION, &fields) }
 }

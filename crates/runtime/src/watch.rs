@@ -70,6 +70,8 @@ struct Inner {
     settings: Settings,
     /// The configured one, or that in which the watch was last kept.
     posture: Posture,
+    /// Tells the data directory from its copies, where the log is in it.
+    place: Option<String>,
     identity: Identity,
     key: SigningKey,
     /// Held while a checkpoint is made, so that no size is signed twice.
@@ -144,11 +146,13 @@ impl Watch {
         if posture != settings.posture {
             in_force = InForce::of(posture, &settings.data, standing)?;
         }
+        let place = store.place();
         let watch = Watch(Arc::new(Inner {
             store,
             clock,
             settings,
             posture,
+            place,
             identity,
             key,
             signing: tokio::sync::Mutex::new(()),
@@ -207,6 +211,10 @@ impl Watch {
 
     pub(crate) fn posture(&self) -> Posture {
         self.0.posture
+    }
+
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
     }
 
     pub fn instance(&self) -> &str {

@@ -96,6 +96,8 @@ pub struct Ground<'a> {
 pub struct Orders<'a> {
     /// Of the watch.
     pub instance: &'a str,
+    /// Of its data directory, if the log is there.
+    pub place: Option<&'a str>,
     pub authority: &'a Authority,
     pub lease: Lease,
     /// What the clock shows, which the log may be ahead of.
@@ -218,6 +220,7 @@ pub fn start(
     }
     let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
         instance: orders.instance.to_owned(),
+        place: orders.place.map(str::to_owned),
         run: ground.id.clone(),
         schedule: run.schedule.clone(),
         revision: ground.progress.map_or(run.revision, |progress| progress.revision),

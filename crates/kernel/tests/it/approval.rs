@@ -481,6 +481,17 @@ fn b06_a_rule_can_want_a_maintainer() {
 }
 
 #[test]
+fn a_copy_of_the_data_directory_does_not_use_the_approval_too() {
+    let mut world = parked();
+    let yes = approve(&world);
+    assert_eq!(world.ask(70, &yes), APPROVED);
+    world.standing.place = Some("7/8");
+    let elsewhere = world.ask(71, &StartUnder(1, Asks));
+    assert!(elsewhere.starts_with("lapsed changed, cancelled"), "{elsewhere}");
+    assert!(elsewhere.contains("changed since it was asked: data directory"), "{elsewhere}");
+}
+
+#[test]
 fn a_question_under_other_rules_can_only_be_denied() {
     let mut world = parked();
     world.rules = Some("4567".to_owned());

@@ -89,6 +89,7 @@ fn decided_under(
         lease: Lease { ask_after_us: 10, pause_after_us: 20 },
         clock: at(1),
         instance: "here",
+        place: None,
         judge: &judge,
         hash: &hashes,
         approval: None,

@@ -296,6 +296,7 @@ impl World {
         };
         let orders = Orders {
             instance: "here",
+            place: None,
             authority: &self.authority(),
             lease: Lease::default(),
             clock: self.clock,

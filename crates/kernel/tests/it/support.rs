@@ -61,6 +61,8 @@ pub(crate) struct Standing {
     pub(crate) approvers: Approvers,
     /// Whether signatures that were good still are.
     pub(crate) signatures_hold: bool,
+    /// Of the data directory.
+    pub(crate) place: Option<&'static str>,
     /// What is seen of the machine.
     pub(crate) looked: Looked,
     /// What humans have before them.
@@ -74,6 +76,7 @@ impl Default for Standing {
             posture,
             approvers,
             signatures_hold: false,
+            place: None,
             looked: Ok(None),
             questions: Vec::new(),
         }
@@ -407,6 +410,7 @@ pub(crate) fn under<T>(
     let questions: Vec<_> = standing.questions.iter().map(|(id, it)| (id, it)).collect();
     begin(&Orders {
         instance: "here",
+        place: standing.place,
         authority: &Authority::default(),
         lease: Lease::default(),
         clock: Timestamp::from_micros(0),
@@ -432,6 +436,7 @@ pub(crate) fn hashes(plan: &Plan) -> Hashes {
     let fields = action.as_object_mut().unwrap();
     fields.remove("run");
     fields.remove("attempt");
+    fields.remove("place");
     Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }
 

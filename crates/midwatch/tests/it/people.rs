@@ -327,6 +327,34 @@ fn a_token_file_approves_once_what_was_there_when_it_was_written() {
     world.verified();
 }
 
+/// A copy of everything has the approval too, and begins nothing with it.
+#[test]
+fn an_approval_is_used_once_though_the_data_directory_was_copied() {
+    let world = World::new();
+    let daemon = world.up();
+    let schedule = outside(&world, None);
+    let (run, approval) = asked(&world, &schedule);
+    assert_eq!(daemon.stop().0, Some(0));
+    world.ok(&["approval", "approve", &approval]);
+    let copy = world.copy();
+    let elsewhere = copy.up();
+    let shown = || copy.json(&["run", "show", &run])["run"].clone();
+    let ended = wait_for(|| (shown()["state"] == "cancelled").then(shown));
+    assert_eq!(ended["reason"], "plan_changed", "{ended}");
+    assert!(ended["message"].as_str().unwrap().contains("data directory"), "{ended}");
+    assert_eq!(effects(&world), 0);
+    // It asks again, and the directory that was asked goes on with its answer.
+    copy.ok(&["run", "retry", &run]);
+    wait_for(|| shown()["approval_id"].as_str().filter(|it| *it != approval).map(str::to_owned));
+    assert_eq!(elsewhere.stop().0, Some(0));
+    let daemon = world.up();
+    done(&world, &run);
+    assert_eq!(effects(&world), 1);
+    assert_eq!(daemon.stop().0, Some(0));
+    world.verified();
+    copy.verified();
+}
+
 /// Whoever writes a file is the user of the machine, and so it approves where they do.
 #[test]
 fn no_file_approves_where_the_user_of_the_machine_does_not() {

@@ -288,6 +288,7 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
 
 pub(crate) fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
