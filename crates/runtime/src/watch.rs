@@ -151,10 +151,7 @@ impl Watch {
         if posture != settings.posture {
             in_force = InForce::of(posture, &settings.data, standing)?;
         }
-        let place = match store.is_shared() {
-            true => None,
-            false => Some(place(&settings.data).map_err(internal)?),
-        };
+        let place = store.place();
         let watch = Watch(Arc::new(Inner {
             store,
             clock,

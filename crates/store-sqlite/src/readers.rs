@@ -1,6 +1,6 @@
 //! Reading: a small pool of read-only connections, and the queries that run on them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ledger::{Chain, Fields, Hash, PrivateRef};
@@ -25,6 +25,10 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn new(path: PathBuf, sharing: Sharing) -> Readers {
         Readers { path, sharing, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn is_outdated(&self) -> bool {

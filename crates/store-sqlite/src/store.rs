@@ -1,5 +1,7 @@
 //! The store's front: jobs to the writer, queries to the readers.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -143,9 +145,19 @@ impl Drop for Writer {
     }
 }
 
+/// Other than that of every copy of the file or its directory; the same wherever that is moved on its disk.
+fn place(file: &Path) -> Option<String> {
+    let inode = |path: &Path| fs::metadata(path).map(|found| found.ino()).ok();
+    Some(format!("{}/{}", inode(file.parent()?)?, inode(file)?))
+}
+
 impl Store for Sqlite {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
         self.write(Task::Commit(commit)).boxed()
+    }
+
+    fn place(&self) -> Option<String> {
+        place(self.readers.path())
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {

@@ -186,6 +186,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Returns when commits are refused, with the reason.
     fn until_stopped(&self) -> BoxFuture<'_, Error>;
 
+    /// Tells the place where all of it is from its copies, if it can be copied behind its back.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
     /// The time that counts, if it is not this machine's: processes on several machines go by the
     /// clock of the store they share. Microseconds since 1970.
     fn time_us(&self) -> Option<i64> {

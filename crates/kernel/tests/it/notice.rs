@@ -61,6 +61,13 @@ fn these_events_call_for_a_human_and_no_others() {
             format!("midwatch approval show {APPROVAL}"),
         ),
         (
+            "approval.asked.1.place.json",
+            "approval_asked",
+            APPROVAL,
+            "Run run_00064b4b6d9a4000000000000000000a of agent ada waits for approval.".to_owned(),
+            format!("midwatch approval show {APPROVAL}"),
+        ),
+        (
             "approval.asked.1.sealed.json",
             "approval_asked",
             APPROVAL,
