@@ -1,11 +1,9 @@
 //! An open data directory: the store, who signs its log, and what requests need besides.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
 
 use agents::Doer;
 use api::{Code, Error, ProgressSink};
@@ -532,12 +530,6 @@ pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Erro
         Some(State::Watch(identity)) => Ok(Some(identity)),
         _ => Ok(None),
     }
-}
-
-/// Other than that of every copy of the data directory; the same wherever it is moved on its disk.
-fn place(data: &Path) -> io::Result<String> {
-    let inode = |path: &Path| fs::metadata(path).map(|found| found.ino());
-    Ok(format!("{}/{}", inode(data)?, inode(&key::path(data))?))
 }
 
 /// The posture that holds, whoever opens the watch and with whatever configuration.

@@ -183,7 +183,8 @@ impl Life {
         }
         self.audit.follow(&self.hands.tries())?;
         self.store.set_instant(true);
-        let read = self.audit.check_reads(&process.watch.handle(people::actor(NAME)));
+        let handle = process.watch.handle(people::actor(NAME));
+        let read = self.audit.check_reads(&handle, self.clock.now_us());
         self.store.set_instant(false);
         read?;
         self.summary.reads += 1;

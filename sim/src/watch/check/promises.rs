@@ -51,8 +51,8 @@ impl Audit {
         let track = self.schedules.get_mut(&id).context("an acknowledged schedule is not there")?;
         let added_at = shown.created_at.parse::<Timestamp>()?.as_microsecond();
         let is_same = track.revision == shown.revision && track.added_at.as_micros() == added_at;
-        // A schedule that is paused shows nothing, and one that waits for something not much.
-        match is_same && !next.is_empty() && track.upcoming().is_some() {
+        // One that waits for something shows not much.
+        match is_same && !next.is_empty() && track.is_timed() {
             true => track.shown(next),
             false => Ok(()),
         }

@@ -14,15 +14,17 @@ const RUNS_MAX: u32 = 20;
 impl Audit {
     /// Asks for everything that can be asked for. The store answers at once meanwhile, so nothing
     /// else can happen.
-    pub(in crate::watch) fn check_reads(&self, handle: &dyn Handle) -> Result<()> {
+    pub(in crate::watch) fn check_reads(&self, handle: &dyn Handle, now_us: i64) -> Result<()> {
         let before = self.peek.derived();
-        self.read_all(handle).now_or_never().context("S15: a read waits for something")??;
+        self.read_all(handle, now_us)
+            .now_or_never()
+            .context("S15: a read waits for something")??;
         let after = self.peek.derived();
         ensure!(before == after, "S15: reading has changed the tables or the log");
         Ok(())
     }
 
-    async fn read_all(&self, handle: &dyn Handle) -> Result<()> {
+    async fn read_all(&self, handle: &dyn Handle, now_us: i64) -> Result<()> {
         ask(handle, StatusAsk {}).await?;
         ask(handle, AgentList::default()).await?;
         ask(handle, LedgerTail { after: None, limit: Some(10), wait_ms: 0 }).await?;
@@ -33,7 +35,7 @@ impl Audit {
         }
         for (id, track) in self.schedules.iter().filter(|(_, track)| !track.is_removed) {
             let shown = ask(handle, ScheduleShow { id: id.to_string() }).await?;
-            if let Some(expected) = track.upcoming() {
+            if let Some(expected) = track.upcoming(now_us) {
                 let next = instants(&shown.next)?;
                 ensure!(next == expected, "S14: {id} shows {next:?}, and {expected:?} come");
             }

@@ -180,15 +180,22 @@ impl Track {
         self.check_preview()
     }
 
-    /// What comes next by a slow walk, as many as a preview shows.
-    pub(super) fn upcoming(&self) -> Option<Vec<i64>> {
+    pub(super) fn is_timed(&self) -> bool {
+        self.walker.is_some()
+    }
+
+    /// What comes next by a slow walk, as many as a preview shows; of one that is paused, if it were resumed now.
+    pub(super) fn upcoming(&self, now_us: i64) -> Option<Vec<i64>> {
         let taken = self.fires + self.waiting.len() as u64;
         let left =
             self.definition.terms.max_fires.map_or(u64::MAX, |max| max.saturating_sub(taken));
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(PREVIEW);
-        let is_active = !self.is_paused && !self.is_removed;
         let walker = self.walker.as_ref()?;
-        Some(if is_active { walker.upcoming(count, i64::MAX) } else { Vec::new() })
+        // What a jitter keeps back is still to come, and a walk knows nothing of that.
+        let is_known = !self.is_paused || self.definition.terms.jitter.is_none();
+        let resumed = Walker::new(&self.definition, self.decided.max(now_us));
+        let resumed = resumed.ok().flatten().filter(|_| self.is_paused);
+        is_known.then(|| resumed.as_ref().unwrap_or(walker).upcoming(count, i64::MAX))
     }
 
     fn begin(&mut self, id: &RunId) -> Result<()> {
