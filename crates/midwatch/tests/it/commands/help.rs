@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 78] = [
+const COMMANDS: [&str; 79] = [
     "",
     "up",
     "demo",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 78] = [
     "run start",
     "run list",
     "run show",
+    "run output",
     "run watch",
     "run cancel",
     "run retry",
