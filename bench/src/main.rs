@@ -22,10 +22,6 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-/// As in the program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[derive(Debug, Parser)]
 #[command(name = "bench", about = "Measures Midwatch beside the raw engine")]
 struct Arguments {
