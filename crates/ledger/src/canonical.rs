@@ -6,9 +6,11 @@
 //! keys, since `serde_json` already writes strings and integers as the RFC wants them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
@@ -17,6 +19,8 @@ use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 /// Of objects and lists within each other.
 const DEPTH_MAX: usize = 128;
+/// Most values are much smaller; what a larger one took is given back.
+const ROOM_BYTES_MAX: usize = 65_536;
 
 /// Why a value has no canonical form.
 #[derive(Debug, thiserror::Error)]
@@ -35,15 +39,34 @@ pub enum NotCanonical {
     Serialize(serde_json::Error),
 }
 
+thread_local! {
+    /// What the last value was written with: its room is used again.
+    static ROOM: Cell<Canonical> = Cell::default();
+}
+
 /// The canonical bytes of a value. As everywhere in `serde_json`, a float that is not a number is
 /// written as `null`.
 pub fn canonical(value: &impl Serialize) -> Result<Vec<u8>, NotCanonical> {
-    let mut written = Canonical { out: Vec::with_capacity(256), ..Canonical::default() };
+    written(value, <[u8]>::to_vec)
+}
+
+/// The same, to be shared.
+pub fn canonical_shared(value: &impl Serialize) -> Result<Arc<[u8]>, NotCanonical> {
+    written(value, |bytes| Arc::from(bytes))
+}
+
+fn written<B>(value: &impl Serialize, keep: impl Fn(&[u8]) -> B) -> Result<B, NotCanonical> {
+    let mut room = ROOM.take();
     // All that is written stays with the formatter.
     value
-        .serialize(&mut Serializer::with_formatter(io::sink(), &mut written))
+        .serialize(&mut Serializer::with_formatter(io::sink(), &mut room))
         .map_err(unwrap_refusal)?;
-    Ok(written.out)
+    let kept = keep(&room.out);
+    if room.out.len() <= ROOM_BYTES_MAX {
+        room.out.clear();
+        ROOM.set(room);
+    }
+    Ok(kept)
 }
 
 /// A refusal travels through `serde_json` as an IO error.

@@ -43,7 +43,7 @@ mod note;
 mod tree;
 pub mod verify;
 
-pub use canonical::{INTEGER_MAX, NotCanonical, canonical};
+pub use canonical::{INTEGER_MAX, NotCanonical, canonical, canonical_shared};
 pub use chain::{Chain, Fault, FaultKind, NotAChain};
 pub use checkpoint::{Checkpoint, open, sign};
 pub use entry::{

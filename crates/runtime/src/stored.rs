@@ -6,7 +6,7 @@ use api::{Code, Error};
 use kernel::event::Label;
 use kernel::words::Words;
 use kernel::{Body, Event, Noun, Row, State, Tables, Timestamp};
-use ledger::{Draft, Fields, Header, Private, PrivateRef, canonical};
+use ledger::{Draft, Fields, Header, Private, PrivateRef, canonical, canonical_shared};
 use store::{Derived, Item, Keeps, Write};
 
 use crate::errors::internal;
@@ -90,7 +90,7 @@ pub(crate) fn words(fields: &Fields<'_>) -> serde_json::Result<Words> {
 
 /// The stored form of a row's state.
 pub(crate) fn state_bytes(state: &State) -> Result<Arc<[u8]>, Error> {
-    canonical(state).map(Arc::from).map_err(internal)
+    canonical_shared(state).map_err(internal)
 }
 
 /// A row as the kernel knows it.

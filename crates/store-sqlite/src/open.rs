@@ -17,13 +17,14 @@ use crate::readers;
 /// A connection is used by one thread at a time, as the compiler sees to, so it need not lock itself.
 const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
-/// How long to wait for another process that reads or recovers the file.
 /// What the writer may keep in memory of the file: a large group of commits changes thousands of pages,
 /// and those that do not fit are written twice.
 const CACHE_KIB: u32 = 65_536;
+/// How long to wait for another process that reads or recovers the file.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Statements that a reader keeps ready: as many as there are queries.
 const READS_KEPT: usize = 32;
+
 /// The writer's connection, on a file that exists and has the newest schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     // Created here, so that it never exists with wider permissions; SQLite's side files copy them.
