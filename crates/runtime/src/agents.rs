@@ -1,10 +1,8 @@
 //! Requests about agents, carried out.
 
-use std::str::FromStr;
-
 use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
-    AgentShown, Agents, Answer, Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX,
+    AgentShown, Agents, Answer, Code, Error,
 };
 use kernel::agent::{self, Agent, AgentName, Command, NAME_BYTES_MAX, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
@@ -12,6 +10,7 @@ use kernel::money::{InvalidMoney, Money, Price};
 use kernel::{Actor, Body, Noun, Row, State};
 
 use crate::errors;
+use crate::page::{Listed, Order};
 use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
@@ -148,23 +147,18 @@ impl Watch {
             };
             return Ok(Agents { agents, cursor: None });
         }
-        let limit = page_size(asked.limit)?;
-        let after = page_start::<AgentName>(asked.cursor)?;
-        // One more than asked for tells whether there is a next page.
-        let items = self.store().list(Noun::Agent.name(), &after, limit + 1).await;
-        let items = items.map_err(errors::store)?;
-        let found = items.len();
-        let (mut agents, mut bytes) = (Vec::with_capacity(found), 0);
-        for item in items.into_iter().take(limit) {
-            bytes += item.body.as_ref().map_or(0, |body| body.len());
-            let row = store::Row { version: item.version, body: item.body };
-            agents.extend(agent_in(&stored::row(Noun::Agent, row)?).map(wire));
-            if LIST_BYTES_MAX <= bytes {
-                break;
-            }
-        }
-        let has_more = agents.len() < found;
-        let cursor = agents.last().filter(|_| has_more).map(|agent| agent.name.clone());
+        let page = Listed {
+            noun: Noun::Agent,
+            order: Order::ById,
+            limit: asked.limit,
+            cursor: asked.cursor,
+        };
+        let (agents, cursor) = self
+            .page::<AgentName, _>(page, |item| {
+                let row = store::Row { version: item.version, body: item.body.clone() };
+                Ok(agent_in(&stored::row(Noun::Agent, row)?).map(wire))
+            })
+            .await?;
         Ok(Agents { agents, cursor })
     }
 
@@ -185,29 +179,6 @@ impl Watch {
         };
         self.transact(change, decide, |before, after| answer(before.agent(name), after.agent(name)))
             .await
-    }
-}
-
-/// How many items a page shall have.
-pub(crate) fn page_size(limit: Option<u32>) -> Result<usize, Error> {
-    let limit = limit.unwrap_or(LIST_ITEMS_DEFAULT);
-    if !(1..=LIST_ITEMS_MAX).contains(&limit) {
-        let what = format!("a list has 1 to {LIST_ITEMS_MAX} items, not {limit}");
-        return Err(Error::new(Code::InvalidInput, what).hint("ask for the rest with the cursor"));
-    }
-    usize::try_from(limit).map_err(errors::internal)
-}
-
-/// After or below what a page begins: the last that the one before has shown, or nothing.
-pub(crate) fn page_start<Id: FromStr>(cursor: Option<String>) -> Result<String, Error> {
-    let cursor = cursor.unwrap_or_default();
-    match cursor.is_empty() || cursor.parse::<Id>().is_ok() {
-        true => Ok(cursor),
-        false => {
-            let begins: String = cursor.chars().take(80).collect();
-            Err(Error::new(Code::InvalidInput, format!("`{begins}` is not a cursor of this list"))
-                .hint("give the one that the page before ended with, or none for the first page"))
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use api::{
     Answer, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals,
-    Code, Error, LIST_BYTES_MAX,
+    Code, Error,
 };
 use kernel::approval::{
     self, Approval, Command, Footing, Needs, OPEN, Plan, Question, Signature, Signed, State,
@@ -13,9 +13,9 @@ use store::{FIRST_DUE, Item};
 use tokio::select;
 use tracing::error;
 
-use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
 use crate::orders;
+use crate::page::{Listed, Order};
 use crate::rows::{RowKey, Rows};
 use crate::sealing::Purpose;
 use crate::signatures::statement;
@@ -32,26 +32,22 @@ const SLEEP_US_MAX: i64 = 60_000_000;
 
 impl Watch {
     pub(crate) async fn approval_list(&self, asked: ApprovalList) -> Result<Approvals, Error> {
-        let limit = page_size(asked.limit)?;
-        let before = page_start::<ApprovalId>(asked.cursor)?;
-        let under = (!asked.all).then_some(OPEN);
-        let items = self.store().newest(Noun::Approval.name(), under, &before, limit + 1).await;
-        let items = items.map_err(errors::store)?;
-        let (mut approvals, mut bytes) = (Vec::new(), 0);
-        let mut looked_at = items.iter().take(limit).peekable();
-        let mut last = None;
-        while let Some(item) = looked_at.next_if(|_| bytes < LIST_BYTES_MAX) {
-            bytes += item.body.as_ref().map_or(0, |body| body.len());
-            let (id, approval) = approval_in(item)?;
-            last = Some(item.id.clone());
-            if asked.agent.as_ref().is_none_or(|agent| {
-                approval.plan.agent.as_ref().is_some_and(|it| it.as_str() == agent)
-            }) {
-                approvals.push(wire(&id, &approval)?);
-            }
-        }
-        let has_more = looked_at.peek().is_some() || limit < items.len();
-        Ok(Approvals { approvals, cursor: last.filter(|_| has_more) })
+        let agent = asked.agent.as_deref();
+        let page = Listed {
+            noun: Noun::Approval,
+            order: Order::NewestFirst((!asked.all).then_some(OPEN)),
+            limit: asked.limit,
+            cursor: asked.cursor,
+        };
+        let (approvals, cursor) = self
+            .page::<ApprovalId, _>(page, |item| {
+                let (id, approval) = approval_in(item)?;
+                let of = approval.plan.agent.as_ref().map(|agent| agent.as_str());
+                let is_asked_for = agent.is_none() || agent == of;
+                is_asked_for.then(|| wire(&id, &approval)).transpose()
+            })
+            .await?;
+        Ok(Approvals { approvals, cursor })
     }
 
     /// Whoever may approve sees what is sealed, too: nobody says yes to what they cannot read.

@@ -30,6 +30,7 @@ mod log;
 mod notices;
 mod orders;
 mod outputs;
+mod page;
 mod pair;
 mod principals;
 mod reach;

@@ -16,8 +16,8 @@ use store::{PAGE_ENTRIES_MAX, Page, Store};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::agents::page_size;
 use crate::errors::{self, internal};
+use crate::page::page_size;
 use crate::runs::run_id;
 use crate::stored;
 use crate::times::rfc3339;

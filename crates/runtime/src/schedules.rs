@@ -6,17 +6,17 @@ mod define;
 mod wire;
 
 use api::{
-    Answer, Code, Error, LIST_BYTES_MAX, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList,
-    SchedulePause, SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume,
-    ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
+    Answer, Code, Error, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
+    SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
+    ScheduleShown, Schedules,
 };
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::schedule::{self, Action, Command, Ground, Schedule};
 use kernel::{Actor, Body, Noun, ScheduleId, Timestamp, slot};
 use store::Item;
 
-use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
+use crate::page::{Listed, Order};
 use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::runs;
@@ -26,11 +26,6 @@ use crate::transact::{Change, Key};
 use crate::watch::Watch;
 pub(crate) use define::edited_action;
 use wire::{bounds, released, skipped, upcoming, wire};
-
-/// Rows that are looked at for one page of an agent's schedules. Where there are more of others between two of its
-/// own, a page may be empty and have another's id for its cursor.
-const LOOKED_AT_MAX: usize = 100_000;
-const READ_AT_ONCE: usize = 256;
 
 /// Whether a schedule could be added as it is said, whoever its agent is. Pure.
 pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
@@ -45,44 +40,29 @@ pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> 
 
 impl Watch {
     pub(crate) async fn schedule_list(&self, asked: ScheduleList) -> Result<Schedules, Error> {
-        let limit = page_size(asked.limit)?;
         let agent = asked.agent.as_deref();
         let is_asked_for = |schedule: &Schedule| {
             let of = schedule.definition.action.agent().map(|agent| agent.as_str());
             agent.is_none() || agent == of
         };
-        let mut after = page_start::<ScheduleId>(asked.cursor)?;
-        // One more than asked for tells whether there is a next page.
-        let read = agent.map_or(limit + 1, |_| READ_AT_ONCE.max(limit + 1));
-        let (mut ids, mut bytes, mut looked_at) = (Vec::new(), 0, 0);
-        let has_more = loop {
-            let items = self.store().list(Noun::Schedule.name(), &after, read).await;
-            let items = items.map_err(errors::store)?;
-            for item in &items {
-                after.clone_from(&item.id);
-                let (id, schedule) = schedule_in(item)?;
-                if is_asked_for(&schedule) {
-                    ids.push(id);
-                    bytes += item.body.as_ref().map_or(0, |body| body.len());
-                }
-                if ids.len() == limit || LIST_BYTES_MAX <= bytes {
-                    break;
-                }
-            }
-            looked_at += items.len();
-            let is_full = ids.len() == limit || LIST_BYTES_MAX <= bytes;
-            let is_last = items.len() < read && items.last().is_none_or(|item| item.id == after);
-            if is_last || is_full || LOOKED_AT_MAX <= looked_at {
-                break !is_last;
-            }
+        let page = Listed {
+            noun: Noun::Schedule,
+            order: Order::ById,
+            limit: asked.limit,
+            cursor: asked.cursor,
         };
+        let (ids, cursor) = self
+            .page::<ScheduleId, _>(page, |item| {
+                let (id, schedule) = schedule_in(item)?;
+                Ok(is_asked_for(&schedule).then_some(id))
+            })
+            .await?;
         let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
         let rows = self.load(&rows).await?;
+        // Meanwhile one may have been removed, or given to another.
         let listed = ids.iter().filter(|id| rows.schedule(id).is_some_and(is_asked_for));
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
-        // The last one that is shown, so that nobody learns of another's.
-        let last = ids.last().map_or(after, ScheduleId::to_string);
-        Ok(Schedules { schedules, agent: asked.agent, cursor: has_more.then_some(last) })
+        Ok(Schedules { schedules, agent: asked.agent, cursor })
     }
 
     pub(crate) async fn schedule_show(

@@ -9,8 +9,8 @@ use ledger::VerifyingKey;
 use sha2::{Digest, Sha256};
 use store::{Item, Store};
 
-use crate::agents::{page_size, page_start};
 use crate::errors::{self, internal};
+use crate::page::{Listed, Order};
 use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
@@ -79,17 +79,19 @@ impl Watch {
     }
 
     pub(crate) async fn token_list(&self, asked: TokenList) -> Result<Tokens, Error> {
-        let limit = page_size(asked.limit)?;
-        let before = page_start::<TokenId>(asked.cursor)?;
-        let items = self.store().newest(Noun::Token.name(), None, &before, limit + 1).await;
-        let items = items.map_err(errors::store)?;
-        let tokens = items.iter().take(limit).map(|item| {
-            let token = token_in(item)?.ok_or_else(|| internal("a listed token has no state"))?;
-            Ok(wire(&item.id, &token))
-        });
-        let tokens: Vec<api::Token> = tokens.collect::<Result<_, Error>>()?;
-        let has_more = tokens.len() < items.len();
-        let cursor = tokens.last().map(|token| token.id.clone()).filter(|_| has_more);
+        let page = Listed {
+            noun: Noun::Token,
+            order: Order::NewestFirst(None),
+            limit: asked.limit,
+            cursor: asked.cursor,
+        };
+        let (tokens, cursor) = self
+            .page::<TokenId, _>(page, |item| {
+                let token = token_in(item)?;
+                let token = token.ok_or_else(|| internal("a listed token has no state"))?;
+                Ok(Some(wire(&item.id, &token)))
+            })
+            .await?;
         Ok(Tokens { tokens, cursor })
     }
 

@@ -55,3 +55,45 @@ async fn a_page_of_one_agents_schedules_is_full_and_names_no_others() {
     expected.sort();
     assert_eq!((shown, pages), (expected, vec![3, 3, 1]));
 }
+
+/// The same of runs, where the newest come first.
+#[tokio::test]
+async fn a_page_of_one_agents_runs_is_full_and_names_no_others() {
+    let world = world().await;
+    let fired = async |agent: &str, turn: usize, count: usize| {
+        let schedules = (0..count)
+            .map(|it| named(&format!("{agent}-{turn}-{it}"), agent, every("1h", "x")))
+            .collect();
+        let added = world.ask(ScheduleAddAll { schedules, dry_run: false }).await.unwrap();
+        let mut runs = Vec::new();
+        for schedule in added.schedules {
+            runs.push(fire(&world, &schedule.id).await.id);
+        }
+        runs
+    };
+    let mut expected = Vec::new();
+    for turn in 0..5 {
+        fired("ada", turn, 300).await;
+        if turn < 4 {
+            expected.extend(fired("smith", turn, 1).await);
+        }
+    }
+    expected.reverse();
+    let list = |limit, cursor| RunList {
+        agent: Some("smith".to_owned()),
+        limit: Some(limit),
+        cursor,
+        ..RunList::default()
+    };
+    let first = world.ask(list(3, None)).await.unwrap();
+    assert_eq!(first.cursor.as_ref(), Some(&expected[2]));
+    let second = world.ask(list(3, first.cursor.clone())).await.unwrap();
+    assert_eq!(second.cursor, None);
+    let shown: Vec<String> = first.runs.into_iter().chain(second.runs).map(|it| it.id).collect();
+    assert_eq!(shown, expected);
+    assert_eq!(
+        world.ask(list(4, None)).await.unwrap().cursor,
+        None,
+        "there are no more of its own"
+    );
+}
