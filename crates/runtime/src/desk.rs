@@ -8,13 +8,13 @@
 //! minute of waiting.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agents::Said;
 use kernel::agent::{Agent, AgentName};
 use kernel::run::{Run, State};
 use kernel::schedule::terms::Key;
-use kernel::{ApprovalId, RunId, ScheduleId, Timestamp};
+use kernel::{Actor, ApprovalId, RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,18 @@ pub(crate) struct Taken {
     pub approval: Option<ApprovalId>,
     pub stop: CancellationToken,
     pub said: Said,
+    pub wish: Wish,
 }
+
+/// That a run at work be cancelled, which could not be written down when somebody asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Cancel {
+    pub by: Actor,
+    pub note: Option<String>,
+}
+
+/// All clones are of the same run.
+pub(crate) type Wish = Arc<OnceLock<Cancel>>;
 
 #[derive(Debug, Default)]
 struct Runs {
@@ -102,6 +113,7 @@ enum Place {
         holds: Vec<Resource>,
         stop: CancellationToken,
         said: Said,
+        wish: Wish,
         /// It shall be worked on again once this is over.
         again: Option<(Timestamp, Waiting)>,
     },
@@ -205,6 +217,20 @@ impl Desk {
     pub(crate) fn stop(&self, id: &RunId) {
         if let Some(Place::AtWork { stop, .. }) = self.runs().places.get(id) {
             stop.cancel();
+        }
+    }
+
+    /// Stops the work on a run though nobody could write down that it shall be cancelled; whoever works on it
+    /// does so later. Whether it is at work here.
+    pub(crate) fn stop_unwritten(&self, id: &RunId, cancel: Cancel) -> bool {
+        match self.runs().places.get(id) {
+            Some(Place::AtWork { stop, wish, .. }) => {
+                // The first who asked is written down.
+                let _ = wish.set(cancel);
+                stop.cancel();
+                true
+            }
+            Some(Place::Later(..) | Place::InLane(_)) | None => false,
         }
     }
 
@@ -353,17 +379,18 @@ impl Runs {
         }
         self.at_work += 1;
         let stop = CancellationToken::new();
-        let said = Said::default();
+        let (said, wish) = (Said::default(), Wish::default());
         let Waiting { schedule, approval, .. } = waiting;
         let place = Place::AtWork {
             schedule: schedule.clone(),
             holds,
             stop: stop.clone(),
             said: said.clone(),
+            wish: Arc::clone(&wish),
             again: None,
         };
         self.places.insert(id.clone(), place);
-        Some(Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said })
+        Some(Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said, wish })
     }
 
     fn done(&mut self, id: &RunId) {

@@ -1,31 +1,31 @@
 //! Requests about runs, carried out.
 
 use api::{
-    Answer, Code, Error, LIST_BYTES_MAX, RunCancel, RunChanged, RunList, RunOutput, RunRetry,
-    RunSettle, RunShow, RunShown, RunUsage, Runs,
+    Answer, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow,
+    RunShown, RunUsage, Runs,
 };
 use kernel::run::{self, Command, Outcome, Run, State};
 use kernel::{Actor, Noun, RunId, ScheduleId};
 use store::Item;
+use tokio::time::sleep;
+use tracing::error;
 
-use crate::agents::{page_size, page_start};
+use crate::desk::Cancel;
 use crate::errors::{self, internal};
+use crate::page::{Listed, Order};
 use crate::rows::Rows;
 use crate::sealing::Purpose;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
-use crate::work::{ground, reads_of, rows_of};
+use crate::work::{PAUSE, ground, reads_of, rows_of};
 
-/// Rows that are looked at for one page of a list by state.
-const LOOKED_AT_MAX: usize = 10_000;
 const STATES: [&str; 7] =
     ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 
 impl Watch {
     pub(crate) async fn run_list(&self, asked: RunList) -> Result<Runs, Error> {
-        let limit = page_size(asked.limit)?;
         let state = asked.state.as_deref();
         if state.is_some_and(|state| !STATES.contains(&state)) {
             return Err(Error::new(Code::InvalidInput, "that is no state of a run")
@@ -36,34 +36,23 @@ impl Watch {
                 Error::new(Code::InvalidInput, invalid)
                     .hint("`midwatch schedule list` shows the schedules")
             })?;
-        let under = schedule.as_ref().map(ScheduleId::as_str);
-        let mut before = page_start::<RunId>(asked.cursor)?;
-        let (mut runs, mut bytes, mut looked_at) = (Vec::new(), 0, 0);
-        loop {
-            let items = self.store().newest(Noun::Run.name(), under, &before, limit + 1).await;
-            let items = items.map_err(errors::store)?;
-            let is_last = items.len() <= limit;
-            for item in items.iter().take(limit) {
-                before.clone_from(&item.id);
-                bytes += item.body.as_ref().map_or(0, |body| body.len());
-                let run = run_in(item)?;
-                let of = run.1.agent.as_ref().map(|agent| agent.as_str());
-                let is_asked_for = asked.agent.is_none() || asked.agent.as_deref() == of;
-                if is_asked_for && state.is_none_or(|state| state == run.1.state.name()) {
-                    runs.push(wire(&run.0, &run.1));
-                }
-                if runs.len() == limit || LIST_BYTES_MAX <= bytes {
-                    break;
-                }
-            }
-            looked_at += items.len();
-            let is_full =
-                runs.len() == limit || LIST_BYTES_MAX <= bytes || LOOKED_AT_MAX <= looked_at;
-            if is_last || is_full {
-                let has_more = !is_last || items.last().is_some_and(|item| item.id != before);
-                return Ok(Runs { runs, cursor: has_more.then_some(before) });
-            }
-        }
+        let agent = asked.agent.as_deref();
+        let page = Listed {
+            noun: Noun::Run,
+            order: Order::NewestFirst(schedule.as_ref().map(ScheduleId::as_str)),
+            limit: asked.limit,
+            cursor: asked.cursor,
+        };
+        let (runs, cursor) = self
+            .page::<RunId, _>(page, |item| {
+                let (id, run) = run_in(item)?;
+                let of = run.agent.as_ref().map(|agent| agent.as_str());
+                let is_asked_for = (agent.is_none() || agent == of)
+                    && state.is_none_or(|state| state == run.state.name());
+                Ok(is_asked_for.then(|| wire(&id, &run)))
+            })
+            .await?;
+        Ok(Runs { runs, cursor })
     }
 
     pub(crate) async fn run_show(&self, actor: &Actor, asked: RunShow) -> Result<RunShown, Error> {
@@ -87,10 +76,19 @@ impl Watch {
         key: Option<Key>,
         asked: RunCancel,
     ) -> Result<Answer, Error> {
-        let command = Command::Cancel { note: asked.note };
-        let answer = self.change_run(actor, key, &asked.id, command, Answer::RunCancel).await?;
-        // The commit may have been made by an earlier call, whose answer was lost.
         let id = run_id(&asked.id)?;
+        let command = Command::Cancel { note: asked.note.clone() };
+        let answer = match self.change_run(actor, key, &id, command, Answer::RunCancel).await {
+            Err(full) if full.code == Code::DiskFull => {
+                let cancel = Cancel { by: actor.clone(), note: asked.note };
+                return Err(match self.desk().stop_unwritten(&id, cancel) {
+                    true => stopped_unwritten(),
+                    false => full,
+                });
+            }
+            answer => answer?,
+        };
+        // The commit may have been made by an earlier call, whose answer was lost.
         let rows = self.load(&[(Noun::Run, id.to_string())]).await?;
         if rows.run(&id).is_some_and(|run| run.cancel.is_some()) {
             self.desk().stop(&id);
@@ -104,7 +102,7 @@ impl Watch {
         key: Option<Key>,
         asked: RunRetry,
     ) -> Result<Answer, Error> {
-        self.change_run(actor, key, &asked.id, Command::Retry, Answer::RunRetry).await
+        self.change_run(actor, key, &run_id(&asked.id)?, Command::Retry, Answer::RunRetry).await
     }
 
     pub(crate) async fn run_settle(
@@ -122,33 +120,51 @@ impl Watch {
             }
         };
         let command = Command::Settle { outcome, note: asked.note };
-        self.change_run(actor, key, &asked.id, command, Answer::RunSettle).await
+        self.change_run(actor, key, &run_id(&asked.id)?, command, Answer::RunSettle).await
+    }
+
+    /// Writes down the wish that a run at work be cancelled, as soon as there is room for it.
+    pub(crate) async fn write_wish(&self, id: &RunId, Cancel { by, note }: &Cancel) {
+        let command = Command::Cancel { note: note.clone() };
+        while let Err(failed) =
+            self.change_run(by, None, id, command.clone(), Answer::RunCancel).await
+            && failed.code != Code::NotNow
+        {
+            error!(%failed, %id, "that a run was cancelled could not be written down yet");
+            sleep(PAUSE).await;
+        }
     }
 
     async fn change_run(
         &self,
         actor: &Actor,
         key: Option<Key>,
-        id: &str,
+        id: &RunId,
         command: Command,
         answer: impl Fn(RunChanged) -> Answer,
     ) -> Result<Answer, Error> {
-        let id = run_id(id)?;
         let found = self.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let schedule = found.run(&id).ok_or_else(unknown)?.schedule.clone();
-        let (rows, reads) = (rows_of(&id, &schedule), reads_of(&schedule, None));
+        let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
+        let (rows, reads) = (rows_of(id, &schedule), reads_of(&schedule, None));
         let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
-            let ground = ground(rows, &id, &schedule, now).ok_or_else(unknown)?;
+            let ground = ground(rows, id, &schedule, now).ok_or_else(unknown)?;
             run::decide(ground, actor, command.clone()).map_err(errors::run)
         };
         self.transact(change, decide, |before, after| {
-            let changed = before.run(&id) != after.run(&id);
-            Ok(answer(RunChanged { run: wire_in(after, &id)?, changed }))
+            let changed = before.run(id) != after.run(id);
+            Ok(answer(RunChanged { run: wire_in(after, id)?, changed }))
         })
         .await
     }
+}
+
+fn stopped_unwritten() -> Error {
+    let what = "the run was told to stop, and there is no room on the disk to write that down yet";
+    Error::new(Code::DiskFull, what).hint(
+        "make room: it is written down then; if the watch ends before, nobody knows that you asked",
+    )
 }
 
 pub(crate) fn run_id(text: &str) -> Result<RunId, Error> {

@@ -46,7 +46,7 @@ const STOP: Duration = Duration::from_secs(15);
 /// How often to look for runs that wait and are not on the desk.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Before another try to record how a run ended.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of the attempt to begin a try.
 enum Begin {
@@ -412,6 +412,9 @@ impl Watch {
     async fn end(&self, taken: &Taken, epoch: u32, over: Over) {
         let Over { report, was_stopped } = over;
         let Taken { id, schedule, .. } = taken;
+        if let Some(cancel) = taken.wish.get() {
+            self.write_wish(id, cancel).await;
+        }
         loop {
             let recorded = self
                 .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {

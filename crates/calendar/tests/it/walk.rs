@@ -154,9 +154,8 @@ fn check(
     let expected: Vec<i64> = walked.iter().map(|second| second * SECOND_US).collect();
     prop_assert_eq!(&found, &expected, "{} in {}", text, zone_name);
     prop_assert_eq!(calendar.count(before_us, until_us), expected.len() as u64, "{}", text);
+    // S13: they grow, and whatever instant between two of them is asked for, the answers are its neighbours.
     prop_assert!(found.is_sorted_by(|a, b| a < b));
-
-    // Whatever instant is asked for, the answers are its neighbours.
     let length_us = (window.1 - window.0) * SECOND_US;
     let asked_us = window.0 * SECOND_US + (length_us as f64 * probe) as i64;
     let after = expected.partition_point(|slot| *slot <= asked_us);

@@ -353,6 +353,7 @@ fn a_backfill_does_not_wait_for_a_clock_that_was_set_back() {
     );
 }
 
+/// S11.
 #[test]
 fn other_rules_of_a_zone_move_the_next_slot_and_repeat_no_wall_time() {
     let daily = Trigger::Daily {

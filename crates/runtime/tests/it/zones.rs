@@ -51,6 +51,7 @@ async fn write(world: &World, body: Body) {
     assert!(matches!(world.store.commit(commit).await.unwrap(), Outcome::Committed(_)));
 }
 
+/// S11: once, logged, and no wall time fires twice.
 #[tokio::test(start_paused = true)]
 async fn the_next_slot_goes_by_the_new_rules_once_they_are_there() {
     let mut world = world().await;

@@ -1,7 +1,11 @@
 //! A disk that is full, and one that fails.
 
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::{add, injected, log};
-use crate::world::{Daemon, Outcome, World};
+use crate::world::{Daemon, Outcome, World, wait_for};
 
 fn json(world: &World, arguments: &[&str]) -> Outcome {
     world.run(&[&["--json"], arguments].concat())
@@ -59,6 +63,42 @@ fn a_full_disk_refuses_changes_until_there_is_room() {
         assert_eq!(report["entries"], 3 + world.agents().len());
         assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
     }
+}
+
+/// S10: what was acknowledged stays, reading goes on, a run can be stopped, and all goes on once there is room.
+#[test]
+fn a_run_can_be_stopped_though_the_disk_is_full() {
+    let world = begun();
+    let alive = world.data().join("alive");
+    let script = format!("echo $$ > {}; sleep 600", alive.display());
+    world.ok(&["agent", "add", "sleeper", "--backend", "command", "--", "/bin/sh", "-c", &script]);
+    let mut full = injected(&world, "pwrite64", "error=ENOSPC:when=60..140", &[]);
+    let daemon = Daemon::start(full.arg("up"));
+    let added = ["schedule", "add", "--name", "long", "--every", "1h", "--agent", "sleeper"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let added = world.json(&[&added[..], &["--prompt", "sleep"]].concat());
+    let schedule = text(&added["schedule"]["id"]);
+    let id = text(&world.json(&["run", "start", &schedule])["run"]["id"]);
+    wait_for(|| alive.exists().then_some(()));
+    let shown = || text(&world.json(&["run", "show", &id])["run"]["state"]);
+
+    let agent = |number: u32| json(&world, &add(&format!("agent-{number}")));
+    let refused = (0..60).find(|number| agent(*number).code != Some(0));
+    assert!(refused.is_some(), "the disk was never full");
+    assert_eq!(shown(), "running");
+    let (code, said) = json(&world, &["run", "cancel", &id]).error();
+    assert_eq!(code, "disk_full");
+    assert!(said.contains("the run was told to stop"), "{said}");
+    let pid = std::fs::read_to_string(&alive).unwrap();
+    wait_for(|| (!Path::new("/proc").join(pid.trim()).exists()).then_some(()));
+    assert_eq!(shown(), "running", "how it ended is not written down yet");
+
+    let room = (100..200).find(|number| agent(*number).code == Some(0));
+    assert!(room.is_some(), "there was never room again");
+    wait_for(|| (shown() == "cancelled").then_some(()));
+    let (code, said) = daemon.stop();
+    assert_eq!(code, Some(0), "{said}");
+    world.verified();
 }
 
 /// Even opening takes a little room. Without it nothing can be done, and the reason is told.
