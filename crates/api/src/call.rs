@@ -62,6 +62,16 @@ impl Call {
     }
 }
 
+impl Answer {
+    /// What was answered, whether now or to an earlier call with the same key.
+    pub fn first(self) -> Answer {
+        match self {
+            Answer::Replayed(first) => first.first(),
+            answer => answer,
+        }
+    }
+}
+
 impl ProgressSink {
     pub fn new(show: impl Fn(Progress) + Send + Sync + 'static) -> ProgressSink {
         ProgressSink(Some(Arc::new(show)))
@@ -102,6 +112,9 @@ macro_rules! requests {
         #[serde(tag = "call", content = "answer")]
         pub enum Answer {
             $(#[serde(rename = $name)] $request($answer),)*
+            /// What the first call with this key was answered: nothing happened this time.
+            #[serde(rename = "replayed")]
+            Replayed(Box<Answer>),
         }
 
         $(impl Ask for $request {
@@ -112,7 +125,7 @@ macro_rules! requests {
             }
 
             fn from_answer(answer: Answer) -> Option<$answer> {
-                match answer {
+                match answer.first() {
                     Answer::$request(answer) => Some(answer),
                     _ => None,
                 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Answer, Error, Progress, Request};
 
 /// Both ends must speak the same one.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// Longest line, either way.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 

@@ -49,7 +49,7 @@ pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let arguments = arguments(tool, payload, NO_KEY)?;
     let recorder = Recorder::default();
     let (selection, meta) = (Selection::default(), JsonObject::new());
-    let through = Through { handle: &recorder, tool, selection: &selection, meta: &meta };
+    let through = Through::new(&recorder, tool, &selection, &meta);
     let refused = tool.call(&through, arguments).now_or_never();
     match (recorder.request(), refused) {
         (Some(Request::ToolMisuse(_)), Some(Err(refused))) => Err(refused),
@@ -68,7 +68,7 @@ pub async fn call(
 ) -> Result<Value, Error> {
     let arguments = arguments(tool, payload, key)?;
     let (selection, meta) = (Selection::default(), JsonObject::new());
-    let through = Through { handle, tool, selection: &selection, meta: &meta };
+    let through = Through::new(handle, tool, &selection, &meta);
     Ok(size::fitted(tool.call(&through, arguments).await?))
 }
 

@@ -136,8 +136,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
-        let selection = &self.selection;
-        let through = Through { handle: &*handle, tool, selection, meta: &context.meta.0.0 };
+        let through = Through::new(&*handle, tool, &self.selection, &context.meta.0.0);
         let call = tool.call(&through, asked.arguments.unwrap_or_default());
         let answer = progress::shown(&context, call).await;
         if let Err(error) = &answer {

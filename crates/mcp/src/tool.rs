@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{Answer, Ask, Call, Code, Error, Handle, ToolMisuse};
 use futures::future::{BoxFuture, FutureExt, ready};
@@ -12,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::dialect::Dialect;
 use crate::schema::{self, Kind};
 use crate::toolset::{Selection, Toolset};
 
@@ -61,6 +63,8 @@ pub(crate) struct Through<'a> {
     pub(crate) selection: &'a Selection,
     /// What came with the request besides its arguments.
     pub(crate) meta: &'a JsonObject,
+    /// Whether an answer was that to an earlier call with the same key.
+    replayed: AtomicBool,
 }
 
 impl Tool {
@@ -128,7 +132,11 @@ impl Tool {
     }
 
     fn output(&self) -> JsonObject {
-        schema::output(self.gives, self.toolset.dialect().error())
+        let dialect = self.toolset.dialect();
+        let replayed = (dialect == Dialect::Native && self.effect != Effect::Read)
+            .then_some(("replayed", Kind::Flag));
+        let gives: Vec<_> = self.gives.iter().copied().chain(replayed).collect();
+        schema::output(&gives, dialect.error())
     }
 
     /// What a client is told.
@@ -154,7 +162,12 @@ impl Tool {
         through: &Through<'_>,
         arguments: JsonObject,
     ) -> Result<Value, Error> {
-        (self.call)(through, arguments).await
+        let answer = (self.call)(through, arguments).await?;
+        let is_replayed = through.replayed.load(Ordering::Relaxed);
+        Ok(match is_replayed && self.toolset.dialect() == Dialect::Native {
+            true => with(answer, "replayed", true),
+            false => answer,
+        })
     }
 }
 
@@ -179,7 +192,16 @@ fn call<'a, T: Input>(
     .boxed()
 }
 
-impl Through<'_> {
+impl<'a> Through<'a> {
+    pub(crate) fn new(
+        handle: &'a dyn Handle,
+        tool: &'a Tool,
+        selection: &'a Selection,
+        meta: &'a JsonObject,
+    ) -> Through<'a> {
+        Through { handle, tool, selection, meta, replayed: AtomicBool::new(false) }
+    }
+
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
         api::ask(self, request).await
     }
@@ -215,7 +237,14 @@ impl Handle for Through<'_> {
             return ready(Err(Error::new(Code::Failed, what))).boxed();
         }
         let answer = self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call });
-        async { answer.await.map_err(for_a_model) }.boxed()
+        async {
+            let answer = answer.await.map_err(for_a_model)?;
+            if matches!(answer, Answer::Replayed(_)) {
+                self.replayed.store(true, Ordering::Relaxed);
+            }
+            Ok(answer)
+        }
+        .boxed()
     }
 }
 
@@ -298,7 +327,7 @@ mod tests {
         for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
             let selection = Selection::default().read_only(read_only);
             let tool = Selection::default().find("schedule_resume").unwrap();
-            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
+            let through = Through::new(&Open, tool, &selection, &meta);
             let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
             let error = through.change(None, asked).await.unwrap_err();
             assert_eq!(error.code, expected, "{error}");
@@ -314,7 +343,7 @@ mod tests {
             ("schedule_resume", "it was let through"),
         ] {
             let tool = selection.find(name).unwrap();
-            let through = Through { handle: &Open, tool, selection: &selection, meta: &meta };
+            let through = Through::new(&Open, tool, &selection, &meta);
             let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
             let error = through.read(asked).await.unwrap_err();
             assert!(error.message.starts_with(expected), "{error}");

@@ -254,7 +254,8 @@ impl Handle for Staying {
                 Err(lost) if lost.code == Code::Unreachable => {
                     // The others are of the same daemon.
                     self.idle().clear();
-                    self.call_once(call).await
+                    // What the first of both did was asked for once.
+                    self.call_once(call).await.map(Answer::first)
                 }
                 other => other,
             }

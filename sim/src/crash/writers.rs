@@ -145,7 +145,7 @@ impl Attempt {
     async fn call(&self, daemon: &Socket) -> Result<Ending> {
         let (request, key) = (self.request(), Some(self.key.clone()));
         let call = Call { request, key, tool: None, progress: ProgressSink::default() };
-        match daemon.call(call).await {
+        match daemon.call(call).await.map(Answer::first) {
             Ok(answer) => {
                 ensure!(self.fits_answer(&answer), "{self:?} was answered with {answer:?}");
                 Ok(Ending::Acknowledged(Box::new(answer)))

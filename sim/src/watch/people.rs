@@ -70,7 +70,7 @@ pub(super) async fn make(
         tool: None,
         progress: Default::default(),
     };
-    let result = handle.call(call).await;
+    let result = handle.call(call).await.map(Answer::first);
     Made { key, by, is_repeated, request, result }
 }
 

@@ -218,7 +218,10 @@ fn u1_an_agent_schedules_runs_and_reads_in_both_eras() {
         let asked = json!({"schedule_id": id, "idempotency_key": key});
         let started = client.ok("run_start", asked.clone());
         let run = started["run"]["id"].as_str().unwrap().to_owned();
-        assert_eq!(client.ok("run_start", asked)["run"]["id"], run, "the same key, the same run");
+        assert_eq!(started.get("replayed"), None);
+        let again = client.ok("run_start", asked);
+        assert_eq!(again["run"]["id"], run, "the same key, the same run");
+        assert_eq!(again["replayed"], true);
         let news = ended(&mut client, &run);
         assert_eq!(news["run"]["state"], "done", "{news}");
         assert_eq!(news["run"]["output"]["text"], "say hello");
