@@ -1,4 +1,5 @@
-//! Runs from due to done when all are due at once, beside the jobs that queues on PostgreSQL execute.
+//! Runs from due to done when all are due at once, beside the raw engine that writes the same rows, and the jobs that
+//! queues on PostgreSQL execute.
 //!
 //! Our side fires, starts and ends each run, with every step on the disk; a peer's jobs were added
 //! before the clock starts.
@@ -16,6 +17,7 @@ use super::doers::Counting;
 use super::peers::{self, Peers};
 use super::place::{Place, now_us, reaches};
 use super::plan::{Plan, every_slot_runs};
+use super::raw::{self, Fires, Part};
 use super::{Options, block_on};
 use crate::spread;
 
@@ -35,25 +37,35 @@ pub(crate) fn run(options: &Options, peers: Option<&Peers>) -> anyhow::Result<()
     let dir = tempfile::tempdir_in(options.dir())?;
     let what = format!("{schedules} runs due at once, {AGENTS} agents, {} rounds", options.rounds);
     let conditions = Conditions::begin("done", &what, dir.path())?;
-    let (mut ours, mut ratios) = (Vec::new(), Vec::new());
+    let (mut ours, mut to_raw, mut to_peers) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         let place = tempfile::tempdir_in(options.dir())?;
-        let our = block_on(drain(place.path(), schedules))?;
-        ours.push(our);
+        let copy = place.path().join("raw.db");
+        let (our, part) = block_on(drain(place.path(), &copy, schedules))?;
+        our.show("ours", "");
+        let entries = our.batch() * ENTRIES_OF_RUN as f64;
+        let log = place.path().join("midwatch.db");
+        let raw = block_on(raw::replay(&log, part, entries, &copy, ""))?;
+        raw.show("raw", "");
+        ours.push(our.rate());
+        to_raw.push(our.rate() / raw.rate());
         if let Some(peers) = peers {
-            ratios.push(our / best(peers, schedules)?);
+            to_peers.push(our.rate() / best(peers, schedules)?);
         }
     }
     let (rate, least, most) = spread(ours);
     println!("  median   {rate:.0}/s [{least:.0}–{most:.0}]");
-    match ratios.is_empty() {
+    let (ratio, least, most) = spread(to_raw);
+    println!("  to raw   {ratio:.2} [{least:.2}–{most:.2}]");
+    match to_peers.is_empty() {
         true => peers::none(),
-        false => Bar::AtLeast(RATIO_MIN).show("runs to the best peer's jobs", spread(ratios).0),
+        false => Bar::AtLeast(RATIO_MIN).show("runs to the best peer's jobs", spread(to_peers).0),
     }
     conditions.end(dir.path())
 }
 
-async fn drain(data: &Path, schedules: usize) -> anyhow::Result<f64> {
+/// What was measured, and the part of the log that the raw engine writes again into a copy of what was before.
+async fn drain(data: &Path, copy: &Path, schedules: usize) -> anyhow::Result<(Fires, Part)> {
     let place = Place::open(data).await?;
     let lead_us = LEAD_US_MIN + LEAD_US_PER_SCHEDULE * schedules as i64;
     let first_us = now_us() + lead_us;
@@ -67,6 +79,11 @@ async fn drain(data: &Path, schedules: usize) -> anyhow::Result<f64> {
         terms: every_slot_runs(),
     };
     plan.add(&place.handle).await?;
+    place.close().await?;
+    std::fs::copy(data.join("midwatch.db"), copy)?;
+
+    let place = Place::open(data).await?;
+    let after = place.mark().await?.size;
     let doer = Arc::new(Counting::default());
     let mut measured = Err(anyhow::anyhow!("the watch ended early"));
     let stop = async {
@@ -74,19 +91,15 @@ async fn drain(data: &Path, schedules: usize) -> anyhow::Result<f64> {
         "measured".to_owned()
     };
     place.watch.keep(Arc::clone(&doer) as Arc<_>, vec![], stop).await?;
-    let between = measured?;
-    ensure!(doer.count() == schedules as u64, "{} of {schedules} runs", doer.count());
-    let rate = schedules as f64 / between.seconds;
-    println!(
-        "  ours     {rate:.0}/s in {:.1} s, {} transactions; {}",
-        between.seconds,
-        between.transactions,
-        between.each(schedules as u64)
-    );
-    Ok(rate)
+    let (between, until) = measured?;
+    let count = doer.count();
+    ensure!(count == schedules as u64, "{count} of {schedules} runs");
+    place.close().await?;
+    Ok((Fires { count, between }, Part { after, until }))
 }
 
-async fn until_done(place: &Place, first_us: i64, runs: u64) -> anyhow::Result<Between> {
+/// What it took, and where the log ended then.
+async fn until_done(place: &Place, first_us: i64, runs: u64) -> anyhow::Result<(Between, u64)> {
     place.checked().await?;
     ensure!(now_us() < first_us, "the schedules were due before all was ready");
     // Taken before, because the first are decided before this task has its turn again.
@@ -97,7 +110,7 @@ async fn until_done(place: &Place, first_us: i64, runs: u64) -> anyhow::Result<B
     let ended = place.mark().await?;
     let found = place.count("run.ended", size, ended.size).await?;
     ensure!(found == runs, "{found} of {runs} runs have ended");
-    Ok(started.until(ended))
+    Ok((started.until(ended), ended.size))
 }
 
 /// Jobs that the faster of the peers executes in a second, each on a server of its own.

@@ -2,7 +2,7 @@
 //!
 //! It begins with a copy of the database as it was before, and has the same settings and statements.
 //! Entries and rows come from the log; those of one decision are written together, and as many
-//! fires are in a transaction as there were on average. Nothing is decided and no hash computed while
+//! entries are in a transaction as there were on average. Nothing is decided and no hash computed while
 //! the clock runs.
 
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Fires {
     }
 }
 
-/// Writes a part of a log into a copy of the database, after some SQL on it.
+/// Writes a part of a log into a copy of the database, after some SQL on it; `batch` entries in a transaction.
 pub(crate) async fn replay(
     log: &Path,
     part: Part,
@@ -90,17 +90,17 @@ fn open(path: &Path, sql: &str) -> anyhow::Result<Connection> {
 
 /// Says in how many transactions.
 fn write(raw: &mut Raw<'_>, steps: &[Step], batch: f64) -> anyhow::Result<u64> {
-    let (mut fires, mut due, mut transactions) = (0, 0.0, 0);
+    let (mut entries, mut due, mut transactions) = (0, 0.0, 0);
     let mut rest = steps.iter().peekable();
     while rest.peek().is_some() {
-        // A batch need not be a whole number: some transactions have one fire more.
+        // A batch need not be a whole number: some transactions have one entry more.
         due += batch;
         transactions += 1;
         raw.begin.execute(())?;
-        while (fires as f64) < due
+        while (entries as f64) < due
             && let Some(step) = rest.next()
         {
-            fires += step.fires;
+            entries += step.entries.len();
             for it in &step.writes {
                 raw.write_item(it)?;
             }

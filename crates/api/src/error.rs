@@ -75,7 +75,7 @@ codes! {
     KeyTaken "key_taken" 4 "The idempotency key was used before, for another request.";
     AlreadyRunning "already_running" 4 "Another process holds the data directory.";
     Busy "busy" 1 "Many changes to the same thing at once; nothing was changed.";
-    DiskFull "disk_full" 1 "There is no room on the disk; nothing was changed.";
+    DiskFull "disk_full" 1 "There is no room on the disk; nothing was written.";
     ReadOnly "read_only" 1 "The data directory cannot be written; nothing was changed.";
     DiskFailed "disk_failed" 1 "The disk failed to keep a write; the watch has stopped.";
     LogDamaged "log_damaged" 4 "The log is damaged; nothing new is written until it is looked at.";
