@@ -41,6 +41,17 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+/// Another connection to the file of the writer, which copies its write-ahead log back.
+pub(crate) fn copier(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | ONE_THREAD;
+    let connection = Connection::open_with_flags(path, flags).map_err(meaning)?;
+    let settings = "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;";
+    connection.execute_batch(settings).map_err(meaning)?;
+    // Before it has read something it does not know of the write-ahead log.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())).map_err(meaning)?;
+    Ok(connection)
+}
+
 /// What a reader may take for granted about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {

@@ -44,6 +44,7 @@ impl Sqlite {
     /// its tail is opened, but writes nothing.
     pub fn open(path: &Path) -> Result<Sqlite, Error> {
         let connection = open::writer(path)?;
+        let copier = open::copier(path)?;
         let (chain, fault) = open::resume(&connection)?;
         let shared = Arc::new(Shared::new(chain, fault));
         let runtime = Handle::try_current().map_err(|error| Error::Failed(error.to_string()))?;
@@ -52,7 +53,8 @@ impl Sqlite {
         let thread = {
             let shared = Arc::clone(&shared);
             let writer = thread::Builder::new().name("store-writer".into());
-            let spawned = writer.spawn(move || writer::run(connection, shared, queue, ended));
+            let spawned =
+                writer.spawn(move || writer::run(connection, copier, shared, queue, ended));
             spawned.map_err(|error| Error::Failed(error.to_string()))?
         };
         // Ends when the writer does.

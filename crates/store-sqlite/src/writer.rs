@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,10 @@ const FLUSH_SLOW: Duration = Duration::from_millis(1);
 /// How long to wait for callers that are on their way, as a part of the last flush's time.
 const PATIENCE_DIVISOR: u32 = 4;
 
-/// Pages of the write-ahead log after which it is copied back into the file.
-const WAL_PAGES_MAX: i32 = 4_000;
+/// Pages of the write-ahead log after which it is copied back into the file, beside the writer …
+const WAL_PAGES_MANY: i32 = 4_000;
+/// … and after which the writer waits for that: it begins the log anew when all of it was copied.
+const WAL_PAGES_MAX: i32 = 16_000;
 
 /// Something to write, and who waits for it.
 #[derive(Debug)]
@@ -96,6 +99,7 @@ impl Shared {
 /// Runs until nobody can send a job any more, then leaves a tidy file.
 pub(crate) fn run(
     mut connection: Connection,
+    copier: Connection,
     shared: Arc<Shared>,
     mut jobs: mpsc::Receiver<Job>,
     ended: mpsc::UnboundedSender<Ended>,
@@ -103,21 +107,27 @@ pub(crate) fn run(
     let counted = count_wal_pages(&mut connection).map_err(meaning);
     let wal_pages = counted.inspect_err(|error| shared.stop.set(error.clone()))?;
     match Statements::prepare(&connection) {
-        Ok(statements) => {
-            let shared = Arc::clone(&shared);
+        Ok(statements) => thread::scope(|scope| {
+            let (copy, told) = sync_channel(0);
+            let stop = &shared.stop;
+            scope.spawn(move || told.iter().for_each(|()| copy_back(&copier, stop)));
             let chain = shared.chain.borrow().clone();
             let flush = Duration::ZERO;
+            let shared = Arc::clone(&shared);
             let mut writer = Writer { statements, chain, shared, ended, callers: 1, flush };
             while let Some(job) = jobs.blocking_recv() {
                 let group = writer.gather(job, &mut jobs);
                 let size = group.len();
                 writer.write(group);
                 writer.callers = size + jobs.len();
-                if WAL_PAGES_MAX <= wal_pages.load(Ordering::Relaxed) {
-                    writer.copy_back(&connection);
+                match wal_pages.load(Ordering::Relaxed) {
+                    ..WAL_PAGES_MANY => {}
+                    // One that is still at it is not told again.
+                    WAL_PAGES_MANY..WAL_PAGES_MAX => drop(copy.try_send(())),
+                    WAL_PAGES_MAX.. => copy_back(&connection, stop),
                 }
             }
-        }
+        }),
         Err(error) => shared.stop.set(error),
     }
     if let Some(reason) = shared.stop.reason() {
@@ -127,6 +137,15 @@ pub(crate) fn run(
     match tidied.map_err(meaning)? {
         0 => Ok(()),
         _ => Err(Error::Failed("somebody reads the database".into())),
+    }
+}
+
+/// Copies the write-ahead log into the file, as far as readers let it. SQLite could do so by itself, but would
+/// not tell of a flush that failed, and every so many commits one would wait for it.
+fn copy_back(connection: &Connection, stop: &Stop) {
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+    if let Err(error @ (Error::Stopped(_) | Error::Damaged(_))) = copied.map_err(meaning) {
+        stop.set(error);
     }
 }
 
@@ -192,15 +211,6 @@ impl Writer<'_> {
         let chain = self.chain.clone();
         // Fails only when no caller is left.
         let _ = self.ended.send(Ended { group, answers, chain });
-    }
-
-    /// Copies the write-ahead log into the file, as far as readers let it. SQLite could do so by
-    /// itself, but would not tell of a flush that failed.
-    fn copy_back(&self, connection: &Connection) {
-        let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
-        if let Err(error @ (Error::Stopped(_) | Error::Damaged(_))) = copied.map_err(meaning) {
-            self.shared.stop.set(error);
-        }
     }
 
     fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
