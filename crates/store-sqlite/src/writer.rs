@@ -108,7 +108,7 @@ pub(crate) fn run(
     let wal_pages = counted.inspect_err(|error| shared.stop.set(error.clone()))?;
     match Statements::prepare(&connection) {
         Ok(statements) => thread::scope(|scope| {
-            let (copy, told) = sync_channel(0);
+            let (copy, told) = sync_channel(1);
             let stop = &shared.stop;
             scope.spawn(move || told.iter().for_each(|()| copy_back(&copier, stop)));
             let chain = shared.chain.borrow().clone();
@@ -122,7 +122,7 @@ pub(crate) fn run(
                 writer.callers = size + jobs.len();
                 match wal_pages.load(Ordering::Relaxed) {
                     ..WAL_PAGES_MANY => {}
-                    // One that is still at it is not told again.
+                    // One that was told and has not begun yet is not told again.
                     WAL_PAGES_MANY..WAL_PAGES_MAX => drop(copy.try_send(())),
                     WAL_PAGES_MAX.. => copy_back(&connection, stop),
                 }
