@@ -33,7 +33,7 @@ const PATIENCE_DIVISOR: u32 = 4;
 
 /// Pages of the write-ahead log after which it is copied back into the file, beside the writer …
 const WAL_PAGES_MANY: i32 = 4_000;
-/// … and after which the writer waits for that: it begins the log anew when all of it was copied.
+/// … and after which the writer does so itself: only when all of it was copied does it begin the log anew.
 const WAL_PAGES_MAX: i32 = 16_000;
 
 /// Something to write, and who waits for it.
