@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use agents::Said;
 use kernel::agent::{Agent, AgentName};
 use kernel::run::{Run, State};
+use kernel::schedule::Definition;
 use kernel::schedule::terms::Key;
 use kernel::{Actor, ApprovalId, RunId, ScheduleId, Timestamp};
 use tokio::sync::Notify;
@@ -172,6 +173,18 @@ impl Desk {
     /// The runs whose turn it is, as many as there are hands for.
     pub(crate) fn take(&self, now: Timestamp) -> Vec<Taken> {
         self.runs().take(now)
+    }
+
+    /// Takes a run that is not queued yet, if it may begin as soon as it is: nobody waits before it.
+    pub(crate) fn take_new(
+        &self,
+        id: RunId,
+        schedule: &ScheduleId,
+        definition: &Definition,
+        now: Timestamp,
+    ) -> Option<Taken> {
+        let (agent, keys) = (definition.action.agent().cloned(), definition.terms.keys.clone());
+        self.runs().take_new(id, schedule, Needs { agent, keys }, now)
     }
 
     /// When the next run may begin that may not yet.
@@ -373,6 +386,33 @@ impl Runs {
         // Another lane may have taken what this one needs.
         let (_, id) = is_free.then(|| lane.waiting.pop_first()).flatten()?;
         let Some(Place::InLane(waiting)) = self.places.remove(&id) else { return None };
+        let Waiting { schedule, approval, .. } = waiting;
+        Some(self.take_up(id, schedule, needs, approval))
+    }
+
+    fn take_new(
+        &mut self,
+        id: RunId,
+        schedule: &ScheduleId,
+        needs: Needs,
+        now: Timestamp,
+    ) -> Option<Taken> {
+        let is_due = self.later.first().is_some_and(|(from, _)| *from <= now);
+        let is_needed = needs.resources().any(|it| self.needed.contains_key(&it));
+        let somebody_waits = is_due || is_needed || !self.ready.is_empty();
+        let has_hand = self.is_open && !self.is_held && self.at_work < HANDS;
+        let may_begin = has_hand && !somebody_waits && self.is_free(&needs);
+        may_begin.then(|| self.take_up(id, schedule.clone(), &needs, None))
+    }
+
+    /// It is at work from now on, and holds all that it needs.
+    fn take_up(
+        &mut self,
+        id: RunId,
+        schedule: ScheduleId,
+        needs: &Needs,
+        approval: Option<ApprovalId>,
+    ) -> Taken {
         let holds: Vec<Resource> = needs.resources().chain(self.conversation(needs)).collect();
         for resource in &holds {
             *self.held.entry(resource.clone()).or_default() += 1;
@@ -380,7 +420,6 @@ impl Runs {
         self.at_work += 1;
         let stop = CancellationToken::new();
         let (said, wish) = (Said::default(), Wish::default());
-        let Waiting { schedule, approval, .. } = waiting;
         let place = Place::AtWork {
             schedule: schedule.clone(),
             holds,
@@ -390,7 +429,7 @@ impl Runs {
             again: None,
         };
         self.places.insert(id.clone(), place);
-        Some(Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said, wish })
+        Taken { id, schedule, agent: needs.agent.clone(), approval, stop, said, wish }
     }
 
     fn done(&mut self, id: &RunId) {

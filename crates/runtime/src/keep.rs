@@ -8,10 +8,12 @@ use agents::Doer;
 use api::Error;
 use futures::future::{Either, FutureExt, join, join5, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::at_once::AtOnce;
 use crate::errors;
 use crate::notices::Messenger;
 use crate::watch::Watch;
@@ -53,7 +55,8 @@ impl Watch {
         let looked = self.clock_at_start().await?;
         self.take_up().await?;
         let told = CancellationToken::new();
-        let runs = self.work(Arc::clone(&doer), told.clone());
+        let (to, handed) = unbounded_channel();
+        let runs = self.work(Arc::clone(&doer), handed, told.clone());
         // Runs end before the log does.
         let stop = async {
             let reason = stop.await;
@@ -62,7 +65,7 @@ impl Watch {
         };
         let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
         let upkeep = join5(
-            self.timer(told.clone()),
+            self.timer(AtOnce { to, stop: told.clone() }),
             self.lapse_approvals(),
             self.follow_authority(&*doer),
             join(self.follow_zones(), self.follow_clock(looked)),

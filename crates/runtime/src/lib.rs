@@ -8,6 +8,7 @@
 mod agents;
 mod anomaly;
 mod approvals;
+mod at_once;
 mod authority;
 mod budgets;
 mod check;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::Error;
+use api::{Code, Error};
 use calendar::Calendar;
 use futures::future::{join_all, pending};
 use kernel::progress::Progress;
@@ -18,7 +18,7 @@ use kernel::schedule::Schedule;
 use kernel::schedule::trigger::Trigger;
 use kernel::slot::{self, Fate, Slot};
 use kernel::tick::{Tick, tick};
-use kernel::{ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
+use kernel::{Actor, ApprovalId, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
 use store::{FIRST_DUE, Item};
 use tokio::select;
 use tokio::sync::Notify;
@@ -26,10 +26,12 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use crate::at_once::{AtOnce, Hand};
 use crate::errors::internal;
 use crate::keep::micros;
 use crate::rows::Rows;
 use crate::stored;
+use crate::transact::Done;
 use crate::watch::Watch;
 
 /// Schedules that are decided at a time.
@@ -66,6 +68,13 @@ pub(crate) struct Ready {
     calendar: Calendar,
 }
 
+/// A schedule that is due, and what its tick may have to know.
+struct Due {
+    id: ScheduleId,
+    ready: Arc<Ready>,
+    beside: Beside,
+}
+
 /// What a tick may have to know besides how far the schedule has got.
 #[derive(Debug, Default)]
 struct Beside {
@@ -93,20 +102,18 @@ impl Bell {
 
 impl Watch {
     /// Decides what is due until it is told to stop.
-    pub(crate) async fn timer(&self, stop: CancellationToken) {
+    pub(crate) async fn timer(&self, at_once: AtOnce) {
         let mut failed = Failed::default();
-        while !stop.is_cancelled() {
-            select! {
-                biased;
-                () = self.decide_due(&mut failed) => {}
-                () = stop.cancelled() => {}
-            }
+        while !at_once.stop.is_cancelled() {
+            // What it decides may begin a run, so it is not left in the middle.
+            self.decide_due(&mut failed, &at_once).await;
         }
+        drop(at_once);
         pending().await
     }
 
     /// Decides what is due, or waits until something is.
-    async fn decide_due(&self, failed: &mut Failed) {
+    async fn decide_due(&self, failed: &mut Failed, at_once: &AtOnce) {
         // From here on whoever makes a schedule due rings, so that none is overlooked below.
         self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
         let now = self.now();
@@ -121,14 +128,15 @@ impl Watch {
             Ok(due) => due,
             Err(unreachable) => {
                 error!(error = %unreachable, "what is due could not be read");
-                return sleep(PAUSE).await;
+                let pause = at_once.stop.run_until_cancelled(sleep(PAUSE));
+                return pause.await.unwrap_or_default();
             }
         };
         let due: Vec<_> = due.iter().filter(|item| !failed.0.contains_key(&item.id)).collect();
         if due.is_empty() {
-            return self.sleep_until_due(failed).await;
+            return self.sleep_until_due(failed, &at_once.stop).await;
         }
-        let ticks = join_all(due.iter().map(|item| self.tick(item, turn))).await;
+        let ticks = join_all(due.iter().map(|item| self.tick(item, turn, at_once))).await;
         for (item, ticked) in due.into_iter().zip(ticks) {
             if let Err(reason) = ticked {
                 error!(schedule = item.id, %reason, "its slots could not be decided");
@@ -137,7 +145,7 @@ impl Watch {
         }
     }
 
-    async fn sleep_until_due(&self, failed: &Failed) {
+    async fn sleep_until_due(&self, failed: &Failed, stop: &CancellationToken) {
         let noun = Noun::Progress.name();
         let items = self.store().due(noun, FIRST_DUE, i64::MAX, 1 + failed.0.len()).await;
         let items = items.unwrap_or_default();
@@ -150,22 +158,44 @@ impl Watch {
             biased;
             () = self.reaches(Timestamp::from_micros(at)) => {}
             () = self.bell().rung.notified() => {}
+            () = stop.cancelled() => {}
         }
     }
 
-    /// Decides the slots of one schedule that are due.
-    async fn tick(&self, item: &Item, turn: u64) -> Result<(), Error> {
+    /// Decides the slots of one schedule that are due, and begins a run of them if it can begin at once.
+    async fn tick(&self, item: &Item, turn: u64, at_once: &AtOnce) -> Result<(), Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
         let row = self.row_of(item, turn)?;
         let Some(State::Progress(progress)) = &row.state else { return Ok(()) };
         let Some(ready) = self.ready(&id, progress.revision).await? else { return Ok(()) };
         let beside = self.beside(&id, &ready, progress).await?;
-        let mut rows = vec![(Noun::Progress, item.id.clone())];
-        rows.extend(beside.live.iter().map(|id| (Noun::Run, id.to_string())));
+        let due = Due { id, ready, beside };
+        if let Some(hand) = self.hand_for(&due.id, &due.ready, at_once).await? {
+            let ticked = self.decide(&due, Some(&hand), &at_once.stop).await;
+            let is_over_budget = matches!(&ticked, Err(it) if it.code == Code::LimitReached);
+            at_once.hand_over(self, hand, &ticked);
+            if !is_over_budget {
+                return ticked.map(drop);
+            }
+        }
+        self.decide(&due, None, &at_once.stop).await.map(drop)
+    }
+
+    async fn decide(
+        &self,
+        due: &Due,
+        hand: Option<&Hand>,
+        stop: &CancellationToken,
+    ) -> Result<Done, Error> {
+        let Due { id, ready, beside } = due;
+        let system = Actor::system();
+        let mut change = self.tick_with(hand, &system);
+        change.rows.push((Noun::Progress, id.to_string()));
+        change.rows.extend(beside.live.iter().map(|id| (Noun::Run, id.to_string())));
         let mut is_due = false;
         let decided = self
-            .act(rows, vec![], |rows, now| {
-                let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
+            .act_for(change, |rows, now| {
+                let Some(progress) = rows.progress(id) else { return Ok(Vec::new()) };
                 // An edit may have come between: then its own turn follows.
                 if progress.revision != ready.schedule.revision {
                     return Ok(Vec::new());
@@ -175,19 +205,25 @@ impl Watch {
                 let live = beside.live.iter();
                 let live: Vec<(RunId, Run)> =
                     live.filter_map(|id| Some((id.clone(), rows.run(id)?.clone()))).collect();
-                let at = Tick::new(&id, &ready.schedule, &calendar, now);
+                let at = Tick::new(id, &ready.schedule, &calendar, now);
                 let at = Tick {
                     live: &live,
                     decided_wall: beside.decided_wall.as_deref(),
                     filled: beside.filled.as_ref(),
                     ..at
                 };
-                Ok(tick(at, progress, &mut || self.new_run(now)))
+                let hand = hand.filter(|_| !stop.is_cancelled());
+                let mut first = hand.map(|hand| hand.taken.id.clone());
+                let mut new_run = || first.take().unwrap_or_else(|| self.new_run(now));
+                let mut bodies = tick(at, progress, &mut new_run);
+                let begun = hand.map(|hand| self.begin_queued(hand, rows, &bodies, now));
+                bodies.extend(begun.unwrap_or_default());
+                Ok(bodies)
             })
             .await?;
-        match decided {
-            None if is_due => Err(internal("it is due, and none of its slots is")),
-            _ => Ok(()),
+        match decided.bodies.is_empty() && is_due {
+            true => Err(internal("it is due, and none of its slots is")),
+            false => Ok(decided),
         }
     }
 

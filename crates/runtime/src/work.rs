@@ -18,6 +18,7 @@ use kernel::wording::Wording;
 use kernel::{Actor, Body, Noun, RunId, ScheduleId, Timestamp};
 use store::FIRST_DUE;
 use tokio::select;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +37,7 @@ use crate::seen::Seen;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::tools::Call;
-use crate::transact::Change;
+use crate::transact::{Change, Done};
 use crate::watch::Watch;
 
 /// Live runs that are looked at at a time.
@@ -49,7 +50,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of the attempt to begin a try.
-enum Begin {
+pub(crate) enum Begin {
     Now(Box<Begun>),
     /// It waits for a human, or has ended.
     Decided,
@@ -58,8 +59,14 @@ enum Begin {
     NotNow,
 }
 
+/// A run that somebody else has begun, or nobody knows whether it was.
+pub(crate) struct Handed {
+    pub taken: Taken,
+    pub begun: Option<Begun>,
+}
+
 /// A try that was begun.
-struct Begun {
+pub(crate) struct Begun {
     epoch: u32,
     /// Or why nobody can be told anything.
     task: Result<Task, Error>,
@@ -180,8 +187,16 @@ impl Watch {
     }
 
     /// Works on runs until it is told to stop; then lets those at work end, and stops the rest.
-    pub(crate) async fn work(&self, doer: Arc<dyn Doer>, stop: CancellationToken) {
+    pub(crate) async fn work(
+        &self,
+        doer: Arc<dyn Doer>,
+        mut handed: UnboundedReceiver<Handed>,
+        stop: CancellationToken,
+    ) {
         let mut at_work = JoinSet::new();
+        let go_on = |at_work: &mut JoinSet<()>, run: Handed| {
+            at_work.spawn(self.clone().go_on_with(run, Arc::clone(&doer), stop.clone()));
+        };
         let mut look_at = self.after(LOOK_EVERY);
         while !stop.is_cancelled() {
             for taken in self.desk().take(self.now()) {
@@ -192,6 +207,7 @@ impl Watch {
             select! {
                 biased;
                 () = stop.cancelled() => {}
+                Some(run) = handed.recv() => go_on(&mut at_work, run),
                 () = self.desk().changed() => {}
                 Some(_) = at_work.join_next() => {}
                 () = self.reaches(wake) => {}
@@ -204,7 +220,13 @@ impl Watch {
                 }
             }
         }
-        let all = async |at_work: &mut JoinSet<()>| while at_work.join_next().await.is_some() {};
+        let mut all = async |at_work: &mut JoinSet<()>| {
+            // Until the timer has decided all that it was about to.
+            while let Some(run) = handed.recv().await {
+                go_on(at_work, run);
+            }
+            while at_work.join_next().await.is_some() {}
+        };
         if timeout(self.settings().drain, all(&mut at_work)).await.is_err() {
             warn!(runs = at_work.len(), "runs are stopped: the watch ends");
             self.desk().stop_all();
@@ -213,25 +235,18 @@ impl Watch {
         }
     }
 
+    async fn go_on_with(self, run: Handed, doer: Arc<dyn Doer>, stop: CancellationToken) {
+        let Handed { taken, begun } = run;
+        match begun {
+            Some(begun) => self.carry_on(&taken, begun, &*doer).await,
+            None => self.put_back(&taken, &stop).await,
+        }
+        self.desk().done(&taken.id);
+    }
+
     async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
         match self.begin(&taken, &*doer, &stop).await {
-            Ok(Begin::Now(begun)) => {
-                let Begun { epoch, task } = *begun;
-                let (over, is_sensitive) = match task {
-                    Ok(Task::Prompt(work)) => {
-                        let is_sensitive = work.is_sensitive;
-                        (done(&*doer, *work, taken.stop.clone()).await, is_sensitive)
-                    }
-                    // It is short, and whole or nothing: there is no stopping it.
-                    Ok(Task::Call(call)) => {
-                        let report = self.make(&call, &taken.id).await;
-                        (Over { report, was_stopped: false }, call.is_sensitive)
-                    }
-                    Err(unreadable) => (unsaid(&unreadable), false),
-                };
-                let over = if is_sensitive { self.sealed(over) } else { over };
-                self.end(&taken, epoch, over).await;
-            }
+            Ok(Begin::Now(begun)) => self.carry_on(&taken, *begun, &*doer).await,
             Ok(Begin::Decided) => {}
             Ok(Begin::Lacks(lacks)) => self.starve(&taken, lacks).await,
             Ok(Begin::NotNow) => {
@@ -248,6 +263,25 @@ impl Watch {
             }
         }
         self.desk().done(&taken.id);
+    }
+
+    /// Does what was begun, and records how it ended.
+    async fn carry_on(&self, taken: &Taken, begun: Begun, doer: &dyn Doer) {
+        let Begun { epoch, task } = begun;
+        let (over, is_sensitive) = match task {
+            Ok(Task::Prompt(work)) => {
+                let is_sensitive = work.is_sensitive;
+                (done(doer, *work, taken.stop.clone()).await, is_sensitive)
+            }
+            // It is short, and whole or nothing: there is no stopping it.
+            Ok(Task::Call(call)) => {
+                let report = self.make(&call, &taken.id).await;
+                (Over { report, was_stopped: false }, call.is_sensitive)
+            }
+            Err(unreadable) => (unsaid(&unreadable), false),
+        };
+        let over = if is_sensitive { self.sealed(over) } else { over };
+        self.end(taken, epoch, over).await;
     }
 
     /// Begins a run, or asks a human about it. Only what asks or was approved is looked at before.
@@ -336,22 +370,28 @@ impl Watch {
             }
             done => done?,
         };
+        Ok(self.begun(taken, &done))
+    }
+
+    /// What a decision about a run that was taken has begun.
+    pub(crate) fn begun(&self, taken: &Taken, done: &Done) -> Begin {
+        let Taken { id, schedule, agent, .. } = taken;
         if done.bodies.is_empty() {
-            return Ok(Begin::NotNow);
+            return Begin::NotNow;
         }
         let started = done.bodies.iter().find_map(|body| match body {
             Body::Run(_, Event::Started(started)) => Some(started),
             _ => None,
         });
-        let Some(started) = started else { return Ok(Begin::Decided) };
+        let Some(started) = started else { return Begin::Decided };
         let rows = &done.after;
         let (Some(run), Some(schedule)) = (rows.run(id), rows.schedule(schedule)) else {
-            return Ok(Begin::NotNow);
+            return Begin::NotNow;
         };
         let agent = agent.as_ref().and_then(|name| rows.agent(name));
         let (prompt, agent) = match (&schedule.definition.action, agent) {
             (Action::Prompt { prompt, .. }, Some(agent)) => (prompt, agent),
-            (Action::Prompt { .. }, None) => return Ok(Begin::NotNow),
+            (Action::Prompt { .. }, None) => return Begin::NotNow,
             (Action::Tool { tool, payload, .. }, _) => {
                 let (tool, is_sensitive) = (tool.clone(), payload.is_sealed());
                 if started.charge.is_some() {
@@ -359,7 +399,7 @@ impl Watch {
                 }
                 let payload = self.sealing().open(payload, Purpose::Words);
                 let task = payload.map(|payload| Task::Call(Call { tool, payload, is_sensitive }));
-                return Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })));
+                return Begin::Now(Box::new(Begun { epoch: started.epoch, task }));
             }
         };
         self.desk().know(agent);
@@ -377,7 +417,7 @@ impl Watch {
             said: taken.said.clone(),
         });
         let task = work.map(|work| Task::Prompt(Box::new(work)));
-        Ok(Begin::Now(Box::new(Begun { epoch: started.epoch, task })))
+        Begin::Now(Box::new(Begun { epoch: started.epoch, task }))
     }
 
     async fn action_of(&self, schedule: &ScheduleId) -> Result<Option<Action>, Error> {
