@@ -112,10 +112,25 @@ impl Watch {
         pending().await
     }
 
-    /// Decides what is due, or waits until something is.
+    /// Decides what is due, and waits until something is.
     async fn decide_due(&self, failed: &mut Failed, at_once: &AtOnce) {
-        // From here on whoever makes a schedule due rings, so that none is overlooked below.
-        self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
+        let decided = match self.decide_batch(failed, at_once).await {
+            Ok(()) => self.sleep_until_due(failed, &at_once.stop).await,
+            Err(unreachable) => Err(unreachable),
+        };
+        if let Err(unreachable) = decided {
+            error!(error = %unreachable, "what is due could not be read");
+            let _ = at_once.stop.run_until_cancelled(sleep(PAUSE)).await;
+        }
+    }
+
+    async fn decide_batch(
+        &self,
+        failed: &mut Failed,
+        at_once: &AtOnce,
+    ) -> Result<(), store::Error> {
+        // Nobody need ring, as there is a look for what is next afterwards.
+        self.bell().wakes_us.store(i64::MIN, Ordering::SeqCst);
         let now = self.now();
         // Nobody is left alone for longer, though the clock was set back.
         let latest = Timestamp::from_micros(now.as_micros().saturating_add(micros(RETRY_AFTER)));
@@ -123,19 +138,9 @@ impl Watch {
         // Those that failed a moment ago must not keep the others from their turn.
         let limit = BATCH + failed.0.len();
         let turn = self.remembered().turn();
-        let due = self.store().due(Noun::Progress.name(), FIRST_DUE, now.as_micros(), limit).await;
-        let due = match due {
-            Ok(due) => due,
-            Err(unreachable) => {
-                error!(error = %unreachable, "what is due could not be read");
-                let pause = at_once.stop.run_until_cancelled(sleep(PAUSE));
-                return pause.await.unwrap_or_default();
-            }
-        };
+        let noun = Noun::Progress.name();
+        let due = self.store().due(noun, FIRST_DUE, now.as_micros(), limit).await?;
         let due: Vec<_> = due.iter().filter(|item| !failed.0.contains_key(&item.id)).collect();
-        if due.is_empty() {
-            return self.sleep_until_due(failed, &at_once.stop).await;
-        }
         let ticks = join_all(due.iter().map(|item| self.tick(item, turn, at_once))).await;
         for (item, ticked) in due.into_iter().zip(ticks) {
             if let Err(reason) = ticked {
@@ -143,12 +148,18 @@ impl Watch {
                 failed.0.insert(item.id.clone(), latest);
             }
         }
+        Ok(())
     }
 
-    async fn sleep_until_due(&self, failed: &Failed, stop: &CancellationToken) {
+    async fn sleep_until_due(
+        &self,
+        failed: &Failed,
+        stop: &CancellationToken,
+    ) -> Result<(), store::Error> {
+        // From here on whoever makes a schedule due rings, so that none is overlooked below.
+        self.bell().wakes_us.store(i64::MAX, Ordering::SeqCst);
         let noun = Noun::Progress.name();
-        let items = self.store().due(noun, FIRST_DUE, i64::MAX, 1 + failed.0.len()).await;
-        let items = items.unwrap_or_default();
+        let items = self.store().due(noun, FIRST_DUE, i64::MAX, 1 + failed.0.len()).await?;
         let next = items.iter().find(|item| !failed.0.contains_key(&item.id));
         let next = next.and_then(|item| item.due_us).unwrap_or(i64::MAX);
         let again = failed.0.values().min().map_or(i64::MAX, |until| until.as_micros());
@@ -160,6 +171,7 @@ impl Watch {
             () = self.bell().rung.notified() => {}
             () = stop.cancelled() => {}
         }
+        Ok(())
     }
 
     /// Decides the slots of one schedule that are due, and begins a run of them if it can begin at once.

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ledger::Chain;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use store::{Error, PAGE_ENTRIES_MAX};
 
@@ -82,6 +83,9 @@ pub(crate) fn reader(path: &Path, sharing: Sharing) -> Result<Connection, Error>
     };
     let connection = connection.map_err(meaning)?;
     connection.set_prepared_statement_cache_capacity(READS_KEPT);
+    // Otherwise a statement whose limit is bound is planned anew for each value, also for the same again.
+    let same_plan = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
+    connection.set_db_config(same_plan, true).map_err(meaning)?;
     connection
         .execute_batch(&format!(
             "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
