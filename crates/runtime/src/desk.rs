@@ -702,6 +702,57 @@ mod tests {
         }
     }
 
+    fn new(desk: &Desk, id: u128, needs: (&str, &[&str]), now_s: i64) -> bool {
+        let agent = Some(needs.0.parse().unwrap());
+        let keys = needs.1.iter().map(|key| key.parse().unwrap()).collect();
+        let now = Timestamp::from_micros(now_s * 1_000_000);
+        let schedule = "sch_00000000".parse().unwrap();
+        desk.runs().take_new(RunId::of(id), &schedule, Needs { agent, keys }, now).is_some()
+    }
+
+    #[test]
+    fn a_run_that_is_not_queued_yet_is_taken_where_nobody_waits_before_it() {
+        let desk = Desk::default();
+        assert!(!new(&desk, 1, ("ada", &[]), 1), "the desk is closed");
+        desk.open();
+        desk.hold();
+        assert!(!new(&desk, 1, ("ada", &[]), 1), "nothing is taken for now");
+        desk.release();
+        hands(&desk, "ada", 2);
+        assert!(new(&desk, 1, ("ada", &["deploy"]), 1));
+        assert!(!new(&desk, 2, ("ada", &["deploy"]), 1), "the key is held");
+        assert!(new(&desk, 3, ("ada", &[]), 1));
+        assert!(!new(&desk, 4, ("ada", &[]), 1), "no hand is left");
+
+        desk.put(&RunId::of(5), &run("ada", 5, 1));
+        assert_eq!(taken(&desk, 1), []);
+        desk.done(&RunId::of(3));
+        assert!(!new(&desk, 6, ("ada", &[]), 1), "another has waited for that hand");
+        assert!(!new(&desk, 6, ("bob", &[]), 1), "and all have their turn before any new one");
+        assert_eq!(taken(&desk, 1), [5]);
+        assert!(new(&desk, 6, ("bob", &[]), 1));
+        desk.put(&RunId::of(7), &run("eve", 5, 2));
+        assert!(new(&desk, 8, ("zoe", &[]), 1), "that one is not due yet");
+        assert!(!new(&desk, 9, ("kim", &[]), 2));
+    }
+
+    /// It was taken for a run that could not begin after all.
+    #[test]
+    fn a_new_run_that_was_queued_and_not_begun_waits_for_its_turn() {
+        let desk = Desk::default();
+        desk.open();
+        assert!(new(&desk, 1, ("ada", &[]), 1));
+        desk.put(&RunId::of(1), &run("ada", 5, 1));
+        assert_eq!(taken(&desk, 1), []);
+        desk.done(&RunId::of(1));
+        assert_eq!(taken(&desk, 1), [1]);
+        desk.done(&RunId::of(1));
+        assert!(new(&desk, 2, ("ada", &[]), 1));
+        desk.done(&RunId::of(2));
+        let runs = desk.runs();
+        assert!(runs.held.is_empty() && runs.places.is_empty() && runs.at_work == 0);
+    }
+
     #[test]
     fn no_agent_starves_behind_those_with_long_queues() {
         let desk = Desk::default();

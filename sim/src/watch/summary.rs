@@ -21,6 +21,8 @@ pub(super) struct Summary {
     /// Processes that a fault of the store has ended.
     pub(super) ended: u64,
     pub(super) reads: u64,
+    /// Runs whose only try began with the commit that queued them.
+    pub(super) begun_at_once: u64,
     /// Tries that began because two people had said yes.
     pub(super) begun_by_two: u64,
     /// Runs that found the tokens of a day used up, …
@@ -50,6 +52,7 @@ impl Summary {
         self.overtaken += other.overtaken;
         self.ended += other.ended;
         self.reads += other.reads;
+        self.begun_at_once += other.begun_at_once;
         self.begun_by_two += other.begun_by_two;
         self.out_of_tokens += other.out_of_tokens;
         self.out_of_money += other.out_of_money;

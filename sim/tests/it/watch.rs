@@ -10,7 +10,7 @@ const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// Another seed than a random one, to look at a failure again.
 const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Each of these must have happened: lives in which nothing happened prove nothing.
-const HAPPENED: [&str; 23] = [
+const HAPPENED: [&str; 24] = [
     "/acknowledged",
     "/in_doubt",
     "/jumps",
@@ -19,6 +19,7 @@ const HAPPENED: [&str; 23] = [
     "/overtaken",
     "/ended",
     "/reads",
+    "/begun_at_once",
     "/begun_by_two",
     "/out_of_tokens",
     "/out_of_money",

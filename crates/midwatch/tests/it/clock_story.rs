@@ -55,6 +55,7 @@ fn a_ten_second_schedule_keeps_time() {
     for (run, slot) in runs.iter().zip((promised.as_second()..).step_by(10)).take(SLOTS) {
         assert_eq!((second(run, "slot"), &run["state"]), (slot, &"done".into()), "{runs:?}");
         assert!((slot..slot + 10).contains(&second(run, "started_at")), "{run}");
+        assert_eq!(run["queued_at"], run["started_at"], "nobody waits before it: {run}");
     }
 }
 

@@ -108,7 +108,8 @@ impl Audit {
         for row in self.tables.rows.values() {
             match &row.state {
                 Some(State::Run(run)) => {
-                    *summary.origins.entry(run.origin.name()).or_default() += 1
+                    *summary.origins.entry(run.origin.name()).or_default() += 1;
+                    summary.begun_at_once += u64::from(run.started_at == Some(run.queued_at));
                 }
                 Some(State::Slot(slot)) => {
                     let name = slot.disposition(self.run_of(slot)).name();

@@ -8,6 +8,7 @@ mod owner;
 mod read_only;
 mod restore;
 mod socket;
+mod stop;
 mod verify;
 mod version;
 

@@ -1,0 +1,40 @@
+//! A stop that comes while something is on its way to the disk.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::injected;
+use crate::world::{Daemon, World, wait_for};
+
+/// The commit that queues a run also begins it: whoever is told to stop then still sees it to its end.
+#[test]
+fn a_run_that_begins_while_the_watch_is_told_to_stop_is_done() {
+    let world = World::new();
+    let effects = world.root().join("effects");
+    let noting = [r#"echo >> "$0""#, effects.to_str().unwrap()];
+    let agent = ["agent", "add", "ada", "--backend", "command", "--", "sh", "-c"];
+    world.ok(&[&agent[..], &noting[..]].concat());
+
+    let wal = world.data().join("midwatch.db-wal");
+    let mut slow = injected(&world, "fsync,fdatasync", "delay_enter=500ms", &[&wal]);
+    let daemon = Daemon::start(slow.arg("up"));
+    let what = ["--every", "2s", "--max-fires", "1", "--agent", "ada", "--prompt", "once"];
+    world.ok(&[&["schedule", "add", "--name", "once"], &what[..]].concat());
+    let before = written(&wal);
+    wait_for(|| (written(&wal) != before).then_some(()));
+    // What fires is written, and its flush has half a second to go.
+    assert!(!effects.exists());
+    assert_eq!(daemon.stop().0, Some(0));
+
+    let runs = world.json(&["run", "list"])["runs"].clone();
+    assert_eq!((runs.as_array().unwrap().len(), &runs[0]["state"]), (1, &"done".into()), "{runs}");
+    assert_eq!(runs[0]["queued_at"], runs[0]["started_at"], "by one commit");
+    assert_eq!(fs::read_to_string(&effects).unwrap().lines().count(), 1);
+    world.verified();
+}
+
+fn written(file: &Path) -> (u64, i64, i64) {
+    let now = fs::metadata(file).unwrap();
+    (now.len(), now.mtime(), now.mtime_nsec())
+}
