@@ -38,3 +38,24 @@ fn written(file: &Path) -> (u64, i64, i64) {
     let now = fs::metadata(file).unwrap();
     (now.len(), now.mtime(), now.mtime_nsec())
 }
+
+/// What was decided while the word that freezes all was on its way to the disk comes after it in the log.
+#[test]
+fn nothing_begins_after_a_freeze_that_was_written_slowly() {
+    let world = World::new();
+    world.ok(&super::add("echo"));
+    let wal = world.data().join("midwatch.db-wal");
+    let mut slow = injected(&world, "fsync,fdatasync", "delay_enter=1100ms", &[&wal]);
+    let daemon = Daemon::start(slow.arg("up"));
+    let what = ["--every", "1s", "--overlap", "allow", "--agent", "echo", "--prompt", "go on"];
+    world.ok(&[&["schedule", "add", "--name", "tick"], &what[..]].concat());
+    wait_for(|| world.kinds().iter().any(|kind| kind == "run.started").then_some(()));
+    world.ok(&["freeze"]);
+    assert_eq!(daemon.stop().0, Some(0));
+
+    let kinds = world.kinds();
+    let frozen = kinds.iter().position(|kind| kind.contains("frozen")).expect("it was written");
+    let after = &kinds[frozen..];
+    assert!(after.iter().any(|kind| kind == "run.queued"), "a slot was due meanwhile: {after:?}");
+    assert!(after.iter().all(|kind| kind != "run.started"), "{after:?}");
+}
