@@ -65,9 +65,17 @@ impl Watch {
         if !is_prompt || now.clock < now.latest || at_once.stop.is_cancelled() {
             return Ok(None);
         }
-        let used = self.used_by(id, definition.action.agent()).await?;
-        let taken = self.desk().take_new(self.new_run(now.clock), id, definition, now.clock);
-        Ok(taken.map(|taken| Hand { taken, used }))
+        let new = self.new_run(now.clock);
+        let Some(taken) = self.desk().take_new(new, id, definition, now.clock) else {
+            return Ok(None);
+        };
+        match self.used_by(id, taken.agent.as_ref()).await {
+            Ok(used) => Ok(Some(Hand { taken, used })),
+            Err(failed) => {
+                self.desk().done(&taken.id);
+                Err(failed)
+            }
+        }
     }
 
     /// A tick that may begin the run for which there is a hand.
