@@ -18,9 +18,12 @@ use crate::readers;
 /// A connection is used by one thread at a time, as the compiler sees to, so it need not lock itself.
 const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
-/// What the writer may keep in memory of the file: a large group of commits changes thousands of pages,
-/// and those that do not fit are written twice.
-const CACHE_KIB: u32 = 65_536;
+/// What the writer keeps in memory of the file. Nearly every commit lets SQLite walk through the table of what
+/// it keeps, so more would cost more than it saves; the pages that are missing here the kernel has.
+const CACHE_KIB: u32 = 7_680;
+/// Pages that one transaction may change before some are written: those that are changed again later are
+/// written twice.
+const SPILL_PAGES: u32 = 16_384;
 /// How long to wait for another process that reads or recovers the file.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Statements that a reader keeps ready: as many as there are queries.
@@ -112,7 +115,8 @@ fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch(&format!(
         "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
          PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{CACHE_KIB};
+         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA cache_size = -{CACHE_KIB}; PRAGMA cache_spill = {SPILL_PAGES};
          PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
     ))
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const PATIENCE_DIVISOR: u32 = 4;
 
 /// Pages of the write-ahead log after which it is copied back into the file, beside the writer …
 const WAL_PAGES_MANY: i32 = 4_000;
-/// … and after which the writer does so itself: only when all of it was copied does it begin the log anew.
+/// … and after which the writer does all of it itself.
 const WAL_PAGES_MAX: i32 = 16_000;
 
 /// Something to write, and who waits for it.
@@ -108,9 +108,11 @@ pub(crate) fn run(
     let wal_pages = counted.inspect_err(|error| shared.stop.set(error.clone()))?;
     match Statements::prepare(&connection) {
         Ok(statements) => thread::scope(|scope| {
-            let (copy, told) = sync_channel(1);
             let stop = &shared.stop;
-            scope.spawn(move || told.iter().for_each(|()| copy_back(&copier, stop)));
+            let mut copier = match Copier::start(scope, copier, stop) {
+                Ok(copier) => copier,
+                Err(error) => return stop.set(error),
+            };
             let chain = shared.chain.borrow().clone();
             let flush = Duration::ZERO;
             let shared = Arc::clone(&shared);
@@ -122,8 +124,7 @@ pub(crate) fn run(
                 writer.callers = size + jobs.len();
                 match wal_pages.load(Ordering::Relaxed) {
                     ..WAL_PAGES_MANY => {}
-                    // One that was told and has not begun yet is not told again.
-                    WAL_PAGES_MANY..WAL_PAGES_MAX => drop(copy.try_send(())),
+                    WAL_PAGES_MANY..WAL_PAGES_MAX => copier.copy(&connection, stop),
                     WAL_PAGES_MAX.. => copy_back(&connection, stop),
                 }
             }
@@ -137,6 +138,45 @@ pub(crate) fn run(
     match tidied.map_err(meaning)? {
         0 => Ok(()),
         _ => Err(Error::Failed("somebody reads the database".into())),
+    }
+}
+
+/// Whoever copies most of the write-ahead log back, beside the writer.
+struct Copier {
+    tell: SyncSender<()>,
+    has_copied: Receiver<()>,
+    is_at_work: bool,
+}
+
+impl Copier {
+    fn start<'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        connection: Connection,
+        stop: &'scope Stop,
+    ) -> Result<Copier, Error> {
+        let ((tell, told), (copied, has_copied)) = (sync_channel(1), sync_channel(1));
+        let work = move || {
+            for () in told {
+                copy_back(&connection, stop);
+                let _ = copied.send(());
+            }
+        };
+        let thread = thread::Builder::new().name("store-copier".into());
+        match thread.spawn_scoped(scope, work) {
+            Ok(_) => Ok(Copier { tell, has_copied, is_at_work: false }),
+            Err(error) => Err(Error::Stopped(format!("no thread can be started: {error}"))),
+        }
+    }
+
+    /// What was written while it copied is little, and copied by the writer: only when nothing is left does the
+    /// log begin anew, and the two would never be done at the same time.
+    fn copy(&mut self, writer: &Connection, stop: &Stop) {
+        if !self.is_at_work {
+            self.is_at_work = self.tell.try_send(()).is_ok();
+        } else if self.has_copied.try_recv().is_ok() {
+            copy_back(writer, stop);
+            self.is_at_work = false;
+        }
     }
 }
 
