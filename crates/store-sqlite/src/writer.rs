@@ -122,11 +122,7 @@ pub(crate) fn run(
                 let size = group.len();
                 writer.write(group);
                 writer.callers = size + jobs.len();
-                match wal_pages.load(Ordering::Relaxed) {
-                    ..WAL_PAGES_MANY => {}
-                    WAL_PAGES_MANY..WAL_PAGES_MAX => copier.copy(&connection, stop),
-                    WAL_PAGES_MAX.. => copy_back(&connection, stop),
-                }
+                copier.look_at(wal_pages.load(Ordering::Relaxed), &connection, stop);
             }
         }),
         Err(error) => shared.stop.set(error),
@@ -168,14 +164,19 @@ impl Copier {
         }
     }
 
-    /// What was written while it copied is little, and copied by the writer: only when nothing is left does the
-    /// log begin anew, and the two would never be done at the same time.
-    fn copy(&mut self, writer: &Connection, stop: &Stop) {
-        if !self.is_at_work {
-            self.is_at_work = self.tell.try_send(()).is_ok();
-        } else if self.has_copied.try_recv().is_ok() {
-            copy_back(writer, stop);
-            self.is_at_work = false;
+    /// Has a long log copied. What was written meanwhile is little, and copied by the writer: only when nothing is
+    /// left does the log begin anew, and the two would never be done at the same time.
+    fn look_at(&mut self, wal_pages: i32, writer: &Connection, stop: &Stop) {
+        let is_done = self.is_at_work && self.has_copied.try_recv().is_ok();
+        self.is_at_work &= !is_done;
+        match wal_pages {
+            // It has begun anew, if it was copied.
+            ..WAL_PAGES_MANY => {}
+            WAL_PAGES_MANY..WAL_PAGES_MAX if is_done => copy_back(writer, stop),
+            WAL_PAGES_MANY..WAL_PAGES_MAX => {
+                self.is_at_work = self.is_at_work || self.tell.try_send(()).is_ok();
+            }
+            WAL_PAGES_MAX.. => copy_back(writer, stop),
         }
     }
 }
@@ -333,5 +334,25 @@ impl Writer<'_> {
             Task::ForgetAnswers { before_us } => self.statements.forget_answers(*before_us)?,
         }
         Ok(Some(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_has_begun_anew_is_copied_beside_the_writer_again() {
+        let (stop, writer) = (Stop::new(None), Connection::open_in_memory().unwrap());
+        let ((tell, told), (copied, has_copied)) = (sync_channel(1), sync_channel(1));
+        let mut copier = Copier { tell, has_copied, is_at_work: false };
+        for _ in 0..3 {
+            copier.look_at(WAL_PAGES_MANY, &writer, &stop);
+            assert!(told.try_recv().is_ok(), "the writer has copied all of it");
+            copier.look_at(WAL_PAGES_MANY, &writer, &stop);
+            assert!(told.try_recv().is_err(), "it is told once");
+            copied.send(()).unwrap();
+            copier.look_at(1, &writer, &stop);
+        }
     }
 }
