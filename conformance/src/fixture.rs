@@ -14,7 +14,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Answer, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt, ready};
-use gateway::{Door, Guest};
+use gateway::{Door, Ends, Guest};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
@@ -215,6 +215,10 @@ impl ServerHandler for Fixture {
 impl Door for Open {
     fn admit(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Guest, Error>> {
         ready(Ok(Guest { name, handle: Arc::new(Open) })).boxed()
+    }
+
+    fn receive(&self, token: Secret, _: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
+        self.admit(token)
     }
 }
 

@@ -53,6 +53,10 @@ pub struct Approval {
     /// What is sealed in the plan, for whoever may approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsealed: Option<String>,
+    /// Where a human looks at it and decides, in a browser on this machine. Absent when nobody is waited for any more,
+    /// and where no daemon serves the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 /// A part of what a plan stands on: `program`, `directory`, or a variable by its name.

@@ -20,6 +20,7 @@ mod status;
 mod token;
 mod tool;
 pub mod wire;
+pub mod words;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,

@@ -33,6 +33,9 @@ pub struct Notice {
     pub text: String,
     /// What a human would type next.
     pub command: String,
+    /// Where they would decide, in a browser on the machine of the watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 /// A way to call a human, and how that went since the daemon was started.

@@ -1,6 +1,7 @@
 //! Who is let in: first where the request thinks that it is, then who makes it.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
@@ -16,6 +17,16 @@ const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub trait Door: Send + Sync {
     /// The one with this token, as far as an agent may speak for them.
     fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>>;
+
+    /// The one with this token in person. A process of a run is let in as that run, whatever it shows.
+    fn receive(&self, token: Secret, ends: Ends) -> BoxFuture<'_, Result<Guest, Error>>;
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    pub theirs: SocketAddr,
+    pub ours: SocketAddr,
 }
 
 /// Somebody who was let in.

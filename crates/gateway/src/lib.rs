@@ -2,13 +2,15 @@
 //!
 //! Whoever comes shows a token with every request; that it comes from this machine earns it nothing. What a
 //! browser was talked into sending is turned away by the names that it came to and from, before anything else
-//! is looked at. So far there is one path, `/mcp`.
+//! is looked at. There is `/mcp` for programs, and for people the page of each approval, `/approvals/ID`.
 
 mod admit;
+mod approval;
+mod page;
 mod patient;
 mod places;
 mod serve;
 
-pub use admit::{Door, Guest};
+pub use admit::{Door, Ends, Guest};
 pub use places::{Place, Places};
 pub use serve::serve;

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::Error;
+use api::wire::Secret;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -23,7 +24,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::admit::{Door, Guest, Turned, check_place, token, unauthorised};
+use crate::admit::{Door, Ends, Guest, Turned, check_place, token, unauthorised};
+use crate::approval::{self, Form};
+use crate::page;
 use crate::patient::Patient;
 use crate::places::{Busy, Held, Place, Places};
 
@@ -37,13 +40,14 @@ const REQUESTS_EACH_MAX: usize = 64;
 /// How long it may take to write the rest.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 1 << 20;
+const FORM_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 /// How long requests that are under way may take after the daemon was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// After an accept that failed, as it does when there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// How many come in, and how long one of them may take up its place.
 #[derive(Clone, Copy, Debug)]
@@ -154,9 +158,11 @@ async fn converse<S: ServerHandler>(
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "answers may be held back");
     }
+    let (Ok(theirs), Ok(ours)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    let ends = Ends { theirs, ours };
     let answer = service_fn(move |request| {
         let (paths, busy) = (Arc::clone(&paths), Arc::clone(&busy));
-        async move { Ok::<_, Infallible>(paths.answer(request, &busy).await) }
+        async move { Ok::<_, Infallible>(paths.answer(request, &busy, ends).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(HEADERS_MAX);
@@ -176,7 +182,23 @@ async fn converse<S: ServerHandler>(
 }
 
 impl<S: ServerHandler> Paths<S> {
-    async fn answer(&self, request: Request<Incoming>, connection: &Arc<AtomicBool>) -> Answer {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connection: &Arc<AtomicBool>,
+        ends: Ends,
+    ) -> Answer {
+        if let Err(turned) = check_place(request.uri(), request.headers(), self.port) {
+            return turned.into_answer();
+        }
+        let path = request.uri().path();
+        if let Some(id) = path.strip_prefix("/approvals/") {
+            let id = id.to_owned();
+            return self.approval(id, request, connection, ends).await;
+        }
+        if path == page::STYLE_PATH && request.method() == Method::GET {
+            return page::style();
+        }
         match self.admitted(request, connection).await {
             Ok((request, kept)) => {
                 let answer = self.mcp.answer(kept.0.name(), request).await;
@@ -186,13 +208,38 @@ impl<S: ServerHandler> Paths<S> {
         }
     }
 
+    /// The page of an approval, for people.
+    async fn approval(
+        &self,
+        id: String,
+        request: Request<Incoming>,
+        connection: &Arc<AtomicBool>,
+        ends: Ends,
+    ) -> Answer {
+        if request.method() != Method::POST {
+            return approval::without_form(request.method());
+        }
+        let form = match read(request.into_body(), FORM_BYTES_MAX).await {
+            Ok(body) => Form::read(&body),
+            Err(turned) => return turned.into_answer(),
+        };
+        let Guest { name, handle } = match self.door.receive(Secret(form.token.clone()), ends).await
+        {
+            Ok(guest) => guest,
+            Err(error) => return approval::refused(&error),
+        };
+        let Some(place) = self.places.take(name) else { return crowded().into_answer() };
+        let kept = (place, Busy::new(connection));
+        let answer = approval::answer(&*handle, id, form).await;
+        answer.map(|body| BoxBody::new(Held::new(body, kept)))
+    }
+
     /// The whole request, with the handle that speaks for whoever makes it.
     async fn admitted(
         &self,
         request: Request<Incoming>,
         connection: &Arc<AtomicBool>,
     ) -> Result<(Request<Bytes>, (Place, Busy)), Turned> {
-        check_place(request.uri(), request.headers(), self.port)?;
         let admitted = self.door.admit(token(request.headers())?).await;
         let Guest { name, handle } = admitted.map_err(unauthorised)?;
         let kept = (self.places.take(name).ok_or_else(crowded)?, Busy::new(connection));
@@ -200,11 +247,11 @@ impl<S: ServerHandler> Paths<S> {
             let error = Error::new(api::Code::NotFound, "there is nothing at this path");
             return Err(Turned {
                 status: StatusCode::NOT_FOUND,
-                error: error.hint("there is `/mcp`"),
+                error: error.hint("there are `/mcp` and `/approvals/ID`"),
             });
         }
         let (mut head, body) = request.into_parts();
-        let body = read(body).await?;
+        let body = read(body, BODY_BYTES_MAX).await?;
         if understands_anything(&head.headers) {
             let both = HeaderValue::from_static("application/json, text/event-stream");
             head.headers.insert(ACCEPT, both);
@@ -227,13 +274,14 @@ fn crowded() -> Turned {
     Turned { status: StatusCode::TOO_MANY_REQUESTS, error }
 }
 
-async fn read(body: Incoming) -> Result<Bytes, Turned> {
+async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Turned> {
     let turned =
         |status, what: &str| Turned { status, error: Error::new(api::Code::InvalidInput, what) };
-    match timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+    match timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(turned(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 1 MiB"))
+            let what = format!("such a request has at most {bytes_max} bytes");
+            Err(turned(StatusCode::PAYLOAD_TOO_LARGE, &what))
         }
         Ok(Err(_)) => Err(turned(StatusCode::BAD_REQUEST, "the request was cut off")),
         Err(_) => Err(turned(StatusCode::REQUEST_TIMEOUT, "the request took too long to come")),
@@ -261,7 +309,6 @@ mod tests {
     use std::net;
     use std::thread;
 
-    use api::wire::Secret;
     use api::{Call, Handle};
     use futures::future::{BoxFuture, FutureExt, pending, ready};
     use mcp::{Selection, Server};
@@ -276,6 +323,10 @@ mod tests {
     impl Door for Open {
         fn admit(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Guest, Error>> {
             ready(Ok(Guest { name, handle: Arc::new(Open) })).boxed()
+        }
+
+        fn receive(&self, token: Secret, _: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
+            self.admit(token)
         }
     }
 

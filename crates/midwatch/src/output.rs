@@ -9,7 +9,7 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::safe::is_deceptive;
+use api::words::is_deceptive;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

@@ -47,6 +47,7 @@ impl Watch {
                 is_asked_for.then(|| wire(&id, &approval)).transpose()
             })
             .await?;
+        let approvals = approvals.into_iter().map(|it| self.with_link(it)).collect();
         Ok(Approvals { approvals, cursor })
     }
 
@@ -58,12 +59,24 @@ impl Watch {
     ) -> Result<ApprovalShown, Error> {
         let id = approval_id(&asked.id)?;
         let rows = self.load(&[row_of(&id)]).await?;
-        let mut approval = wire_in(&rows, &id)?;
+        let mut approval = self.with_link(wire_in(&rows, &id)?);
         let Plan { prompt, agent, .. } = &found(&rows, &id)?.plan;
         if prompt.is_sealed() && self.may_read_sealed(actor, agent.as_ref()).await? {
             approval.unsealed = Some(self.sealing().open(prompt, Purpose::Words)?);
         }
         Ok(ApprovalShown { approval })
+    }
+
+    /// With where it is decided, as long as somebody is waited for.
+    fn with_link(&self, approval: api::Approval) -> api::Approval {
+        let is_open = approval.state == "pending";
+        let link = is_open.then(|| self.link_to(&approval.id)).flatten();
+        api::Approval { link, ..approval }
+    }
+
+    /// Where a human looks at an approval and decides, if there is such a page.
+    pub(crate) fn link_to(&self, approval: &str) -> Option<String> {
+        self.pages().map(|pages| format!("{pages}/approvals/{approval}"))
     }
 
     pub(crate) async fn approval_decide(
@@ -275,6 +288,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         stands_on: stands_on(approval),
         plan: serde_json::to_value(plan).map_err(internal)?,
         unsealed: None,
+        link: None,
     })
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use api::{DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Error, Notice};
 use futures::future::{BoxFuture, join_all};
 use kernel::Timestamp;
+use kernel::notice::Kind;
 use tokio::time::sleep;
 use tracing::{error, warn};
 
@@ -169,6 +170,10 @@ impl Watch {
     fn digest(&self, Position { done, through }: Position, mut items: Vec<Notice>) -> Digest {
         let more = items.len().saturating_sub(DIGEST_ITEMS_MAX) as u64;
         items.truncate(DIGEST_ITEMS_MAX);
+        for item in &mut items {
+            let is_approval = item.kind == Kind::ApprovalAsked.name();
+            item.link = is_approval.then(|| self.link_to(&item.id)).flatten();
+        }
         Digest {
             format: DIGEST_FORMAT,
             id: format!("ntc_{}_{}_{through}", self.instance(), done + 1),

@@ -89,6 +89,8 @@ struct Inner {
     doer: OnceLock<Arc<dyn Doer>>,
     /// The tools that schedules may call.
     tools: OnceLock<Arc<dyn Tools>>,
+    /// Where the pages for humans are.
+    pages: OnceLock<String>,
     /// How tools do.
     tallies: Tallies,
     /// Wakes the timer.
@@ -165,6 +167,7 @@ impl Watch {
             holder: OnceLock::new(),
             doer: OnceLock::new(),
             tools: OnceLock::new(),
+            pages: OnceLock::new(),
             tallies: Tallies::default(),
             bell: Bell::default(),
             known: Known::default(),
@@ -274,6 +277,15 @@ impl Watch {
 
     pub(crate) fn tools(&self) -> Option<&dyn Tools> {
         self.0.tools.get().map(|tools| &**tools)
+    }
+
+    /// Says where the pages for humans are, without a slash at its end. The first place stays.
+    pub fn set_pages(&self, place: String) {
+        let _ = self.0.pages.set(place);
+    }
+
+    pub(crate) fn pages(&self) -> Option<&str> {
+        self.0.pages.get().map(String::as_str)
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

@@ -8,19 +8,19 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
+use api::words::Prompt;
 use api::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, Approvals, Code, Error,
-    HealthAsk, Needs, Ruling, StandsOn,
+    HealthAsk,
 };
 use clap::{Args, Subcommand};
 use rustix::termios::{QueueSelector, tcflush};
-use serde_json::Value;
 
 use super::list_limit;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{Format, pairs, paragraphs, table_with_more};
-use crate::safe::{fenced, on_one_line, visible};
+use crate::safe::fenced;
 
 const ID: &str = "Its id, as `midwatch approval list` shows it";
 /// How long a plan is on the screen before anybody can say yes to it.
@@ -182,27 +182,9 @@ fn confirmed(context: &Context) -> Result<bool, Error> {
 
 /// `begins` says when a run does that is approved.
 fn decided(answer: &ApprovalDecided, begins: &str) -> String {
-    let ApprovalDecided { approval, changed, remember } = answer;
-    let remember = remember.as_ref().map(|how| format!("\nto have it allowed from now on: {how}"));
-    format!("{}{}", outcome(approval, *changed, begins), remember.unwrap_or_default())
-}
-
-fn outcome(approval: &Approval, changed: bool, begins: &str) -> String {
-    let Approval { id, state, run_id, assents, needs, .. } = approval;
-    match (changed, state.as_str()) {
-        (true, "pending") => format!(
-            "approved by {}; {} of {} are needed",
-            assents.join(" and "),
-            assents.len(),
-            needs.persons
-        ),
-        (false, "pending") => format!("you have approved `{id}` already, and others have to"),
-        (true, "approved") => {
-            format!("approved; `midwatch run watch {run_id}` follows the run, which {begins}")
-        }
-        (true, state) => format!("{state}; run `{run_id}` does not begin"),
-        (false, state) => format!("approval `{id}` was {state} already"),
-    }
+    let remember =
+        answer.remember.as_ref().map(|how| format!("\nto have it allowed from now on: {how}"));
+    format!("{}{}", answer.outcome(begins), remember.unwrap_or_default())
 }
 
 fn list(answer: &Approvals) -> String {
@@ -211,88 +193,33 @@ fn list(answer: &Approvals) -> String {
     }
     let rows = answer.approvals.iter().map(|it| {
         let until = it.approve_by.clone().or(it.execute_by.clone()).unwrap_or_default();
-        let (id, state, agent) = (it.id.clone(), it.state.clone(), about(it));
+        let (id, state, agent) = (it.id.clone(), it.state.clone(), it.about().to_owned());
         [id, state, agent, it.tier.to_string(), it.run_id.clone(), it.asked_at.clone(), until]
     });
     let head = ["ID", "STATE", "ABOUT", "TIER", "RUN", "ASKED", "UNTIL"];
     table_with_more(head, rows, answer.cursor.as_deref())
 }
 
-/// The agent that is prompted, or the tool that is called.
-fn about(approval: &Approval) -> String {
-    approval.agent.clone().or_else(|| approval.tool.clone()).unwrap_or_default()
-}
-
-fn what(approval: &Approval) -> String {
-    match &approval.tool {
-        Some(tool) => format!("call the tool `{tool}`"),
-        None => format!("prompt agent `{}`", about(approval)),
-    }
-}
-
 /// The facts first, then what an agent or a stranger may have written.
 fn page(approval: &Approval) -> String {
-    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
-    let Ruling { rules, posture, policy, .. } = &approval.ruling;
-    let rows = [
-        Some(("id", approval.id.clone())),
-        Some(("state", approval.state.clone())),
-        Some(("what", format!("{}, tier {}", what(approval), approval.tier))),
-        Some(("run", approval.run_id.clone())),
-        Some(("schedule", approval.schedule_id.clone())),
-        Some(("asked by", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
-        Some(("asked at", approval.asked_at.clone())),
-        Some(("needs", needs(&approval.needs))),
-        (!approval.authors.is_empty()).then(|| ("written by", approval.authors.join(", "))),
-        (!approval.assents.is_empty()).then(|| ("approved by", approval.assents.join(", "))),
-        some("approve before", &approval.approve_by),
-        some("begins before", &approval.execute_by),
-        some("decided by", &approval.decided_by),
-        some("decided at", &approval.decided_at),
-        approval.note.as_ref().map(|note| ("reason", on_one_line(note))),
-        (!approval.stands_on.is_empty()).then(|| ("stands on", stands_on(&approval.stands_on))),
-        Some(("plan hash", approval.plan_hash.clone())),
-    ];
-    let mut plan = approval.plan.clone();
-    let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
-        Some(Value::String(prompt)) => fenced(&prompt),
-        // The hash is of the sealed text, so a signature elsewhere takes the watch's word for it.
-        Some(_) => match &approval.unsealed {
-            Some(prompt) => format!("sealed in the plan; opened by the watch\n{}", fenced(prompt)),
-            None => "the prompt is sensitive, and is shown to operators".to_owned(),
-        },
-        None => String::new(),
+    let (plan, prompt) = approval.plan_and_prompt();
+    let prompt = match prompt {
+        Prompt::Absent => String::new(),
+        Prompt::Plain(prompt) => fenced(&prompt),
+        Prompt::Unsealed(prompt) => {
+            format!("sealed in the plan; opened by the watch\n{}", fenced(&prompt))
+        }
+        Prompt::Hidden => "the prompt is sensitive, and is shown to operators".to_owned(),
     };
-    let plan = serde_json::to_string_pretty(&plan).unwrap_or_default();
-    let facts = pairs(rows.into_iter().flatten());
-    paragraphs([facts, format!("plan {}", visible(&plan)), prompt])
-}
-
-/// Each part, and whether it was as it had been.
-fn stands_on(parts: &[StandsOn]) -> String {
-    let parts = parts.iter().map(|StandsOn { part, found }| match found {
-        Some(found) => format!("{part} ({})", found.replace('_', " ")),
-        None => part.clone(),
-    });
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-fn needs(Needs { persons, role, others, signed }: &Needs) -> String {
-    let people = match persons {
-        1 => format!("one {role}"),
-        persons => format!("{persons} different people, each {role}"),
-    };
-    let others = if *others { " with a token, who did not write the schedule" } else { "" };
-    let signed = if *signed { ", signed" } else { "" };
-    format!("{people}{others}{signed}")
+    paragraphs([pairs(approval.facts()), format!("plan {plan}"), prompt])
 }
 
 #[cfg(test)]
 mod tests {
+    use api::words::is_deceptive;
     use serde_json::json;
 
     use super::*;
-    use crate::safe::is_deceptive;
 
     fn asked(prompt: &str) -> Approval {
         let document = json!({

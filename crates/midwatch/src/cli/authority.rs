@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::access::ask;
 use crate::context::Context;
-use crate::safe::on_one_line;
+use api::words::on_one_line;
 
 #[derive(Debug, Args)]
 pub(super) struct Reason {

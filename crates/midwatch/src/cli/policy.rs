@@ -16,7 +16,7 @@ use crate::access::{ask, ask_with_progress};
 use crate::config;
 use crate::context::Context;
 use crate::output::{counted, pairs, paragraphs, table};
-use crate::safe::on_one_line;
+use api::words::on_one_line;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -101,8 +101,8 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         name: "http",
-        doc: "Where programs on this machine reach the daemon over HTTP, as `docs/mcp.md` describes. Each \
-              request needs a token.",
+        doc: "Where programs on this machine reach the daemon over HTTP, as `docs/mcp.md` describes, and \
+              people the pages of approvals (`docs/safety.md`). Each request needs a token.",
         is_reread: false,
     },
     Section {

@@ -2,7 +2,7 @@
 //! children too: the daemon adopts those whose parents have gone, so that nobody gets away by it.
 
 use std::convert::Infallible;
-use std::fs;
+use std::{fs, io};
 
 use agents::bury_orphans;
 use futures::future::pending;
@@ -10,6 +10,8 @@ use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Duration, sleep};
 use tracing::warn;
+
+use super::sockets::{self, Socket};
 
 /// Generations that are looked back.
 const DEPTH_MAX: usize = 256;
@@ -47,9 +49,33 @@ pub(super) enum Parentage {
     Unknown,
 }
 
+/// Where nothing tells of processes, nobody can be told apart.
+pub(super) fn can_tell() -> bool {
+    fs::exists("/proc/self/stat").unwrap_or(false)
+}
+
+/// Whose child has hold of the other end of a connection. Strangers need not be looked at: their descriptors may be
+/// nobody's business, but those of a child that hides them are.
+pub(super) fn of_holder(socket: &Socket) -> Parentage {
+    let Ok(processes) = fs::read_dir("/proc") else { return Parentage::Unknown };
+    let names = processes.flatten().map(|process| process.file_name());
+    for pid in names.filter_map(|name| name.to_str()?.parse().ok()) {
+        let parentage = of(pid);
+        if parentage == Parentage::Stranger {
+            continue;
+        }
+        match sockets::is_held_by(pid, socket) {
+            Ok(false) => {}
+            Ok(true) => return parentage,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return Parentage::Unknown,
+        }
+    }
+    Parentage::Stranger
+}
+
 pub(super) fn of(pid: i32) -> Parentage {
-    // Where nothing tells of processes, nobody can be told apart.
-    if !fs::exists("/proc/self/stat").unwrap_or(false) {
+    if !can_tell() {
         return Parentage::Stranger;
     }
     // Whoever has no number here is outside, in another container: all that we start has one.

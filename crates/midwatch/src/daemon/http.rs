@@ -7,12 +7,13 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Answer, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Door, Guest};
+use gateway::{Door, Ends, Guest};
 use mcp::Selection;
 use runtime::{Local, Watch};
 use tokio::net::TcpListener;
 use tracing::warn;
 
+use super::peer::Peer;
 use crate::access::wait_of;
 use crate::config::{Loaded, Origin};
 
@@ -59,6 +60,18 @@ impl Door for ByToken {
             let name = actor.name.clone();
             let (watch, handle) = (self.0.clone(), self.0.handle(actor));
             Ok(Guest { name, handle: Arc::new(Shown { token, handle, watch }) })
+        }
+        .boxed()
+    }
+
+    fn receive(&self, token: Secret, ends: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
+        async move {
+            // Nobody is looked for who has no token.
+            self.0.admit_token(&token).await?;
+            let peer = Peer::at(ends);
+            let actor = self.0.admit(peer.visitor(None, Some(&token), false)).await?;
+            let name = actor.name.clone();
+            Ok(Guest { name, handle: Arc::new(self.0.handle(actor)) })
         }
         .boxed()
     }

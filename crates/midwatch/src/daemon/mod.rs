@@ -4,8 +4,10 @@ mod descent;
 mod http;
 mod messengers;
 mod notify;
+mod peer;
 mod reread;
 mod serve;
+mod sockets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +88,9 @@ pub async fn keep(
     let listener = serve::listen(&socket)?;
     let web = http::listen(&loaded).await?;
     let address = web.as_ref().and_then(|web| web.local_addr().ok());
+    if let Some(address) = address {
+        watch.set_pages(format!("http://{address}"));
+    }
     let own_port = address.map(|address| address.port());
     let redactor = Arc::clone(logs.redactor());
     let doer = doer(context, context.environment.clone(), redactor, own_port);

@@ -12,7 +12,7 @@ use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
 use gateway::{Place, Places};
 use kernel::{Actor, Role};
-use runtime::{Descent, Visitor, Watch};
+use runtime::Watch;
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -23,7 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use super::descent::{self, Parentage};
+use super::descent::Parentage;
+use super::peer::Peer;
 use crate::context::VERSION;
 
 const CONNECTIONS_MAX: usize = 256;
@@ -160,7 +161,7 @@ async fn converse(
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) | Err(_) => return Ok(()),
     };
-    let visitor = peer.visitor(&theirs);
+    let visitor = peer.visitor(theirs.run.as_deref(), theirs.token.as_ref(), theirs.assistant);
     // Whoever has no business here is told so at once, and heard out: to hang up on one who is about to
     // ask would look like a daemon that has died.
     let _room = match watch.admit(visitor).await.and_then(|actor| room.place(&actor)) {
@@ -190,38 +191,6 @@ async fn converse(
             Ok(actor) => answer(&watch.handle(actor), asked, &mut output).await?,
             Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
         }
-    }
-}
-
-/// The other end of a connection.
-struct Peer {
-    uid: u32,
-    parentage: Parentage,
-    /// The run whose program it descends from.
-    run: Option<String>,
-}
-
-impl Peer {
-    /// Only the user of this watch is let in, and the one who may do anything here anyway.
-    fn of(stream: &UnixStream) -> io::Result<Option<Peer>> {
-        let peer = stream.peer_cred()?;
-        let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
-        let parentage = peer.pid().map_or(Parentage::Unknown, descent::of);
-        let run = match parentage {
-            Parentage::Child(pid) => agents::run_of(pid),
-            Parentage::Stranger | Parentage::Unknown => None,
-        };
-        Ok((uid == ours || uid == 0).then_some(Peer { uid, parentage, run }))
-    }
-
-    fn visitor<'a>(&'a self, theirs: &'a Hello) -> Visitor<'a> {
-        let descent = match (&self.parentage, &self.run) {
-            (Parentage::Stranger, _) => Descent::Stranger,
-            (_, Some(run)) => Descent::Run(run),
-            (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
-        };
-        let (run, token) = (theirs.run.as_deref(), theirs.token.as_ref());
-        Visitor { uid: self.uid, descent, run, token, assistant: theirs.assistant }
     }
 }
 

@@ -15,14 +15,14 @@ const LEGACY: &str = "2025-11-25";
 
 /// What came back.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
@@ -42,20 +42,25 @@ impl Reply {
 }
 
 /// A daemon, where it listens, and the token that is shown there.
-struct Place {
-    address: String,
-    token: String,
-    _daemon: Daemon,
+pub(crate) struct Place {
+    pub(crate) address: String,
+    pub(crate) token: String,
+    daemon: Daemon,
 }
 
 impl Place {
-    fn new(world: &mut World, token: String) -> Place {
+    pub(crate) fn new(world: &mut World, token: String) -> Place {
         world.set("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0");
         let daemon = Daemon::start(world.command().args(["--json", "up"]));
         let ready: Value = serde_json::from_str(&daemon.ready).unwrap();
         let url = ready["ready"]["http"].as_str().unwrap();
         let address = url.strip_prefix("http://").unwrap().to_owned();
-        Place { address, token, _daemon: daemon }
+        Place { address, token, daemon }
+    }
+
+    /// With -9.
+    pub(crate) fn kill(self) {
+        self.daemon.kill();
     }
 
     /// Sends exactly these headers and this body, and reads until the other side has done.
@@ -63,7 +68,13 @@ impl Place {
         self.request("POST", "/mcp", headers, body)
     }
 
-    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -155,7 +166,7 @@ fn unchunked(head: &str, body: &str) -> String {
     whole
 }
 
-fn token(world: &World, role: &str, name: &str) -> String {
+pub(crate) fn token(world: &World, role: &str, name: &str) -> String {
     let created = world.json(&["token", "create", "--role", role, "--name", name]);
     created["token"]["secret"].as_str().unwrap().to_owned()
 }

@@ -59,6 +59,7 @@ fn wire(seq: u64, notice: notice::Notice) -> Notice {
         at: rfc3339(notice.at),
         text: notice.text,
         command: notice.command,
+        link: None,
     }
 }
 
