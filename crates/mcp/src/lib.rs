@@ -12,6 +12,7 @@ mod adapters;
 mod completion;
 mod dialect;
 mod http;
+mod human;
 mod instructions;
 mod lines;
 mod message;

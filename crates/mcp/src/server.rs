@@ -9,14 +9,15 @@ use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
     CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, Tool as Described, UnsubscribeRequestParams,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    Tool as Described, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
+use crate::human::{Summons, is_modern};
 use crate::instructions::instructions;
 use crate::message::brief;
 use crate::page::page;
@@ -139,8 +140,17 @@ impl ServerHandler for Server {
         let through = Through::new(&*handle, tool, &self.selection, &context.meta.0.0);
         let call = tool.call(&through, asked.arguments.unwrap_or_default());
         let answer = progress::shown(&context, call).await;
-        if let Err(error) = &answer {
-            debug!(tool = tool.name, code = error.code.name(), "a call was refused");
+        match &answer {
+            Err(error) => debug!(tool = tool.name, code = error.code.name(), "a call was refused"),
+            Ok(answer) if tool.calls_human => {
+                let responses = asked.input_responses.as_ref();
+                if let Some(summons) = Summons::of(answer)
+                    && let Some(first) = summons.show(&context, responses).await
+                {
+                    return Ok(first.into());
+                }
+            }
+            Ok(_) => {}
         }
         Ok(tool.toolset.dialect().result(answer).into())
     }
@@ -152,10 +162,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = brief(&asked.method);
-        let version = context.protocol_version();
-        let is_modern =
-            version.is_some_and(|it| ProtocolVersion::V_2026_07_28.as_str() <= it.as_str());
-        let of_era = if is_modern { &MODERN_METHODS[..] } else { &LEGACY_METHODS[..] };
+        let of_era = if is_modern(&context) { &MODERN_METHODS[..] } else { &LEGACY_METHODS[..] };
         Err(match METHODS.iter().chain(of_era).any(|known| *known == method) {
             true => {
                 ErrorData::invalid_params(format!("the parameters are none of `{method}`"), None)

@@ -39,6 +39,8 @@ pub struct Tool {
     pub not_scheduled: Option<&'static str>,
     /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
     pub by_action: bool,
+    /// Whether its answer may call for a human at a link, which a client that can do so opens.
+    pub(crate) calls_human: bool,
     /// The command that does the same.
     pub twin: &'static str,
     pub summary: &'static str,
@@ -82,6 +84,7 @@ impl Tool {
             idempotent: true,
             not_scheduled: None,
             by_action: false,
+            calls_human: false,
             twin,
             summary,
             gives,
@@ -113,6 +116,11 @@ impl Tool {
     /// Twice is not the same as once, but for the key that such a tool asks for.
     pub(crate) const fn each_time(self) -> Tool {
         Tool { idempotent: false, ..self }
+    }
+
+    /// Its answer may call for a human at a link.
+    pub(crate) const fn calls_human(self) -> Tool {
+        Tool { calls_human: true, ..self }
     }
 
     /// It makes no sense without somebody who waits for the answer.

@@ -34,10 +34,20 @@ pub(super) const TOOLS: &[Tool] = &[
         "approval_call_human",
         Toolset::Approval,
         "approval show",
-        "Get the words with which to tell your user what waits for a decision, and the commands with which \
-         they look at it and decide. Pass them on as they are; do not run them yourself.",
-        &[("waiting", Flag), ("tell", Text), ("look", Text), ("approve", Text), ("deny", Text)],
+        "Call your user to what waits for their decision. A client that can opens the page for them; in any case you get \
+         the words to tell them, the link, and the commands with which they look at it and decide. Pass them on as \
+         they are; do not open or run them yourself.",
+        &[
+            ("id", Text),
+            ("waiting", Flag),
+            ("tell", Text),
+            ("link", Text),
+            ("look", Text),
+            ("approve", Text),
+            ("deny", Text),
+        ],
     )
+    .calls_human()
     .not_scheduled("it gives words to pass on; `notice.command` calls a human by itself"),
 ];
 
@@ -89,7 +99,7 @@ struct ApprovalCallHuman {
 
 impl Input for ApprovalCallHuman {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let Approval { id, agent, tool, tier, state, approve_by, .. } =
+        let Approval { id, agent, tool, tier, state, approve_by, link, .. } =
             through.read(ApprovalShow { id: self.id }).await?.approval;
         let by = approve_by.map_or(String::new(), |at| format!(" until {at}"));
         let of = match (agent, tool) {
@@ -102,13 +112,21 @@ impl Input for ApprovalCallHuman {
             }
             state => format!("Approval {id} waits for nobody any more: it is {state}."),
         };
-        Ok(fields([
+        let look = format!("midwatch approval show {id}");
+        let approve = format!("midwatch approval approve {id} --reason TEXT");
+        let deny = format!("midwatch approval deny {id} --reason TEXT");
+        let told = fields([
+            ("id", id.into()),
             ("waiting", (state == "pending").into()),
             ("tell", tell.into()),
-            ("look", format!("midwatch approval show {id}").into()),
-            ("approve", format!("midwatch approval approve {id} --reason TEXT").into()),
-            ("deny", format!("midwatch approval deny {id} --reason TEXT").into()),
-        ]))
+            ("look", look.into()),
+            ("approve", approve.into()),
+            ("deny", deny.into()),
+        ]);
+        Ok(match link {
+            Some(link) => with(told, "link", link),
+            None => told,
+        })
     }
 }
 

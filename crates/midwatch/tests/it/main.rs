@@ -1,6 +1,8 @@
 //! The program as its users meet it.
 
 #[cfg(test)]
+mod approval_page;
+#[cfg(test)]
 mod approval_story;
 #[cfg(test)]
 mod attacks;
@@ -22,6 +24,8 @@ mod logs;
 mod mcp_compat;
 #[cfg(test)]
 mod mcp_http;
+#[cfg(test)]
+mod mcp_human;
 #[cfg(test)]
 mod mcp_story;
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(crate) struct Client {
     lines: Receiver<Value>,
     last_id: u64,
     modern: bool,
+    /// What it says that it can do.
+    can: Value,
 }
 
 impl Client {
@@ -45,54 +47,72 @@ impl Client {
             .unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
         let input = child.stdin.take();
-        Client { child, input, lines, last_id: 0, modern: false }
+        Client { child, input, lines, last_id: 0, modern: false, can: json!({}) }
     }
 
     /// One that has shaken hands.
     pub(crate) fn legacy(world: &World, arguments: &[&str]) -> Client {
-        let mut client = Client::start(world, arguments);
+        Client::start(world, arguments).greeted(json!({}))
+    }
+
+    /// One that can do more than call tools.
+    pub(crate) fn legacy_with(world: &World, can: Value) -> Client {
+        Client::start(world, &[]).greeted(can)
+    }
+
+    fn greeted(mut self, can: Value) -> Client {
+        let client = &mut self;
+        client.can = can;
         let hello = client.ask(
             "initialize",
             json!({
                 "protocolVersion": LEGACY,
-                "capabilities": {},
+                "capabilities": client.can,
                 "clientInfo": {"name": "story", "version": "1"},
             }),
         );
         assert_eq!(hello["result"]["protocolVersion"], LEGACY, "{hello}");
         assert_eq!(hello["result"]["serverInfo"]["name"], "midwatch", "{hello}");
         client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
-        client
+        self
     }
 
     /// One that says with every request who it is.
     pub(crate) fn modern(world: &World, arguments: &[&str]) -> Client {
-        let mut client = Client::start(world, arguments);
-        client.modern = true;
+        Client::start(world, arguments).discovered(json!({}))
+    }
+
+    pub(crate) fn modern_with(world: &World, can: Value) -> Client {
+        Client::start(world, &[]).discovered(can)
+    }
+
+    fn discovered(mut self, can: Value) -> Client {
+        let client = &mut self;
+        (client.modern, client.can) = (true, can);
         let found = client.ask("server/discover", json!({}));
         let versions = found["result"]["supportedVersions"].as_array().unwrap();
         assert!(versions.contains(&json!(MODERN)) && versions.contains(&json!(LEGACY)), "{found}");
-        client
+        self
     }
 
-    fn write(&mut self, line: &str) {
+    pub(crate) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).unwrap();
         input.write_all(b"\n").unwrap();
         input.flush().unwrap();
     }
 
-    fn read(&self) -> Value {
+    pub(crate) fn read(&self) -> Value {
         self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
-    fn send(&mut self, method: &str, mut parameters: Value) -> u64 {
+    pub(crate) fn send(&mut self, method: &str, mut parameters: Value) -> u64 {
         self.last_id += 1;
         if self.modern {
             parameters["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN,
                 "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": self.can,
             });
         }
         let id = self.last_id;
