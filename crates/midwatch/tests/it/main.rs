@@ -21,11 +21,17 @@ mod letta_story;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod mcp_client;
+#[cfg(test)]
 mod mcp_compat;
 #[cfg(test)]
 mod mcp_http;
 #[cfg(test)]
 mod mcp_human;
+#[cfg(test)]
+mod mcp_news;
+#[cfg(test)]
+mod mcp_pipe;
 #[cfg(test)]
 mod mcp_story;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::mcp_story::Client;
+use crate::mcp_client::Client;
 use crate::world::{World, wait_for};
 
 const ALL: &str = "core,schedule,run,approval,agent,ledger,astra,promptyoself,foundry";

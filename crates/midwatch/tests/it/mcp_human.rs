@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mcp_story::Client;
+use crate::mcp_client::Client;
 use crate::world::{Daemon, World, wait_for};
 
 /// A daemon with a page, and the approval for which a run waits.

@@ -1,230 +1,15 @@
-//! The MCP server on standard input and output, as hosts of agents start it.
+//! The MCP server on standard input and output: what its tools do, and for whom.
 #![expect(
     clippy::disallowed_methods,
     reason = "it waits no longer and no shorter than it was asked to"
 )]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::{PROGRAM, World, wait_for};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Far below what a call may wait, far above what leaving takes.
-const SOON: Duration = Duration::from_secs(15);
-const MODERN: &str = "2026-07-28";
-const LEGACY: &str = "2025-11-25";
-
-/// A client that writes lines and reads lines, and is as wrong as it wants to be.
-pub(crate) struct Client {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    last_id: u64,
-    modern: bool,
-    /// What it says that it can do.
-    can: Value,
-}
-
-impl Client {
-    pub(crate) fn start(world: &World, arguments: &[&str]) -> Client {
-        Client::of(world.command(), arguments)
-    }
-
-    fn of(mut command: Command, arguments: &[&str]) -> Client {
-        let mut child = command
-            .arg("mcp")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = lines_of(child.stdout.take().unwrap());
-        let input = child.stdin.take();
-        Client { child, input, lines, last_id: 0, modern: false, can: json!({}) }
-    }
-
-    /// One that has shaken hands.
-    pub(crate) fn legacy(world: &World, arguments: &[&str]) -> Client {
-        Client::start(world, arguments).greeted(json!({}))
-    }
-
-    /// One that can do more than call tools.
-    pub(crate) fn legacy_with(world: &World, can: Value) -> Client {
-        Client::start(world, &[]).greeted(can)
-    }
-
-    fn greeted(mut self, can: Value) -> Client {
-        let client = &mut self;
-        client.can = can;
-        let hello = client.ask(
-            "initialize",
-            json!({
-                "protocolVersion": LEGACY,
-                "capabilities": client.can,
-                "clientInfo": {"name": "story", "version": "1"},
-            }),
-        );
-        assert_eq!(hello["result"]["protocolVersion"], LEGACY, "{hello}");
-        assert_eq!(hello["result"]["serverInfo"]["name"], "midwatch", "{hello}");
-        client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
-        self
-    }
-
-    /// One that says with every request who it is.
-    pub(crate) fn modern(world: &World, arguments: &[&str]) -> Client {
-        Client::start(world, arguments).discovered(json!({}))
-    }
-
-    pub(crate) fn modern_with(world: &World, can: Value) -> Client {
-        Client::start(world, &[]).discovered(can)
-    }
-
-    fn discovered(mut self, can: Value) -> Client {
-        let client = &mut self;
-        (client.modern, client.can) = (true, can);
-        let found = client.ask("server/discover", json!({}));
-        let versions = found["result"]["supportedVersions"].as_array().unwrap();
-        assert!(versions.contains(&json!(MODERN)) && versions.contains(&json!(LEGACY)), "{found}");
-        self
-    }
-
-    pub(crate) fn write(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line.as_bytes()).unwrap();
-        input.write_all(b"\n").unwrap();
-        input.flush().unwrap();
-    }
-
-    pub(crate) fn read(&self) -> Value {
-        self.lines.recv_timeout(PATIENCE).unwrap()
-    }
-
-    pub(crate) fn send(&mut self, method: &str, mut parameters: Value) -> u64 {
-        self.last_id += 1;
-        if self.modern {
-            parameters["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": self.can,
-            });
-        }
-        let id = self.last_id;
-        let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
-        self.write(&asked.to_string());
-        id
-    }
-
-    /// The answer to one request; news that come meanwhile are left out.
-    pub(crate) fn ask(&mut self, method: &str, parameters: Value) -> Value {
-        let id = self.send(method, parameters);
-        loop {
-            let read = self.read();
-            if read["id"] == id {
-                return read;
-            }
-        }
-    }
-
-    pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
-        assert!(answer.get("error").is_none(), "{name}: {answer}");
-        let result = &answer["result"];
-        let said: Value =
-            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(said, result["structuredContent"], "both say the same");
-        result.clone()
-    }
-
-    /// What a call gives that works.
-    fn ok(&mut self, name: &str, arguments: Value) -> Value {
-        let result = self.tool(name, arguments);
-        assert_eq!(result["isError"], false, "{name}: {result}");
-        result["structuredContent"].clone()
-    }
-
-    /// The code with which a call is refused.
-    fn refused(&mut self, name: &str, arguments: Value) -> String {
-        let result = self.tool(name, arguments);
-        assert_eq!(result["isError"], true, "{name}: {result}");
-        result["structuredContent"]["error"]["code"].as_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn tools(&mut self) -> Vec<Value> {
-        let listed = self.ask("tools/list", json!({}));
-        listed["result"]["tools"].as_array().unwrap().clone()
-    }
-
-    /// Ends what it writes; the server must leave.
-    pub(crate) fn leave(mut self) -> i32 {
-        drop(self.input.take());
-        let deadline = Instant::now() + SOON;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code().unwrap();
-            }
-            assert!(Instant::now() < deadline, "it is still there after {SOON:?}");
-            thread::yield_now();
-        }
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lines_of(output: ChildStdout) -> Receiver<Value> {
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            let Ok(line) = line else { return };
-            let value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-            if sender.send(value).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
-/// A world with an agent that answers at once.
-fn world() -> World {
-    let world = World::new();
-    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
-    world
-}
-
-/// Adds a schedule that fires when told.
-fn schedule(client: &mut Client) -> String {
-    let asked = json!({"name": "brief", "agent": "echo", "prompt": "say hello", "every": "1000h"});
-    let added = client.ok("schedule_create", asked);
-    added["schedule"]["id"].as_str().unwrap().to_owned()
-}
-
-/// Follows a run to its end.
-fn ended(client: &mut Client, run: &str) -> Value {
-    let mut cursor = Value::Null;
-    loop {
-        let asked = match &cursor {
-            Value::Null => json!({"run_id": run}),
-            cursor => json!({"run_id": run, "cursor": cursor}),
-        };
-        let news = client.ok("run_wait", asked);
-        if news["ended"] == true {
-            return news;
-        }
-        cursor = news["cursor"].clone();
-    }
-}
+use crate::mcp_client::{Client, ended, schedule, world};
+use crate::world::wait_for;
 
 #[test]
 fn u1_an_agent_schedules_runs_and_reads_in_both_eras() {
@@ -437,46 +222,6 @@ fn b01_no_tool_and_no_method_approves_freezes_renews_or_changes_the_orders() {
 }
 
 #[test]
-fn without_input_it_ends_within_a_second() {
-    let world = world();
-    // As long as it takes the machine to start the program at all, and a second.
-    let started = Instant::now();
-    world.ok(&["--version"]);
-    let allowed = started.elapsed() + Duration::from_secs(1);
-    let started = Instant::now();
-    assert_eq!(world.run(&["mcp"]).code, Some(0));
-    assert!(started.elapsed() <= allowed, "{:?} of {allowed:?}", started.elapsed());
-}
-
-#[test]
-fn a_flood_of_nonsense_is_answered_line_by_line() {
-    const LINES: usize = 5_000;
-    let world = world();
-    let mut client = Client::legacy(&world, &[]);
-    let mut input = client.input.take().unwrap();
-    let writer = thread::spawn(move || {
-        for number in 0..LINES {
-            let line = match number % 4 {
-                0 => "{".to_owned(),
-                1 => format!("{{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":7}}"),
-                2 => "[[[[]]]".to_owned(),
-                _ => format!("\"{}\"", "x".repeat(number)),
-            };
-            input.write_all(line.as_bytes()).unwrap();
-            input.write_all(b"\n").unwrap();
-        }
-        input
-    });
-    for number in 0..LINES {
-        let answer = client.read();
-        assert!(answer["error"]["code"].is_i64(), "{number}: {answer}");
-    }
-    client.input = Some(writer.join().unwrap());
-    assert!(!client.tools().is_empty());
-    assert_eq!(client.leave(), 0);
-}
-
-#[test]
 fn a_call_that_takes_long_shows_signs_of_life_to_whoever_asks_for_them() {
     let world = world();
     let _daemon = world.up();
@@ -598,72 +343,6 @@ fn an_agents_token_reaches_its_own_schedules_only() {
     assert_eq!(ada.refused("schedule_resume", json!({"id": own})), "role_too_low");
 }
 
-#[test]
-fn hostile_lines_get_errors_of_the_protocol_and_the_next_one_an_answer() {
-    let world = world();
-    let mut client = Client::legacy(&world, &[]);
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}", "x".repeat(5 << 20));
-    let lines: &[(&str, i64)] = &[
-        ("not json", -32700),
-        ("{\"jsonrpc\":\"2.0\",", -32700),
-        ("[]", -32600),
-        ("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"tools/list\"}", -32600),
-        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/list\"}", -32600),
-        (&deep, -32700),
-        (&long, -32600),
-    ];
-    for (line, code) in lines {
-        client.write(line);
-        let answer = client.read();
-        let shown: String = line.chars().take(60).collect();
-        assert_eq!(answer["error"]["code"], *code, "{shown}: {answer}");
-    }
-    let input = client.input.as_mut().unwrap();
-    input.write_all(b"\xff\xfe{\"jsonrpc\"}\n\n   \n").unwrap();
-    assert_eq!(client.read()["error"]["code"], -32700);
-    assert_eq!(client.ask("no/such", json!({}))["error"]["code"], -32601);
-    for (method, parameters) in [
-        ("tools/call", json!({"name": 5})),
-        ("tools/call", json!([])),
-        ("tools/list", json!({"cursor": 7})),
-        ("initialize", json!({"protocolVersion": null})),
-        ("tools/call", json!({"name": "x".repeat(1 << 20)})),
-    ] {
-        let wrong = client.ask(method, parameters);
-        assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
-        assert!(wrong.to_string().len() < 1_000, "what is wrong is not repeated at length");
-    }
-    // Bad arguments are for the model to mend.
-    assert_eq!(client.refused("run_get", json!({"run_id": 5})), "invalid_input");
-    assert_eq!(client.refused("run_get", json!({"run_id": "x", "extra": 1})), "invalid_input");
-    assert_eq!(
-        client.refused("run_wait", json!({"run_id": "x", "cursor": "1.2"})),
-        "invalid_input"
-    );
-    // Without a handshake it is answered all the same.
-    let mut rude = Client::start(&world, &[]);
-    assert!(!rude.tools().is_empty());
-    assert_eq!(rude.leave(), 0);
-    assert_eq!(client.leave(), 0);
-}
-
-#[test]
-fn a_hundred_calls_at_once_are_each_answered() {
-    let world = world();
-    let _daemon = world.up();
-    let mut client = Client::legacy(&world, &[]);
-    let mut open: Vec<u64> = (0..100)
-        .map(|_| client.send("tools/call", json!({"name": "status_get", "arguments": {}})))
-        .collect();
-    while !open.is_empty() {
-        let answer = client.read();
-        let id = answer["id"].as_u64().unwrap();
-        assert_eq!(answer["result"]["isError"], false, "{answer}");
-        open.retain(|other| *other != id);
-    }
-}
-
 /// A run that waits for a human, and the cursor after all that there is to know of it.
 fn waiting_run(client: &mut Client) -> (String, Value) {
     let asked = json!({"name": "out", "agent": "hook", "prompt": "go", "every": "1000h"});
@@ -700,43 +379,6 @@ fn calls_that_wait_keep_neither_the_human_nor_other_calls_waiting() {
 }
 
 #[test]
-fn it_leaves_when_its_input_ends_and_a_hundred_of_them_leave_nobody_behind() {
-    let world = world();
-    let _daemon = world.up();
-    assert_eq!(world.run(&["mcp"]).code, Some(0), "nothing was asked");
-    for _ in 0..100 {
-        assert_eq!(Client::start(&world, &[]).leave(), 0);
-    }
-    // One that waits does not wait for its run.
-    let mut client = Client::legacy(&world, &[]);
-    let id = schedule(&mut client);
-    world.ok(&["freeze", "--reason", "so that it waits"]);
-    let run = client.ok("run_start", json!({"schedule_id": id, "idempotency_key": "k"}));
-    let run = run["run"]["id"].as_str().unwrap().to_owned();
-    let seen = client.ok("run_wait", json!({"run_id": run, "max_wait_s": 0}))["cursor"].clone();
-    let wait = json!({"run_id": run, "cursor": seen, "max_wait_s": 25});
-    client.send("tools/call", json!({"name": "run_wait", "arguments": wait}));
-    assert_eq!(client.leave(), 0);
-}
-
-#[test]
-fn a_host_that_starts_it_from_a_thread_keeps_it_and_a_host_that_is_killed_does_not() {
-    let world = world();
-    // The thread that started it is no more, and it answers.
-    let mut client =
-        thread::scope(|scope| scope.spawn(|| Client::legacy(&world, &[])).join().unwrap());
-    assert_eq!(client.ok("server_health", json!({}))["kept"], false);
-    assert_eq!(client.leave(), 0);
-    // A host that is killed while somebody else holds its end of the pipe.
-    let mut shell = world.wrapped("sh");
-    shell.args(["-c", "exec 3<&0; \"$0\" \"$@\" <&3 & wait", PROGRAM]);
-    let mut client = Client::of(shell, &[]);
-    assert!(!client.tools().is_empty());
-    client.child.kill().unwrap();
-    assert_eq!(client.lines.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
-}
-
-#[test]
 fn whoever_waits_without_a_daemon_waits_and_hears_of_what_comes() {
     let world = world();
     let mut client = Client::legacy(&world, &[]);
@@ -753,17 +395,6 @@ fn whoever_waits_without_a_daemon_waits_and_hears_of_what_comes() {
     world.ok(&["run", "cancel", &run]);
     let news = client.read();
     assert_eq!(news["result"]["structuredContent"]["run"]["state"], "cancelled", "{news}");
-}
-
-#[test]
-fn a_last_line_without_an_end_is_answered_too() {
-    let world = world();
-    let mut client = Client::legacy(&world, &[]);
-    let asked = json!({"jsonrpc": "2.0", "id": 99, "method": "tools/list"}).to_string();
-    let mut input = client.input.take().unwrap();
-    input.write_all(asked.as_bytes()).unwrap();
-    drop(input);
-    assert_eq!(client.read()["id"], 99);
 }
 
 #[test]
@@ -825,34 +456,6 @@ fn what_a_run_has_said_is_read_piece_by_piece() {
 }
 
 #[test]
-fn what_cannot_be_read_cannot_be_subscribed_to() {
-    let world = world();
-    let _daemon = world.up();
-    let mut client = Client::legacy(&world, &[]);
-    for uri in ["midwatch://schedule/sch_none", "midwatch://run/run_none/events", "midwatch://x"] {
-        let answer = client.ask("resources/subscribe", json!({"uri": uri}));
-        assert!(answer.get("error").is_some(), "{uri}: {answer}");
-    }
-    let mut client = Client::modern(&world, &[]);
-    let status = "midwatch://status";
-    let many: Vec<String> = (0..33).map(|n| format!("midwatch://run/run_{n}")).collect();
-    for uris in
-        [json!(["midwatch://schedule/sch_none"]), json!([status, "midwatch://x"]), json!(many)]
-    {
-        let filter = json!({"resourceSubscriptions": uris});
-        let answer = client.ask("subscriptions/listen", json!({"notifications": filter}));
-        assert!(answer.get("error").is_some(), "{uris}: {answer}");
-    }
-    // Each listens for as long as it wants, so there are not many.
-    let filter = json!({"notifications": {"resourceSubscriptions": [status]}});
-    for _ in 0..16 {
-        client.send("subscriptions/listen", filter.clone());
-    }
-    let answer = client.ask("subscriptions/listen", filter);
-    assert!(answer["error"]["message"].as_str().unwrap().contains("16 requests"), "{answer}");
-}
-
-#[test]
 fn tools_that_look_through_directories_are_judged_by_what_is_forbidden_below() {
     let world = world();
     let ask = |client: &mut Client, tool: &str, input: Value| {
@@ -908,90 +511,6 @@ fn what_is_read_only_offers_and_does_no_more_than_reading() {
 
 fn asked_preview() -> Value {
     json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"})
-}
-
-/// Asks for news of these. In the later era that there may be some is the first of them.
-fn follow(client: &mut Client, uris: &[String]) {
-    if client.modern {
-        let filter = json!({"notifications": {"resourceSubscriptions": uris}});
-        client.send("subscriptions/listen", filter);
-        let acknowledged = client.read();
-        assert!(acknowledged["method"].as_str().unwrap().contains("acknowledged"));
-        return hear(client, uris);
-    }
-    for uri in uris {
-        let subscribed = client.ask("resources/subscribe", json!({"uri": uri}));
-        assert!(subscribed.get("error").is_none(), "{subscribed}");
-    }
-}
-
-/// Reads until there was news of each of these.
-fn hear(client: &Client, uris: &[String]) {
-    let mut awaited: Vec<&String> = uris.iter().collect();
-    while !awaited.is_empty() {
-        let read = client.read();
-        assert_eq!(read["method"], "notifications/resources/updated", "{read}");
-        awaited.retain(|uri| read["params"]["uri"] != **uri);
-    }
-}
-
-#[test]
-fn news_of_what_happens_come_to_whoever_subscribed_in_both_eras() {
-    let world = world();
-    let _daemon = world.up();
-    for start in [Client::legacy, Client::modern] {
-        let mut client = start(&world, &[]);
-        let id = schedule(&mut client);
-        let uris = [format!("midwatch://schedule/{id}"), "midwatch://status".to_owned()];
-        follow(&mut client, &uris);
-        for change in ["pause", "resume"] {
-            world.ok(&["schedule", change, &id]);
-            hear(&client, &uris);
-        }
-    }
-}
-
-#[test]
-fn an_agent_hears_and_reads_of_what_is_its_own() {
-    let mut world = world();
-    world.ok(&["agent", "add", "ada", "--backend", "builtin"]);
-    let token = world.json(&["token", "create", "--role", "runner", "--name", "ada"]);
-    let add = ["schedule", "add", "--name", "not-hers", "--agent", "echo", "--prompt", "x"];
-    let other = world.json(&[&add[..], &["--every", "9h"]].concat());
-    let other = other["schedule"]["id"].as_str().unwrap().to_owned();
-    let _daemon = world.up();
-    let others_run = world.json(&["run", "start", &other])["run"]["id"].clone();
-    let others_events = format!("midwatch://run/{}/events", others_run.as_str().unwrap());
-    world.set("MIDWATCH_TOKEN", token["token"]["secret"].as_str().unwrap());
-    for (key, start) in ["legacy", "modern"].into_iter().zip([Client::legacy, Client::modern]) {
-        let mut ada = start(&world, &[]);
-        let asked = json!({"name": key, "agent": "ada", "prompt": "hi", "every": "9h"});
-        let own = ada.ok("schedule_create", asked)["schedule"]["id"].clone();
-        let asked = json!({"schedule_id": own, "idempotency_key": key});
-        let run = ada.ok("run_start", asked)["run"]["id"].as_str().unwrap().to_owned();
-        ended(&mut ada, &run);
-        let uri = format!("midwatch://run/{run}/events");
-        let read = ada.ask("resources/read", json!({"uri": uri}));
-        let text = read["result"]["contents"][0]["text"].as_str().unwrap();
-        let told: Value = serde_json::from_str(text).unwrap();
-        let kinds = told["events"].as_array().unwrap().iter().map(|event| &event["kind"]);
-        assert_eq!(kinds.collect::<Vec<_>>(), ["run.queued", "run.started", "run.ended"]);
-        let read = ada.ask("resources/read", json!({"uri": others_events}));
-        assert!(read["error"]["message"].as_str().unwrap().contains("there is no run"), "{read}");
-
-        let own = own.as_str().unwrap();
-        let uris = [format!("midwatch://schedule/{own}"), "midwatch://status".to_owned()];
-        follow(&mut ada, &uris);
-        let listening = ada.last_id;
-        world.ok(&["schedule", "pause", own]);
-        hear(&ada, &uris);
-        // There is no more news of what is gone, and that is said.
-        world.ok(&["schedule", "remove", own]);
-        if ada.modern {
-            let end = wait_for(|| Some(ada.read()).filter(|read| read["id"] == listening));
-            assert_eq!(end["error"]["data"]["error"]["code"], "not_found", "{end}");
-        }
-    }
 }
 
 /// No tool that changes something gets by the standing orders.
