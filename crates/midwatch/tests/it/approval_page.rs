@@ -119,7 +119,7 @@ fn p3_a_human_decides_in_a_browser_through_a_kill() {
 }
 
 #[test]
-fn b06_the_page_lets_nobody_decide_who_may_not() {
+fn b02_b06_the_page_lets_nobody_decide_who_may_not() {
     let mut world = World::new();
     let asked = asked(&mut world, "otto");
     let hash = asked.plan_hash(&world);
@@ -150,6 +150,11 @@ fn b06_the_page_lets_nobody_decide_who_may_not() {
         asked.place.request("POST", "/approvals/apr_x%3Cb%3E", &host, &format!("token={person}"));
     assert_eq!(nothing.status, 404, "{nothing:?}");
     assert_eq!(asked.state(&world), "pending");
+    let events = world.json(&["ledger", "tail", "--limit", "100"])["events"].clone();
+    let refused = events.as_array().unwrap().iter().filter(|it| it["kind"] == "watch.refused");
+    let refused: Vec<_> = refused.map(|it| (&it["body"]["by"], &it["body"]["code"])).collect();
+    assert!(refused.contains(&(&"ada".into(), &"role_too_low".into())), "{refused:?}");
+    assert!(refused.contains(&(&"http:stranger".into(), &"token_invalid".into())), "{refused:?}");
     world.verified();
 }
 

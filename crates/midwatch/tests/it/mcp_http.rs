@@ -394,7 +394,7 @@ fn a_stream_ends_with_the_token_that_opened_it() {
 }
 
 #[test]
-fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
+fn b02_no_path_for_programs_decides_on_an_approval_whatever_the_token() {
     let mut world = World::new();
     let mut place = place(&mut world);
     let agent = token(&world, "runner", "echo");
@@ -402,11 +402,16 @@ fn b02_no_path_of_the_door_decides_on_an_approval_whatever_the_token() {
         place.token = token;
         let bearer = place.bearer();
         let headers = [("Host", place.address.as_str()), ("Authorization", bearer.as_str())];
-        let paths =
-            ["/approvals/apr_1/approve", "/api/approval/decide", "/", "/mcp/approve", "/mcpx"];
-        for path in paths {
+        // The page for people asks for a token in its form, and looks at no other.
+        for (path, status) in [
+            ("/approvals/apr_1/approve", 401),
+            ("/api/approval/decide", 404),
+            ("/", 404),
+            ("/mcp/approve", 404),
+            ("/mcpx", 404),
+        ] {
             let reply = place.request("POST", path, &headers, "{}");
-            assert_eq!(reply.status, 404, "{path}: {reply:?}");
+            assert_eq!(reply.status, status, "{path}: {reply:?}");
         }
         let decided = place.modern("tools/call", call("approval_approve", json!({"id": "apr_1"})));
         assert_eq!(decided.message()["error"]["code"], -32602, "{decided:?}");
