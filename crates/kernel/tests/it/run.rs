@@ -11,7 +11,7 @@ use kernel::schedule::terms::{Overlap, Retry, Terms};
 use kernel::{Body, RunId};
 
 use crate::support::{Ask, World, at, broken, every};
-use Ask::{Add, Finish, Fire, Recover, Remove, Run, Start, StartAlone, Tick};
+use Ask::{Add, Finish, Fire, Interrupt, Recover, Remove, Run, Start, StartAlone, Tick};
 
 /// A story about the first run of a schedule: second, what is asked, what is decided.
 fn check(world: &mut World, story: &[(i64, Ask, &str)]) {
@@ -93,6 +93,37 @@ fn a_try_that_failed_is_repeated_with_a_new_epoch() {
     check(
         &mut world(Terms::default()),
         &[(61, Start(1), STARTED), (62, Finish(1, 1, broken(true)), "failed (it broke)")],
+    );
+}
+
+/// A process that has lost its run has nothing to break off, however it was lost.
+#[test]
+fn only_the_try_at_work_is_broken_off() {
+    let stopped = "retried from 63 (the watch stopped, and it may be done twice)";
+    check(
+        &mut world(Terms::default()),
+        &[
+            (60, Interrupt(1, 0), STALE),
+            (61, Start(1), STARTED),
+            (62, Recover(1), "retried from 62 (it was cut off, and may be done twice)"),
+            (62, Interrupt(1, 1), STALE),
+            (62, Start(1), "started 2 2 tier 0 repeatable"),
+            (63, Interrupt(1, 1), STALE),
+            (63, Interrupt(1, 3), STALE),
+            (63, Interrupt(1, 2), stopped),
+            (63, Interrupt(1, 2), STALE),
+            (64, Start(1), "started 3 2 tier 0 repeatable"),
+            (65, Finish(1, 3, Ok(())), "done"),
+            (66, Interrupt(1, 3), STALE),
+        ],
+    );
+    check(
+        &mut effectful(),
+        &[
+            (61, Start(1), "started 1 1 tier 1"),
+            (62, Interrupt(1, 0), STALE),
+            (62, Interrupt(1, 1), UNKNOWN),
+        ],
     );
 }
 
@@ -402,6 +433,7 @@ fn only_its_holder_gives_a_run_back() {
     assert_eq!(after.unwrap().state, State::Queued { from: at(62) });
     // Somebody wants it to stop: then it does not wait again.
     world.ask(62, &cancel());
+    assert_eq!(given_back(&world, "another"), []);
     let bodies = given_back(&world, &holder);
     let [Body::Run(_, kernel::run::Event::Ended(ended))] = bodies.as_slice() else {
         panic!("{bodies:?}")

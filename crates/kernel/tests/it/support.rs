@@ -45,6 +45,8 @@ pub(crate) enum Ask {
     /// How the try of this epoch ended.
     Finish(u128, u32, Result<(), Failure>),
     Recover(u128),
+    /// Its own process breaks off the try of this epoch.
+    Interrupt(u128, u32),
     Run(u128, run::Command),
     /// Begins a run when the standing orders say this.
     StartUnder(u128, Verdict),
@@ -274,6 +276,9 @@ impl World {
                 run::finish(ground, *epoch, report, 500_000)
             }),
             Ask::Recover(number) => self.of_run(now, *number, |ground| Ok(run::recover(ground))),
+            Ask::Interrupt(number, epoch) => {
+                self.of_run(now, *number, |ground| run::interrupt(ground, *epoch))
+            }
             Ask::Run(number, command) => self
                 .of_run(now, *number, |ground| run::decide(ground, &self.actor, command.clone())),
         };
