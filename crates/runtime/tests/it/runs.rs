@@ -1,7 +1,8 @@
 //! Runs, from the queue to their end: crashes, retries, cancels, and the end of the watch.
 
 use api::{
-    AgentRemove, Code, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, ScheduleRemove,
+    AgentRemove, Code, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSeen, RunSettle,
+    RunWatch, ScheduleRemove,
 };
 use futures::future::{join, pending};
 use tokio::select;
@@ -83,6 +84,34 @@ async fn a_run_that_may_be_done_twice_is_done_again_after_a_crash() {
     assert_eq!((run.state.as_str(), run.attempt, begun(&world)), ("done", 2, 2));
     assert_eq!(why(&world, &id, HOUR_US).await.disposition, "ran");
     check_log(&world).await;
+}
+
+/// Has the newest try say something, which is heard as a whole by whoever has seen so much.
+async fn heard(world: &World, seen: Option<RunSeen>, words: &str) -> RunSeen {
+    world.hands.begun.lock().unwrap().last().unwrap().said.say(words.as_bytes());
+    let id = the_run(world).await.id;
+    let watched = world.ask(RunWatch { id, seen, wait_ms: 20_000 }).await.unwrap();
+    assert_eq!(watched.said, words);
+    watched.seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_try_says_is_heard_from_its_beginning() {
+    let mut world = world().await;
+    add(&world, every("1h", "wait")).await;
+    let mut seen = None;
+    crash(&mut world, async |world| {
+        set(world, HOUR_US).await;
+        seen = Some(heard(world, None, "many words").await);
+    })
+    .await;
+    keep(&world, async {
+        settle().await;
+        assert_eq!(begun(&world), 2);
+        heard(&world, seen, "few").await;
+        world.hands.let_go(1);
+    })
+    .await;
 }
 
 /// It may be what brings the watch down.
