@@ -55,3 +55,18 @@ fn write(data: &Path, path: &Path, node: &str) -> io::Result<()> {
 fn random() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_an_earlier_process_of_the_same_directory_held_was_left_behind() {
+        let [here, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [earlier, now] = [(); 2].map(|()| Holder::of(here.path()).unwrap());
+        let other = Holder::of(elsewhere.path()).unwrap();
+        assert!(now.left_behind(earlier.name()));
+        assert!(!now.left_behind(now.name()));
+        assert!(!now.left_behind(other.name()));
+    }
+}
