@@ -1,8 +1,10 @@
 //! Where the data is kept: in a file or in a database, and on the way from one to the other.
 
+use std::fs;
+
 use serde_json::Value;
 
-use crate::world::{CLUSTER, World};
+use crate::world::{CLUSTER, World, wait_for};
 
 /// What there is to see of an installation.
 fn seen(world: &World) -> [Value; 3] {
@@ -59,6 +61,34 @@ fn an_installation_moves_to_a_database_and_back() {
 
     let said = world.refused(&["store", "copy", "--from", data, "--to", &url], "exists", 4);
     assert!(said.contains("empty"), "{said}");
+}
+
+/// What another directory has begun is at work there, and not left behind.
+#[test]
+fn a_watch_that_joins_others_on_a_database_leaves_their_runs_alone() {
+    let world = World::on_postgres();
+    let [begun, go] = ["begun", "go"].map(|name| world.root().join(name).display().to_string());
+    let script = format!("touch '{begun}'; until [ -e '{go}' ]; do sleep 0.02; done");
+    world.ok(&["agent", "add", "smith", "--backend", "command", "--", "/bin/sh", "-c", &script]);
+    let what = ["schedule", "add", "--name", "work", "--every", "30d", "--agent", "smith"];
+    let added = world.json(&[&what[..], &["--prompt", "hello"]].concat());
+    // Before it has a name of its own among those on the database.
+    let other = world.copy();
+    let daemon = world.up();
+    let id = added["schedule"]["id"].as_str().unwrap();
+    let run = world.json(&["run", "start", id])["run"]["id"].as_str().unwrap().to_owned();
+    wait_for(|| fs::exists(&begun).unwrap().then_some(()));
+
+    let second = other.up();
+    let state = || other.json(&["run", "show", &run])["run"]["state"].clone();
+    // It checks the log after it has looked for what was left behind.
+    assert!(other.checked().starts_with("sound"), "{}", other.checked());
+    assert_eq!(state(), "running");
+    fs::write(&go, "").unwrap();
+    wait_for(|| (state() != "running").then_some(()));
+    assert_eq!(state(), "done");
+    drop((daemon, second));
+    world.verified();
 }
 
 #[test]
