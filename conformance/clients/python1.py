@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 import anyio
 from mcp import ClientSession, McpError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamablehttp_client
-from mcp.types import ResourceUpdatedNotification
+from mcp.types import ElicitResult, ResourceUpdatedNotification
 from pydantic import AnyUrl
 
 import story
 
 
 class Told:
-    def __init__(self, session, heard):
-        self.session, self.heard = session, heard
+    def __init__(self, session, heard, opened):
+        self.session, self.heard, self.opened = session, heard, opened
 
     async def tools(self):
         return [tool.name for tool in (await self.session.list_tools()).tools]
@@ -46,7 +46,11 @@ class Told:
 
 
 async def main(how, where):
-    heard = set()
+    heard, opened = set(), []
+
+    async def open_link(_, asked):
+        opened.append(asked.url)
+        return ElicitResult(action="accept")
 
     async def hear(message):
         if isinstance(getattr(message, "root", None), ResourceUpdatedNotification):
@@ -58,9 +62,10 @@ async def main(how, where):
         parameters = StdioServerParameters(command=where, args=["mcp"], env=story.environment())
         transport = stdio_client(parameters)
     async with transport as (read, write, *_):
-        async with ClientSession(read, write, message_handler=hear) as session:
+        callbacks = {"message_handler": hear, "elicitation_callback": open_link}
+        async with ClientSession(read, write, **callbacks) as session:
             await session.initialize()
-            await story.tell(Told(session, heard))
+            await story.tell(Told(session, heard, opened))
 
 
 anyio.run(main, *sys.argv[1:])

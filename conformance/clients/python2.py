@@ -7,13 +7,14 @@ import anyio
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
 import story
 
 
 class Told:
-    def __init__(self, client):
-        self.client = client
+    def __init__(self, client, opened):
+        self.client, self.opened = client, opened
 
     async def tools(self):
         return [tool.name for tool in (await self.client.list_tools()).tools]
@@ -53,9 +54,15 @@ async def main(how, where):
 
 
 async def told(server):
-    async with Client(server, mode="2026-07-28") as client:
+    opened = []
+
+    async def open_link(_, asked):
+        opened.append(asked.url)
+        return ElicitResult(action="accept")
+
+    async with Client(server, mode="2026-07-28", elicitation_callback=open_link) as client:
         assert client.protocol_version == "2026-07-28", client.protocol_version
-        await story.tell(Told(client))
+        await story.tell(Told(client, opened))
 
 
 anyio.run(main, *sys.argv[1:])

@@ -24,6 +24,17 @@ export async function tell(client) {
   assert.equal(missing.structuredContent.error.code, 'not_found');
   await assert.rejects(client.call('no_such_tool', {}), (error) => error.code === -32602);
 
+  // What only a human decides: the client opens the page for them, and says yes for them in vain.
+  const outside = { name: `outside-${process.pid}`, agent: 'outside', prompt: 'tell them', every: '1000h' };
+  const waits = (await ok(client, 'schedule_create', outside)).schedule.id;
+  const waiting = (await ok(client, 'run_start', { schedule_id: waits, idempotency_key: `story-${waits}` })).run.id;
+  let approval;
+  while (!approval) approval = (await ok(client, 'run_get', { run_id: waiting })).run.approval_id;
+  const called = await ok(client, 'approval_call_human', { id: approval });
+  assert.equal(called.waiting, true);
+  assert.deepEqual(client.opened, [called.link]);
+  assert.equal((await ok(client, 'approval_get', { id: approval })).approval.state, 'pending');
+
   const uri = `midwatch://schedule/${schedule}`;
   const told = await client.follow(uri);
   const deadline = Date.now() + PATIENCE_MS;

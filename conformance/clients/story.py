@@ -27,6 +27,19 @@ async def tell(client):
     assert is_error and missing["error"]["code"] == "not_found", missing
     assert await client.code_of("no_such_tool") == -32602
 
+    # What only a human decides: the client opens the page for them, and says yes for them in vain.
+    outside = {"name": f"outside-{os.getpid()}", "agent": "outside", "prompt": "tell them", "every": "1000h"}
+    waits = (await ok(client, "schedule_create", outside))["schedule"]["id"]
+    start = {"schedule_id": waits, "idempotency_key": f"story-{waits}"}
+    waiting = (await ok(client, "run_start", start))["run"]["id"]
+    approval = None
+    while not approval:
+        approval = (await ok(client, "run_get", {"run_id": waiting}))["run"].get("approval_id")
+    called = await ok(client, "approval_call_human", {"id": approval})
+    assert called["waiting"] and client.opened == [called["link"]], (called, client.opened)
+    shown = await ok(client, "approval_get", {"id": approval})
+    assert shown["approval"]["state"] == "pending", shown
+
     uri = f"midwatch://schedule/{schedule}"
     deadline = time.monotonic() + PATIENCE_S
     async with client.follow(uri) as has_come:

@@ -8,10 +8,17 @@ const transport = there.url
   ? new StreamableHTTPClientTransport(there.url, { requestInit: there.requestInit })
   : new StdioClientTransport(there);
 const versionNegotiation = { mode: { pin: '2026-07-28' } };
-const client = new Client({ name: 'story', version: '1' }, { versionNegotiation });
+const capabilities = { elicitation: { url: {} } };
+const client = new Client({ name: 'story', version: '1' }, { versionNegotiation, capabilities });
+const opened = [];
+client.setRequestHandler('elicitation/create', ({ params }) => {
+  opened.push(params.url);
+  return { action: 'accept' };
+});
 await client.connect(transport);
 let listening;
 await tell({
+  opened,
   tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
   call: (name, asked) => client.callTool({ name, arguments: asked }),
   read: async (uri) => (await client.readResource({ uri })).contents[0].text,

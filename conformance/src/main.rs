@@ -12,6 +12,7 @@ mod harness;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
 
 #[derive(Debug, Parser)]
 #[command(name = "conformance", about = "Holds the MCP server to the protocol")]
@@ -40,9 +41,18 @@ enum Command {
     },
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+fn main() -> anyhow::Result<()> {
+    let command = Arguments::parse().command;
+    let mut runtime = match command {
+        // One client on a pair of pipes is served by one thread, as by `midwatch mcp`.
+        Command::Fixture { stdio: true } => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(run(command))
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Check => harness::check(),
         Command::Fuzz { seconds, seed } => {
             let rounds = fuzz::run(seed, Duration::from_secs(seconds)).await?;

@@ -44,7 +44,7 @@ impl Fixture {
     }
 }
 
-/// A daemon, the token of a maintainer and an agent that answers at once.
+/// A daemon, the token of a maintainer, an agent that answers at once and one that waits for a human before.
 pub(super) struct World {
     root: TempDir,
     pub(super) program: PathBuf,
@@ -63,6 +63,7 @@ impl World {
             Ok(serde_json::from_slice(&said.stdout)?)
         };
         run(&["agent", "add", "echo", "--backend", "builtin"])?;
+        run(&["agent", "add", "outside", "--backend", "builtin", "--tier", "2"])?;
         let token = run(&["token", "create", "--role", "maintainer", "--name", "mia"])?;
         let token = text(&token, "/token/secret")?;
         let mut up = prepared(&program, root.path());

@@ -79,7 +79,6 @@ impl Approval {
             self.note.as_ref().map(|note| ("reason", on_one_line(note))),
             (!self.stands_on.is_empty()).then(|| ("stands on", stands_on(&self.stands_on))),
             Some(("plan hash", self.plan_hash.clone())),
-            some("decide at", &self.link),
         ];
         rows.into_iter().flatten().collect()
     }

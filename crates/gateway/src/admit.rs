@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api::wire::Secret;
 use api::{Code, Error, Handle};
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode, Uri};
 
 /// Names under which this machine knows itself.
@@ -72,6 +72,22 @@ pub(crate) fn check_place(uri: &Uri, headers: &HeaderMap, port: u16) -> Result<(
         let error = Error::new(Code::InvalidInput, "a request says how long it is");
         let error = error.hint("send `Content-Length` and no `Transfer-Encoding`");
         return Err(Turned { status: StatusCode::LENGTH_REQUIRED, error });
+    }
+    Ok(())
+}
+
+/// A form comes from a page of ours, under the very name that it is sent to. Every browser says so; what is on the
+/// same port of another address of this machine is not ours.
+pub(crate) fn check_form(headers: &HeaderMap) -> Result<(), Turned> {
+    let host = only(headers, &HOST)?.unwrap_or_default();
+    if only(headers, &ORIGIN)? != Some(&format!("http://{host}")) {
+        let error = Error::new(Code::Denied, "this form is not from the page that it is sent to");
+        let error = error.hint("open the link again, and send the form from there");
+        return Err(Turned { status: StatusCode::FORBIDDEN, error });
+    }
+    if only(headers, &CONTENT_TYPE)? != Some("application/x-www-form-urlencoded") {
+        let error = Error::new(Code::InvalidInput, "this is no form");
+        return Err(Turned { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, error });
     }
     Ok(())
 }

@@ -13,9 +13,9 @@ use crate::page;
 use crate::serve::Answer;
 
 /// A form that was sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Form {
-    pub(crate) token: String,
+    pub(crate) token: Secret,
     decision: Option<String>,
     plan_hash: Option<String>,
     reason: Option<String>,
@@ -23,11 +23,12 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn read(body: &Bytes) -> Form {
-        let mut form = Form::default();
+        let token = Secret(String::new());
+        let mut form = Form { token, decision: None, plan_hash: None, reason: None };
         for (name, value) in form_urlencoded::parse(body) {
             let value = value.trim().to_owned();
             match name.as_ref() {
-                "token" => form.token = value,
+                "token" => form.token = Secret(value),
                 "decision" => form.decision = Some(value),
                 "plan_hash" => form.plan_hash = Some(value),
                 "reason" => form.reason = Some(value).filter(|reason| !reason.is_empty()),
@@ -63,7 +64,7 @@ async fn answered(handle: &dyn Handle, id: String, form: Form) -> Result<Markup,
     let Form { token, decision, plan_hash, reason } = form;
     let Some(decision) = decision else {
         let shown = api::ask(handle, ApprovalShow { id }).await?;
-        return Ok(page::plan(&shown.approval, &Secret(token)));
+        return Ok(page::plan(&shown.approval, &token));
     };
     let said =
         ApprovalDecide { id, decision, plan_hash, note: reason, ..ApprovalDecide::default() };
@@ -76,9 +77,14 @@ fn status(code: Code) -> StatusCode {
         Code::TokenInvalid => StatusCode::UNAUTHORIZED,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::InvalidInput | Code::BadUsage => StatusCode::BAD_REQUEST,
-        Code::RoleTooLow | Code::HumanNeeded | Code::Denied => StatusCode::FORBIDDEN,
+        Code::RoleTooLow
+        | Code::HumanNeeded
+        | Code::Denied
+        | Code::SignatureNeeded
+        | Code::SignatureInvalid => StatusCode::FORBIDDEN,
         Code::LimitReached => StatusCode::TOO_MANY_REQUESTS,
-        Code::Failed => StatusCode::INTERNAL_SERVER_ERROR,
-        _ => StatusCode::CONFLICT,
+        Code::NotNow | Code::Stale | Code::KeyTaken | Code::Exists => StatusCode::CONFLICT,
+        // Whatever else it is, it is the watch that cannot.
+        _ => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

@@ -1,6 +1,6 @@
 //! The watch over HTTP, for programs on this machine.
 //!
-//! Whoever comes shows a token with every request; that it comes from this machine earns it nothing. What a
+//! Nobody learns or does anything without a token; that they come from this machine earns them nothing. What a
 //! browser was talked into sending is turned away by the names that it came to and from, before anything else
 //! is looked at. There is `/mcp` for programs, and for people the page of each approval, `/approvals/ID`.
 

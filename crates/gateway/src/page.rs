@@ -6,7 +6,7 @@ use api::{Approval, Error};
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -24,9 +24,9 @@ const CONTENT: &str = "default-src 'none'; style-src 'self'; form-action 'self';
 pub(crate) fn sign_in() -> Markup {
     let body = html! {
         h1 { "Somebody waits for your decision" }
-        p { "Show your token to see what it is about. It goes to this watch and is kept nowhere." }
+        p { "Show your token to see what it is about. It goes to this watch, and is kept nowhere." }
         form method="post" {
-            label { "Token " input type="password" name="token" autocomplete="current-password" required autofocus; }
+            label { "Token " input type="password" name="token" autocomplete="off" required autofocus; }
             button { "Show the plan" }
         }
         p.hint {
@@ -72,12 +72,11 @@ pub(crate) fn refused(error: &Error) -> Markup {
 /// The facts first, then what an agent or a stranger may have written.
 fn facts(approval: &Approval) -> Markup {
     let (plan, prompt) = approval.plan_and_prompt();
-    let facts = approval.facts();
     html! {
         dl {
-            @for (name, value) in facts.iter().filter(|(name, _)| *name != "decide at") {
+            @for (name, value) in approval.facts() {
                 dt { (name) }
-                dd { (visible(value)) }
+                dd { (visible(&value)) }
             }
         }
         h2 { "The plan" }
@@ -107,8 +106,16 @@ fn answers(approval: &Approval, Secret(token): &Secret) -> Markup {
         form method="post" autocomplete="off" {
             input type="hidden" name="token" value=(token);
             input type="hidden" name="plan_hash" value=(approval.plan_hash);
-            label { "Why, for whoever looks at it later " input type="text" name="reason"; }
-            button name="decision" value="approve" { "Approve exactly this" }
+            // Enter in a field of one line would press the first button.
+            label { "Why, for whoever looks at it later " textarea name="reason" rows="2" {} }
+            @if approval.needs.signed {
+                p.hint {
+                    "To approve it takes your signature: " code { "midwatch approval sign" } " makes it, and "
+                    code { "midwatch approval approve --signature" } " brings it."
+                }
+            } @else {
+                button.approve name="decision" value="approve" { "Approve exactly this" }
+            }
             button.deny name="decision" value="deny" { "Deny" }
         }
     }
@@ -136,6 +143,9 @@ pub(crate) fn shown(status: StatusCode, page: Markup) -> Answer {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // With less, a browser would not say from where a form comes.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     answer
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::Error;
-use api::wire::Secret;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -24,7 +23,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::admit::{Door, Ends, Guest, Turned, check_place, token, unauthorised};
+use crate::admit::{Door, Ends, Guest, Turned, check_form, check_place, token, unauthorised};
 use crate::approval::{self, Form};
 use crate::page;
 use crate::patient::Patient;
@@ -196,7 +195,7 @@ impl<S: ServerHandler> Paths<S> {
             let id = id.to_owned();
             return self.approval(id, request, connection, ends).await;
         }
-        if path == page::STYLE_PATH && request.method() == Method::GET {
+        if path == page::STYLE_PATH && [Method::GET, Method::HEAD].contains(request.method()) {
             return page::style();
         }
         match self.admitted(request, connection).await {
@@ -219,16 +218,21 @@ impl<S: ServerHandler> Paths<S> {
         if request.method() != Method::POST {
             return approval::without_form(request.method());
         }
-        let form = match read(request.into_body(), FORM_BYTES_MAX).await {
-            Ok(body) => Form::read(&body),
-            Err(turned) => return turned.into_answer(),
+        let form = match check_form(request.headers()) {
+            Ok(()) => read(request.into_body(), FORM_BYTES_MAX).await,
+            Err(turned) => Err(turned),
         };
-        let Guest { name, handle } = match self.door.receive(Secret(form.token.clone()), ends).await
-        {
+        let form = match form {
+            Ok(body) => Form::read(&body),
+            Err(Turned { status, error }) => return page::shown(status, page::refused(&error)),
+        };
+        let Guest { name, handle } = match self.door.receive(form.token.clone(), ends).await {
             Ok(guest) => guest,
             Err(error) => return approval::refused(&error),
         };
-        let Some(place) = self.places.take(name) else { return crowded().into_answer() };
+        let Some(place) = self.places.take(name) else {
+            return approval::refused(&crowded().error);
+        };
         let kept = (place, Busy::new(connection));
         let answer = approval::answer(&*handle, id, form).await;
         answer.map(|body| BoxBody::new(Held::new(body, kept)))
@@ -309,6 +313,7 @@ mod tests {
     use std::net;
     use std::thread;
 
+    use api::wire::Secret;
     use api::{Call, Handle};
     use futures::future::{BoxFuture, FutureExt, pending, ready};
     use mcp::{Selection, Server};

@@ -12,12 +12,13 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
+use tokio::time::timeout;
 use tracing::debug;
 
 /// Under which the one question of a call stands.
 const QUESTION: &str = "human";
-/// How long a call waits for its client to have shown the link. A human may take much longer to decide.
-const SHOWN_WITHIN: Duration = Duration::from_secs(20);
+/// How long a call waits for somebody to open the link. Whoever comes later still finds it: it is not taken back.
+const OPENED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A link, and what it is about.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,9 +53,9 @@ impl<'a> Summons<'a> {
             let questions = BTreeMap::from([(QUESTION.to_owned(), question)]);
             return Some(InputRequiredResult::from_input_requests(questions));
         }
-        let shown = context.peer.create_elicitation_with_timeout(self.params(), Some(SHOWN_WITHIN));
-        if let Err(error) = shown.await {
-            debug!(%error, "whether the client has shown the link is not known");
+        let opened = timeout(OPENED_WITHIN, context.peer.create_elicitation(self.params()));
+        if let Ok(Err(error)) = opened.await {
+            debug!(%error, "the client does not open the link");
         }
         None
     }

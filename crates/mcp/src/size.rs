@@ -10,20 +10,35 @@ const ANSWER_BYTES_MAX: usize = 28 << 10;
 const TEXT_BYTES_FIRST: usize = 8 << 10;
 /// No id, name or cursor is longer than this.
 const TEXT_BYTES_LAST: usize = 256;
+/// Then lists are cut to so many items, and to half of that.
+const ITEMS_FIRST: usize = 512;
 /// What a host goes on to do as it stands, so that a part of it would be something else.
 const WHOLE: &str = "updatedInput";
 
-/// The answer, with its long texts cut when it is too long. It says so, and where to read them.
+/// Whether an answer needs no cutting.
+pub(crate) fn fits(answer: &Value) -> bool {
+    answer.to_string().len() <= ANSWER_BYTES_MAX
+}
+
+/// The answer, cut when it is too long: long texts first, then lists. It says so, and where to read the whole.
 pub(crate) fn fitted(mut answer: Value) -> Value {
     let whole = answer.as_object_mut().and_then(|fields| fields.remove(WHOLE));
-    let mut most = TEXT_BYTES_FIRST;
-    while ANSWER_BYTES_MAX < answer.to_string().len() && TEXT_BYTES_LAST <= most {
-        cut(&mut answer, most);
+    let (mut bytes, mut items) = (TEXT_BYTES_FIRST, ITEMS_FIRST);
+    while !fits(&answer) && 0 < items {
+        match TEXT_BYTES_LAST <= bytes {
+            true => {
+                cut(&mut answer, Most { bytes, items: usize::MAX });
+                bytes /= 2;
+            }
+            false => {
+                cut(&mut answer, Most { bytes: TEXT_BYTES_LAST, items });
+                items /= 2;
+            }
+        }
         answer = with(answer, "truncated", true);
         if let Some(resource) = resource_of(&answer) {
             answer = with(answer, "resource", resource);
         }
-        most /= 2;
     }
     match whole {
         Some(whole) => with(answer, WHOLE, whole),
@@ -31,10 +46,20 @@ pub(crate) fn fitted(mut answer: Value) -> Value {
     }
 }
 
-fn cut(value: &mut Value, most: usize) {
+/// What is left of a text and of a list.
+#[derive(Clone, Copy)]
+struct Most {
+    bytes: usize,
+    items: usize,
+}
+
+fn cut(value: &mut Value, most: Most) {
     match value {
-        Value::String(text) => text.truncate(text.floor_char_boundary(most)),
-        Value::Array(items) => items.iter_mut().for_each(|item| cut(item, most)),
+        Value::String(text) => text.truncate(text.floor_char_boundary(most.bytes)),
+        Value::Array(items) => {
+            items.truncate(most.items);
+            items.iter_mut().for_each(|item| cut(item, most));
+        }
         Value::Object(fields) => fields.values_mut().for_each(|field| cut(field, most)),
         _ => {}
     }
@@ -65,6 +90,10 @@ mod tests {
         assert!(cut.to_string().len() <= ANSWER_BYTES_MAX + 100, "{}", cut.to_string().len());
         assert_eq!(cut["truncated"], true);
         assert_eq!(cut["resource"], "midwatch://schedule/sch_1");
+        let many = vec!["run_00066077485f9a080001ad7858d2768c"; 3_000];
+        let cut = fitted(json!({"unknown": many, "approvals": many}));
+        assert!(fits(&cut) && cut["truncated"] == true);
+        assert!(100 < cut["unknown"].as_array().unwrap().len(), "no more than has to go");
         let input = json!({"content": "x".repeat(100_000)});
         let allowed = json!({"behavior": "allow", "updatedInput": input});
         assert_eq!(fitted(allowed.clone()), allowed);

@@ -74,7 +74,7 @@ pub use log::{report_unreadable, verify};
 pub use notices::{Messenger, Untold};
 pub use orders::{POLICY_FILE, foresee, rules};
 pub use policy::{Rules, capability};
-pub use principals::{Descent, Visitor};
+pub use principals::{Descent, UNSEEN, Visitor};
 pub use reload::{Reader, Reread};
 pub use restore::{ExportDir, RestoredKey, restore};
 pub use schedules::check_schedule;

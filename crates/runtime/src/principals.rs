@@ -5,7 +5,8 @@
 //! | a process that a run has started, by its descent or by its own word | that run, a runner, whatever else it shows |
 //! | with a token | the person of the token, with its role |
 //! | the local socket, or the data directory itself | its user: maintainer, in `strict-prod` operator, once a maintainer has a token |
-//! | HTTP, always with a token | the assistant of its person, a runner; an agent's or observer's own token, themselves |
+//! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent's or observer's own token, themselves |
+//! | the page of an approval, always with a token | the person of the token, with its role; no agent and no run |
 //! | the same for an MCP client, whose word comes from an agent | the assistant of that person or user, a runner |
 //!
 //! What is refused is written into the log, once a minute for each who and what.
@@ -26,6 +27,8 @@ use crate::watch::Watch;
 const WRITTEN_EVERY_US: i64 = 60_000_000;
 /// Somebody on the network who has no token of ours.
 const STRANGER: &str = "http:stranger";
+/// What was tried by whoever has come to a page for people.
+const PAGE: &str = "approval.page";
 /// What an attempt was about is written if it is not longer, and printable.
 const ABOUT_BYTES_MAX: usize = 128;
 /// Kinds of refusals that are told apart.
@@ -42,6 +45,17 @@ pub struct Visitor<'a> {
     pub token: Option<&'a Secret>,
     /// Whether it speaks for an agent, whoever has started it.
     pub assistant: bool,
+}
+
+/// A user of whom the way in tells nothing.
+pub const UNSEEN: u32 = u32::MAX;
+
+impl Visitor<'_> {
+    /// One of whom nothing is known yet.
+    pub const fn unseen() -> Self {
+        let descent = Descent::Stranger;
+        Visitor { uid: UNSEEN, descent, run: None, token: None, assistant: false }
+    }
 }
 
 /// Whose child its process is.
@@ -93,17 +107,32 @@ impl Watch {
         Ok(if visitor.assistant { person.assistant() } else { person })
     }
 
+    /// Who that is that comes to a page for people. What an agent or a run has is no credential of a person, whatever it
+    /// may do elsewhere.
+    pub async fn admit_person(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
+        let actor = self.admit(visitor).await?;
+        if actor.role != Role::Runner {
+            return Ok(actor);
+        }
+        let what = format!("this page is for people, and `{}` is an agent or a run", actor.name);
+        let refusal = Error::new(Code::HumanNeeded, what)
+            .hint("a person shows a token of their own; `midwatch approval list` shows the same in a terminal");
+        self.refused(Attempt { by: &actor, call: Some(PAGE), about: None }, &refusal).await;
+        Err(refusal)
+    }
+
     /// Who that is that comes over the network, of whom nothing is known but the token. An agent may speak
     /// through it.
     pub async fn admit_token(&self, token: &Secret) -> Result<Actor, Error> {
-        let stranger = Actor { name: STRANGER.to_owned(), role: Role::Observer };
-        Ok(self.known_by(token, &stranger).await?.assistant())
+        Ok(self.known_by(token, &stranger()).await?.assistant())
     }
 
     /// The one with the token, or the user of the machine.
     async fn person(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
-        let role = self.local_role().await?;
-        let local = Actor { role, ..Actor::local_user(visitor.uid) };
+        let local = match visitor.uid {
+            UNSEEN => stranger(),
+            uid => Actor { role: self.local_role().await?, ..Actor::local_user(uid) },
+        };
         match visitor.token {
             None => Ok(local),
             Some(token) => self.known_by(token, &local).await,
@@ -187,6 +216,10 @@ impl<'a> Attempt<'a> {
             ),
         }
     }
+}
+
+fn stranger() -> Actor {
+    Actor { name: STRANGER.to_owned(), role: Role::Observer }
 }
 
 /// The least role for what the kernel has no rule about. Whatever else changes something is one of its

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, page};
+use super::{PAGE_MAX, paged};
 use crate::schema::Kind::{Cursor, Object, Objects};
 use crate::tool::{Input, Through, Tool, brief, page_of, shown};
 use crate::toolset::Toolset;
@@ -43,8 +43,12 @@ struct AgentListed {
 impl Input for AgentListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let AgentListed { limit, cursor } = self;
-        let listed = through.read(AgentList { name: None, limit: page(limit)?, cursor }).await?;
-        Ok(page_of("agents", brief(&listed.agents, BRIEF)?, listed.cursor))
+        let asked = &AgentList { name: None, limit: None, cursor };
+        paged(limit, |limit| async move {
+            let listed = through.read(AgentList { limit, ..asked.clone() }).await?;
+            Ok(page_of("agents", brief(&listed.agents, BRIEF)?, listed.cursor))
+        })
+        .await
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, page};
+use super::{PAGE_MAX, paged};
 use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
 use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
@@ -68,10 +68,12 @@ struct ApprovalListed {
 impl Input for ApprovalListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let ApprovalListed { agent, all, limit, cursor } = self;
-        let all = all.unwrap_or(false);
-        let listed = through.read(ApprovalList { agent, all, limit: page(limit)?, cursor }).await?;
-        let approvals = brief(&listed.approvals, BRIEF)?;
-        Ok(page_of("approvals", approvals, listed.cursor))
+        let asked = &ApprovalList { agent, all: all.unwrap_or(false), limit: None, cursor };
+        paged(limit, |limit| async move {
+            let listed = through.read(ApprovalList { limit, ..asked.clone() }).await?;
+            Ok(page_of("approvals", brief(&listed.approvals, BRIEF)?, listed.cursor))
+        })
+        .await
     }
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, page};
+use super::{PAGE_MAX, paged};
 use crate::schema::Kind::{Number, Objects};
 use crate::tool::{Input, Through, Tool, brief, fields};
 use crate::toolset::Toolset;
@@ -33,8 +33,11 @@ struct LedgerQuery {
 
 impl Input for LedgerQuery {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let request = LedgerTail { after: self.after, limit: page(self.limit)?, wait_ms: 0 };
-        let tail = through.read(request).await?;
-        Ok(fields([("events", brief(&tail.events, BRIEF)?), ("cursor", tail.cursor.into())]))
+        let LedgerQuery { after, limit } = self;
+        paged(limit, |limit| async move {
+            let tail = through.read(LedgerTail { after, limit, wait_ms: 0 }).await?;
+            Ok(fields([("events", brief(&tail.events, BRIEF)?), ("cursor", tail.cursor.into())]))
+        })
+        .await
     }
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, page};
+use super::{PAGE_MAX, paged};
 use crate::schema::Kind::{Cursor, Flag, Number, Object, Objects, Text};
 use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
 use crate::toolset::Toolset;
@@ -204,9 +204,12 @@ struct RunListed {
 impl Input for RunListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let RunListed { schedule_id, agent, state, limit, cursor } = self;
-        let request = RunList { agent, schedule: schedule_id, state, limit: page(limit)?, cursor };
-        let listed = through.read(request).await?;
-        Ok(page_of("runs", brief(&listed.runs, BRIEF)?, listed.cursor))
+        let asked = &RunList { agent, schedule: schedule_id, state, limit: None, cursor };
+        paged(limit, |limit| async move {
+            let listed = through.read(RunList { limit, ..asked.clone() }).await?;
+            Ok(page_of("runs", brief(&listed.runs, BRIEF)?, listed.cursor))
+        })
+        .await
     }
 }
 

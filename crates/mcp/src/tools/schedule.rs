@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, page};
+use super::{PAGE_MAX, paged};
 use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text, Texts};
 use crate::tool::{Input, Through, Tool, brief, page_of, shown, with};
 use crate::toolset::Toolset;
@@ -201,9 +201,12 @@ struct ScheduleListed {
 impl Input for ScheduleListed {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let ScheduleListed { agent, limit, cursor } = self;
-        let listed = through.read(ScheduleList { agent, limit: page(limit)?, cursor }).await?;
-        let schedules = brief(&listed.schedules, BRIEF)?;
-        Ok(page_of("schedules", schedules, listed.cursor))
+        let asked = &ScheduleList { agent, limit: None, cursor };
+        paged(limit, |limit| async move {
+            let listed = through.read(ScheduleList { limit, ..asked.clone() }).await?;
+            Ok(page_of("schedules", brief(&listed.schedules, BRIEF)?, listed.cursor))
+        })
+        .await
     }
 }
 

@@ -211,7 +211,9 @@ fn page(approval: &Approval) -> String {
         }
         Prompt::Hidden => "the prompt is sensitive, and is shown to operators".to_owned(),
     };
-    paragraphs([pairs(approval.facts()), format!("plan {plan}"), prompt])
+    let link = approval.link.clone().map(|link| ("decide at", link));
+    let facts = approval.facts().into_iter().chain(link);
+    paragraphs([pairs(facts), format!("plan {plan}"), prompt])
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "http",
         doc: "Where programs on this machine reach the daemon over HTTP, as `docs/mcp.md` describes, and \
-              people the pages of approvals (`docs/safety.md`). Each request needs a token.",
+              people the pages of approvals (`docs/safety.md`). Nothing is told or done without a token.",
         is_reread: false,
     },
     Section {

@@ -1,7 +1,7 @@
 //! Kinds of keys: what a value of each kind may be, and where in [`Config`] it goes.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -152,7 +152,9 @@ impl Kind {
                 let address =
                     Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
                 let address: Option<SocketAddr> = address.map_err(|_| self.wrong(hint))?;
-                let is_here = address.is_none_or(|address| address.ip().is_loopback());
+                // Under any other address the door would not know its own name.
+                let here = [Ipv4Addr::LOCALHOST.into(), IpAddr::from(Ipv6Addr::LOCALHOST)];
+                let is_here = address.is_none_or(|address| here.contains(&address.ip()));
                 *field(config) = if is_here { address } else { return Err(self.wrong(hint)) };
                 Ok(raw.shown())
             }

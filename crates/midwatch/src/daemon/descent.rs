@@ -2,7 +2,7 @@
 //! children too: the daemon adopts those whose parents have gone, so that nobody gets away by it.
 
 use std::convert::Infallible;
-use std::{fs, io};
+use std::fs;
 
 use agents::bury_orphans;
 use futures::future::pending;
@@ -54,24 +54,20 @@ pub(super) fn can_tell() -> bool {
     fs::exists("/proc/self/stat").unwrap_or(false)
 }
 
-/// Whose child has hold of the other end of a connection. Strangers need not be looked at: their descriptors may be
-/// nobody's business, but those of a child that hides them are.
+/// Whose child has hold of the other end of a connection. Somebody must be seen to have hold of it: on its way from one
+/// process to another nobody has, and who hides what it has may be anybody. Other users have nothing of ours.
 pub(super) fn of_holder(socket: &Socket) -> Parentage {
     let Ok(processes) = fs::read_dir("/proc") else { return Parentage::Unknown };
     let names = processes.flatten().map(|process| process.file_name());
-    for pid in names.filter_map(|name| name.to_str()?.parse().ok()) {
-        let parentage = of(pid);
-        if parentage == Parentage::Stranger {
-            continue;
-        }
-        match sockets::is_held_by(pid, socket) {
-            Ok(false) => {}
-            Ok(true) => return parentage,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => return Parentage::Unknown,
-        }
+    let holders = names.filter_map(|name| name.to_str()?.parse().ok());
+    let holders = holders.filter(|pid| sockets::is_held_by(*pid, socket).unwrap_or(false));
+    let holders: Vec<Parentage> = holders.map(of).collect();
+    let is_others = socket.uid != rustix::process::getuid().as_raw();
+    match holders.iter().find(|holder| **holder != Parentage::Stranger) {
+        Some(child) => child.clone(),
+        None if is_others || !holders.is_empty() => Parentage::Stranger,
+        None => Parentage::Unknown,
     }
-    Parentage::Stranger
 }
 
 pub(super) fn of(pid: i32) -> Parentage {

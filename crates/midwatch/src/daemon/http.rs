@@ -9,8 +9,10 @@ use api::{Answer, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::{Door, Ends, Guest};
 use mcp::Selection;
-use runtime::{Local, Watch};
+use runtime::{Local, Visitor, Watch};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::peer::Peer;
@@ -51,14 +53,25 @@ fn refused(address: SocketAddr, error: &io::Error) -> Error {
 }
 
 /// Lets in whoever has a token.
-pub(super) struct ByToken(pub(super) Watch);
+pub(super) struct ByToken {
+    watch: Watch,
+    /// For whoever looks through the processes of the machine, one after the other.
+    looking: Semaphore,
+}
+
+impl ByToken {
+    pub(super) fn new(watch: Watch) -> ByToken {
+        ByToken { watch, looking: Semaphore::new(1) }
+    }
+}
 
 impl Door for ByToken {
     fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>> {
         async move {
-            let actor = self.0.admit_token(&token).await?;
+            let watch = self.watch.clone();
+            let actor = watch.admit_token(&token).await?;
             let name = actor.name.clone();
-            let (watch, handle) = (self.0.clone(), self.0.handle(actor));
+            let handle = watch.handle(actor);
             Ok(Guest { name, handle: Arc::new(Shown { token, handle, watch }) })
         }
         .boxed()
@@ -66,12 +79,17 @@ impl Door for ByToken {
 
     fn receive(&self, token: Secret, ends: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
         async move {
-            // Nobody is looked for who has no token.
-            self.0.admit_token(&token).await?;
-            let peer = Peer::at(ends);
-            let actor = self.0.admit(peer.visitor(None, Some(&token), false)).await?;
+            let watch = &self.watch;
+            // Nobody is looked for who has no token of a person.
+            watch.admit_person(Visitor { token: Some(&token), ..Visitor::unseen() }).await?;
+            let turn = self.looking.acquire().await;
+            let peer = spawn_blocking(move || Peer::at(ends)).await;
+            drop(turn);
+            let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
+            let visitor = Visitor { token: Some(&token), ..peer.visitor() };
+            let actor = watch.admit_person(visitor).await?;
             let name = actor.name.clone();
-            Ok(Guest { name, handle: Arc::new(self.0.handle(actor)) })
+            Ok(Guest { name, handle: Arc::new(watch.handle(actor)) })
         }
         .boxed()
     }

@@ -104,7 +104,7 @@ pub async fn keep(
     };
     info!(version = ready.version, data = ready.data, "the watch is kept");
     let over_http = {
-        let (door, stopped) = (Arc::new(http::ByToken(watch.clone())), stopped.clone());
+        let (door, stopped) = (Arc::new(http::ByToken::new(watch.clone())), stopped.clone());
         let selection = http::selection(&loaded);
         async move {
             if let Some(web) = web {

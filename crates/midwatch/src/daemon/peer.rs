@@ -2,16 +2,12 @@
 
 use std::io;
 
-use api::wire::Secret;
 use gateway::Ends;
-use runtime::{Descent, Visitor};
+use runtime::{Descent, UNSEEN, Visitor};
 use tokio::net::UnixStream;
 
 use super::descent::{self, Parentage};
 use super::sockets;
-
-/// A user whom nobody knows.
-const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -34,8 +30,8 @@ impl Peer {
     pub(super) fn at(ends: Ends) -> Peer {
         match sockets::other_end(ends.theirs, ends.ours) {
             Some(socket) => Peer::new(socket.uid, descent::of_holder(&socket)),
-            None if descent::can_tell() => Peer::new(NOBODY, Parentage::Unknown),
-            None => Peer::new(NOBODY, Parentage::Stranger),
+            None if descent::can_tell() => Peer::new(UNSEEN, Parentage::Unknown),
+            None => Peer::new(UNSEEN, Parentage::Stranger),
         }
     }
 
@@ -47,18 +43,13 @@ impl Peer {
         Peer { uid, parentage, run }
     }
 
-    /// With what it says of itself.
-    pub(super) fn visitor<'a>(
-        &'a self,
-        run: Option<&'a str>,
-        token: Option<&'a Secret>,
-        assistant: bool,
-    ) -> Visitor<'a> {
+    /// Who has said nothing yet.
+    pub(super) fn visitor(&self) -> Visitor<'_> {
         let descent = match (&self.parentage, &self.run) {
             (Parentage::Stranger, _) => Descent::Stranger,
             (_, Some(run)) => Descent::Run(run),
             (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
         };
-        Visitor { uid: self.uid, descent, run, token, assistant }
+        Visitor { uid: self.uid, descent, ..Visitor::unseen() }
     }
 }

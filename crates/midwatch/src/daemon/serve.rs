@@ -12,7 +12,7 @@ use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
 use gateway::{Place, Places};
 use kernel::{Actor, Role};
-use runtime::Watch;
+use runtime::{Visitor, Watch};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -161,7 +161,12 @@ async fn converse(
         Ok(Err(error)) => return Err(error),
         Ok(Ok(_)) | Err(_) => return Ok(()),
     };
-    let visitor = peer.visitor(theirs.run.as_deref(), theirs.token.as_ref(), theirs.assistant);
+    let visitor = Visitor {
+        run: theirs.run.as_deref(),
+        token: theirs.token.as_ref(),
+        assistant: theirs.assistant,
+        ..peer.visitor()
+    };
     // Whoever has no business here is told so at once, and heard out: to hang up on one who is about to
     // ask would look like a daemon that has died.
     let _room = match watch.admit(visitor).await.and_then(|actor| room.place(&actor)) {

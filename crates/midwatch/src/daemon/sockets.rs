@@ -1,34 +1,50 @@
 //! Who has hold of the other end of a TCP connection on this machine, as the kernel tells in `/proc`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The other end of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Socket {
     pub(super) uid: u32,
-    inode: u64,
+    /// What a descriptor of it leads to.
+    link: String,
 }
 
 /// `None` when the kernel does not know it, or nobody has hold of it any more.
 pub(super) fn other_end(theirs: SocketAddr, ours: SocketAddr) -> Option<Socket> {
-    let table = if theirs.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
-    find(&fs::read_to_string(table).ok()?, theirs, ours)
+    let found = |table: &str, theirs, ours| {
+        let table = fs::read_to_string(format!("/proc/self/net/{table}")).ok()?;
+        find(&table, theirs, ours)
+    };
+    match theirs.is_ipv4() {
+        true => found("tcp", theirs, ours).or_else(|| found("tcp6", mapped(theirs), mapped(ours))),
+        false => found("tcp6", theirs, ours),
+    }
 }
 
-/// Whether a process has hold of it. Each of its threads may have descriptors of its own.
+/// Whether a process has hold of it. Each of its threads may have descriptors of its own; one that has gone has none.
 pub(super) fn is_held_by(pid: i32, socket: &Socket) -> io::Result<bool> {
-    let link = format!("socket:[{}]", socket.inode);
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        for descriptor in fs::read_dir(thread?.path().join("fd"))? {
+    for thread in listed(Path::new(&format!("/proc/{pid}/task")))? {
+        for descriptor in listed(&thread.join("fd"))? {
             // One that was closed meanwhile is not it.
-            let target = fs::read_link(descriptor?.path());
-            if target.is_ok_and(|target| target.as_os_str() == link.as_str()) {
+            let target = fs::read_link(descriptor);
+            if target.is_ok_and(|target| target.as_os_str() == socket.link.as_str()) {
                 return Ok(true);
             }
         }
     }
     Ok(false)
+}
+
+/// What is in a directory; nothing if it has gone.
+fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A line has a number, both ends from where its owner sees them, the state, four of queues and timers, the user, one
@@ -42,8 +58,16 @@ fn find(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<Socket> {
     });
     let mut fields = line?;
     let uid = fields.nth(4)?.parse().ok()?;
-    let inode = fields.nth(1)?.parse().ok().filter(|inode| *inode != 0)?;
-    Some(Socket { uid, inode })
+    let inode: u64 = fields.nth(1)?.parse().ok().filter(|inode| *inode != 0)?;
+    Some(Socket { uid, link: format!("socket:[{inode}]") })
+}
+
+/// As a program writes an address that speaks of all by the later protocol.
+fn mapped(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// As the kernel writes an address: each word of it as a number of this machine, then the port.
@@ -73,7 +97,8 @@ mod tests {
             let socket = found().unwrap();
             let pid = rustix::process::getpid().as_raw_nonzero().get();
             assert!(is_held_by(pid, &socket).unwrap());
-            assert!(!is_held_by(pid, &Socket { inode: socket.inode + 1, ..socket }).unwrap());
+            let another = Socket { link: "socket:[0]".to_owned(), ..socket };
+            assert!(!is_held_by(pid, &another).unwrap());
             drop(theirs);
             assert_eq!(found(), None, "nobody has hold of it");
         }

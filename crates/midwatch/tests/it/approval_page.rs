@@ -131,68 +131,99 @@ fn b02_b06_the_page_lets_nobody_decide_who_may_not() {
         let refused = asked.form(&answer(who, &hash));
         assert_eq!(refused.status, expected, "{refused:?}");
     }
+    // An agent does not even see it, though it is its own.
+    let refused = asked.form(&[("token", &agent)]);
+    assert!(refused.status == 403 && refused.body.contains("is for people"), "{refused:?}");
     // Of another plan than the one that was shown, by another page, under another name.
     let another = "0".repeat(64);
     assert_eq!(asked.form(&answer(person, &another)).status, 409);
     assert_eq!(asked.form(&[("token", person), ("decision", "approve")]).status, 400);
     let good = answer(person, &hash);
-    for headers in [[("Origin", "http://evil.example")], [("Origin", "null")]] {
-        assert_eq!(asked.form_from(&headers, &good).status, 403);
+    let port = asked.place.address.rsplit(':').next().unwrap();
+    // What is on the same port of another address of this machine may be an agent's.
+    let neighbour = format!("http://localhost:{port}");
+    for origin in ["http://evil.example", "null", "", &neighbour] {
+        assert_eq!(asked.form_from(&[("Origin", origin)], &good).status, 403, "{origin}");
     }
+    assert_eq!(asked.form_from(&[], &good).status, 403, "no browser sends that");
+    let text = [
+        ("Origin", format!("http://{}", asked.place.address)),
+        ("Host", asked.place.address.clone()),
+    ];
+    let text: Vec<_> = text.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let path = format!("/approvals/{}", asked.approval);
+    assert_eq!(asked.place.request("POST", &path, &text, "token=x").status, 415);
     let long = "x".repeat(64 << 10);
     assert_eq!(asked.form(&[("token", person), ("reason", &long)]).status, 413);
     let host = [("Host", asked.place.address.as_str())];
-    let path = format!("/approvals/{}", asked.approval);
     assert_eq!(asked.place.request("PUT", &path, &host, "").status, 405);
     let evil = [("Host", "evil.example")];
     assert_eq!(asked.place.request("GET", &path, &evil, "").status, 403);
-    let nothing =
-        asked.place.request("POST", "/approvals/apr_x%3Cb%3E", &host, &format!("token={person}"));
-    assert_eq!(nothing.status, 404, "{nothing:?}");
     assert_eq!(asked.state(&world), "pending");
     let events = world.json(&["ledger", "tail", "--limit", "100"])["events"].clone();
     let refused = events.as_array().unwrap().iter().filter(|it| it["kind"] == "watch.refused");
     let refused: Vec<_> = refused.map(|it| (&it["body"]["by"], &it["body"]["code"])).collect();
-    assert!(refused.contains(&(&"ada".into(), &"role_too_low".into())), "{refused:?}");
+    assert!(refused.contains(&(&"ada".into(), &"human_needed".into())), "{refused:?}");
+    assert!(refused.contains(&(&"olga".into(), &"role_too_low".into())), "{refused:?}");
     assert!(refused.contains(&(&"http:stranger".into(), &"token_invalid".into())), "{refused:?}");
     world.verified();
 }
 
 /// It has found an operator's token, and a browser's words.
 const ESCAPE: &str = r#"
-exec 3<>"/dev/tcp/127.0.0.1/$2"
+exec 3<>"/dev/tcp/127.0.0.1/$1"
 printf '%s' "$3" >&3
-cat <&3 > "$1.part"
-mv "$1.part" "$1"
+cat <&3 > "$2.part"
+mv "$2.part" "$2"
 "#;
+const SMUGGLE: &str = include_str!("smuggle.c");
+
+/// What a run of a program comes to that is given the port, a file for what it has read, and a browser's words with an
+/// operator's token; and the run.
+fn attacked(world: &World, asked: &Asked, program: &[&str]) -> (String, Value) {
+    let hash = asked.plan_hash(world);
+    let form = format!("token={}&plan_hash={hash}&decision=approve", asked.place.token);
+    let (out, port) = (world.root().join("out"), asked.place.address.rsplit(':').next().unwrap());
+    let request = format!(
+        "POST /approvals/{} HTTP/1.1\r\nHost: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{form}",
+        asked.approval,
+        form.len()
+    );
+    let argv = [program, &[port, out.to_str().unwrap(), &request]].concat();
+    world.ok(&[&["agent", "add", "eve", "--backend", "command", "--"], &argv[..]].concat());
+    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "eve", "--prompt", "hello"];
+    let added = world.json(&[&["schedule", "add", "--name", "escape"], &what[..]].concat());
+    let run = world.json(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
+    (wait_for(|| fs::read_to_string(&out).ok()), run["run"]["id"].clone())
+}
 
 #[test]
 fn b04_a_process_of_a_run_does_not_decide_with_a_humans_token() {
     let mut world = World::new();
     let asked = asked(&mut world, "otto");
-    let hash = asked.plan_hash(&world);
-    let form = format!("token={}&plan_hash={hash}&decision=approve", asked.place.token);
-    let request = format!(
-        "POST /approvals/{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Length: {}\r\n\r\n{form}",
-        asked.approval,
-        form.len()
-    );
-    let (out, port) = (world.root().join("out"), asked.place.address.rsplit(':').next().unwrap());
-    let file = out.to_str().unwrap();
-    let argv = ["--", "bash", "-c", ESCAPE, "escape", file, port, &request];
-    world.ok(&[&["agent", "add", "eve", "--backend", "command"], &argv[..]].concat());
-    let what = ["--daily", "03:00", "--tz", "UTC", "--agent", "eve", "--prompt", "hello"];
-    let added = world.json(&[&["schedule", "add", "--name", "escape"], &what[..]].concat());
-    let escape = world.json(&["run", "start", added["schedule"]["id"].as_str().unwrap()]);
-    let said = wait_for(|| fs::read_to_string(&out).ok());
-    assert!(said.starts_with("HTTP/1.1 403"), "{said}");
+    let (said, run) = attacked(&world, &asked, &["bash", "-c", ESCAPE, "escape"]);
+    assert!(said.starts_with("HTTP/1.1 403") && said.contains("is for people"), "{said}");
     assert_eq!(asked.state(&world), "pending");
     let events = world.json(&["ledger", "tail", "--limit", "100"])["events"].clone();
     let refused = events.as_array().unwrap().iter().find(|it| it["kind"] == "watch.refused");
     let refused = &refused.unwrap()["body"];
-    let run: &Value = &escape["run"]["id"];
     assert_eq!(refused["by"].as_str(), Some(format!("run:{}", run.as_str().unwrap()).as_str()));
-    assert_eq!(refused["call"], "approval.decide", "{refused}");
+    assert_eq!(refused["call"], "approval.page", "{refused}");
     world.verified();
+}
+
+#[test]
+fn b04_a_connection_that_nobody_has_hold_of_is_nobodys() {
+    let mut world = World::new();
+    let asked = asked(&mut world, "otto");
+    let (source, program) = (world.root().join("smuggle.c"), world.root().join("smuggle"));
+    fs::write(&source, SMUGGLE).unwrap();
+    let compiled = world.wrapped("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
+    assert!(compiled.success(), "there is no C compiler");
+    let (said, _) = attacked(&world, &asked, &[program.to_str().unwrap()]);
+    assert_eq!(said.matches("HTTP/1.1 403").count(), 50, "{said}");
+    assert_eq!(said.matches("is for people").count(), 50, "{said}");
+    assert_eq!(asked.state(&world), "pending");
 }

@@ -35,6 +35,8 @@ mod mcp_pipe;
 #[cfg(test)]
 mod mcp_story;
 #[cfg(test)]
+mod mcp_tools;
+#[cfg(test)]
 mod notice_story;
 #[cfg(test)]
 mod people;

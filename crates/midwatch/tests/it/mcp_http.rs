@@ -402,9 +402,9 @@ fn b02_no_path_for_programs_decides_on_an_approval_whatever_the_token() {
         place.token = token;
         let bearer = place.bearer();
         let headers = [("Host", place.address.as_str()), ("Authorization", bearer.as_str())];
-        // The page for people asks for a token in its form, and looks at no other.
+        // The page for people takes forms of its own, and a token in them.
         for (path, status) in [
-            ("/approvals/apr_1/approve", 401),
+            ("/approvals/apr_1/approve", 403),
             ("/api/approval/decide", 404),
             ("/", 404),
             ("/mcp/approve", 404),

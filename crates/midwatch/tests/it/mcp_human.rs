@@ -83,6 +83,25 @@ fn u1_a_client_of_the_earlier_era_is_asked_to_open_the_link_during_the_call() {
 }
 
 #[test]
+fn a_client_that_does_not_answer_is_told_all_the_same() {
+    let (world, _daemon, approval) = asked();
+    let mut client = Client::legacy_with(&world, url());
+    let id = client.send("tools/call", call(&approval));
+    let question = client.read();
+    let error = json!({"code": -32603, "message": "no browser"});
+    client.write(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}).to_string());
+    let told = client.read();
+    assert_eq!(told["id"], id, "{told}");
+    check_told(&world, &approval, &told);
+    // Nobody is there; the question stays for whoever comes back.
+    let id = client.send("tools/call", call(&approval));
+    assert_eq!(client.read()["method"], "elicitation/create");
+    let told = client.read();
+    assert_eq!(told["id"], id, "nothing is taken back: {told}");
+    check_told(&world, &approval, &told);
+}
+
+#[test]
 fn a_client_that_opens_no_links_is_told_at_once() {
     let (world, daemon, approval) = asked();
     let form = || json!({"elicitation": {"form": {}}});
