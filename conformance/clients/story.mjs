@@ -28,12 +28,17 @@ export async function tell(client) {
   const outside = { name: `outside-${process.pid}`, agent: 'outside', prompt: 'tell them', every: '1000h' };
   const waits = (await ok(client, 'schedule_create', outside)).schedule.id;
   const waiting = (await ok(client, 'run_start', { schedule_id: waits, idempotency_key: `story-${waits}` })).run.id;
+  const parked = Date.now() + PATIENCE_MS;
   let approval;
-  while (!approval) approval = (await ok(client, 'run_get', { run_id: waiting })).run.approval_id;
+  while (!approval) {
+    assert(Date.now() < parked, 'it waits for nobody');
+    approval = (await ok(client, 'run_get', { run_id: waiting })).run.approval_id;
+  }
   const called = await ok(client, 'approval_call_human', { id: approval });
   assert.equal(called.waiting, true);
   assert.deepEqual(client.opened, [called.link]);
   assert.equal((await ok(client, 'approval_get', { id: approval })).approval.state, 'pending');
+  assert.equal((await ok(client, 'run_cancel', { run_id: waiting })).run.state, 'cancelled');
 
   const uri = `midwatch://schedule/${schedule}`;
   const told = await client.follow(uri);

@@ -32,13 +32,16 @@ async def tell(client):
     waits = (await ok(client, "schedule_create", outside))["schedule"]["id"]
     start = {"schedule_id": waits, "idempotency_key": f"story-{waits}"}
     waiting = (await ok(client, "run_start", start))["run"]["id"]
-    approval = None
+    approval, deadline = None, time.monotonic() + PATIENCE_S
     while not approval:
+        assert time.monotonic() < deadline, "it waits for nobody"
         approval = (await ok(client, "run_get", {"run_id": waiting}))["run"].get("approval_id")
     called = await ok(client, "approval_call_human", {"id": approval})
     assert called["waiting"] and client.opened == [called["link"]], (called, client.opened)
     shown = await ok(client, "approval_get", {"id": approval})
     assert shown["approval"]["state"] == "pending", shown
+    cancelled = await ok(client, "run_cancel", {"run_id": waiting})
+    assert cancelled["run"]["state"] == "cancelled", cancelled
 
     uri = f"midwatch://schedule/{schedule}"
     deadline = time.monotonic() + PATIENCE_S
