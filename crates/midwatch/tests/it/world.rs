@@ -254,6 +254,10 @@ impl Daemon {
         self.wait()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for it to end by itself.
     pub(crate) fn wait(&mut self) -> (Option<i32>, String) {
         let said = self.said.recv_timeout(PATIENCE).expect("it ends in time");

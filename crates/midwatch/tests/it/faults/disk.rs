@@ -201,12 +201,23 @@ fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
     let long = "INSERT INTO answer VALUES ('long', x'00', zeroblob(20000000), 0)";
     database.execute_batch(long).unwrap();
     let mut daemon = Daemon::start(failing.arg("up"));
+    // While somebody reads, only a part is copied and none of it flushed: the next change has the rest copied.
+    let (mut number, mut kept) = (0, vec!["first".to_owned()]);
+    wait_for(|| {
+        number += 1;
+        let name = format!("agent-{number}");
+        if json(&world, &add(&name)).code == Some(0) {
+            kept.push(name);
+        }
+        daemon.has_ended().then_some(())
+    });
     let (code, said) = daemon.wait();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("[disk_failed]"), "{said}");
     drop(database);
     let daemon = world.up();
-    assert_eq!(world.agents(), ["first"]);
+    let agents = world.agents();
+    assert!(kept.iter().all(|name| agents.contains(name)), "{kept:?} {agents:?}");
     drop(daemon);
     world.verified();
 }
