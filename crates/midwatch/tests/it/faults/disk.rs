@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{add, injected, log};
+use super::{FLUSHES, add, injected, log};
 use crate::world::{Daemon, Outcome, World, wait_for};
 
 fn json(world: &World, arguments: &[&str]) -> Outcome {
@@ -128,7 +128,7 @@ fn a_disk_that_was_full_before_the_start_is_called_full() {
 #[test]
 fn a_disk_that_fails_stops_the_daemon_and_loses_nothing() {
     let mut failed = std::collections::BTreeSet::new();
-    for (call, nth) in [("fsync", 5), ("fsync", 6), ("fsync", 7), ("pwrite64", 30)] {
+    for (call, nth) in [(FLUSHES, 5), (FLUSHES, 6), (FLUSHES, 7), ("pwrite64", 30)] {
         let world = begun();
         let mut failing = injected(&world, call, &format!("error=EIO:when={nth}"), &[]);
         let mut daemon = Daemon::start(failing.arg("up"));
@@ -173,7 +173,7 @@ fn a_disk_that_fails_a_lone_command_is_told() {
     let (mut kept, mut failures) = (vec!["first".to_owned()], 0);
     for nth in 1..8 {
         let name = format!("agent-{nth}");
-        let mut failing = injected(&world, "fsync", &format!("error=EIO:when={nth}"), &[]);
+        let mut failing = injected(&world, FLUSHES, &format!("error=EIO:when={nth}"), &[]);
         let outcome = Outcome::from(failing.arg("--json").args(add(&name)).output().unwrap());
         match outcome.code {
             Some(0) => kept.push(name),
@@ -194,7 +194,7 @@ fn a_disk_that_fails_a_lone_command_is_told() {
 fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
     let world = begun();
     let file = world.data().join("midwatch.db");
-    let mut failing = injected(&world, "fsync,fdatasync", "error=EIO", &[&file]);
+    let mut failing = injected(&world, FLUSHES, "error=EIO", &[&file]);
     // A write-ahead log that is long enough to be copied at the next change.
     let database = world.database();
     database.execute_batch("PRAGMA wal_autocheckpoint = 0").unwrap();

@@ -17,6 +17,9 @@ use std::process::Command;
 
 use crate::world::{PROGRAM, World};
 
+/// What has a file on the disk.
+const FLUSHES: &str = "fsync,fdatasync";
+
 /// The program, with system calls that fail or wait as told. Calls are counted in each thread by
 /// itself, and only those that concern one of `paths` are touched; all are when none is given.
 fn injected(world: &World, call: &str, what: &str, paths: &[&Path]) -> Command {

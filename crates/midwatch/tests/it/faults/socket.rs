@@ -12,7 +12,7 @@ use api::wire::{FRAME_BYTES_MAX, Hello, PROTOCOL};
 use runtime::last_note;
 use rustix::process::Signal;
 
-use super::{injected, log};
+use super::{FLUSHES, injected, log};
 use crate::world::{Daemon, Outcome, World, wait_for};
 
 fn hello(protocol: u32) -> String {
@@ -137,7 +137,7 @@ fn a_daemon_that_is_stopped_as_soon_as_it_is_ready_stops_in_order() {
 #[test]
 fn nothing_is_acknowledged_after_the_last_entry_of_a_watch() {
     let world = World::new();
-    let mut slow = injected(&world, "fsync", "delay_enter=20ms", &[]);
+    let mut slow = injected(&world, FLUSHES, "delay_enter=20ms", &[]);
     let daemon = Daemon::start(slow.arg("up"));
     let clients: Vec<JoinHandle<u32>> = (0..8)
         .map(|client| {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::injected;
+use super::{FLUSHES, injected};
 use crate::world::{Daemon, World, wait_for};
 
 /// The commit that queues a run also begins it: whoever is told to stop then still sees it to its end.
@@ -17,7 +17,7 @@ fn a_run_that_begins_while_the_watch_is_told_to_stop_is_done() {
     world.ok(&[&agent[..], &noting[..]].concat());
 
     let wal = world.data().join("midwatch.db-wal");
-    let mut slow = injected(&world, "fsync,fdatasync", "delay_enter=500ms", &[&wal]);
+    let mut slow = injected(&world, FLUSHES, "delay_enter=500ms", &[&wal]);
     let daemon = Daemon::start(slow.arg("up"));
     let what = ["--every", "2s", "--max-fires", "1", "--agent", "ada", "--prompt", "once"];
     world.ok(&[&["schedule", "add", "--name", "once"], &what[..]].concat());
@@ -45,7 +45,7 @@ fn nothing_begins_after_a_freeze_that_was_written_slowly() {
     let world = World::new();
     world.ok(&super::add("echo"));
     let wal = world.data().join("midwatch.db-wal");
-    let mut slow = injected(&world, "fsync,fdatasync", "delay_enter=1100ms", &[&wal]);
+    let mut slow = injected(&world, FLUSHES, "delay_enter=1100ms", &[&wal]);
     let daemon = Daemon::start(slow.arg("up"));
     let what = ["--every", "1s", "--overlap", "allow", "--agent", "echo", "--prompt", "go on"];
     world.ok(&[&["schedule", "add", "--name", "tick"], &what[..]].concat());
