@@ -14,7 +14,6 @@ use api::{AgentAdd, AgentEdit, Call, Handle, ask};
 use cluster::Cluster;
 use futures::future::try_join_all;
 use kernel::Actor;
-use kernel::authority::Lease;
 use ledger::Entry;
 use runtime::{Settings, Standing, SystemClock, Watch};
 use store::{PAGE_ENTRIES_MAX, Store};
@@ -203,15 +202,7 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         drain: Duration::ZERO,
         secret_variables: Vec::new(),
     };
-    let standing = Standing {
-        policy: Vec::new(),
-        keys: Vec::new(),
-        config_hash: String::new(),
-        lease: Lease::default(),
-        limits: kernel::budget::Limits::default(),
-        flags: kernel::posture::Flags::default(),
-    };
-    Ok(Watch::open(store, Arc::new(SystemClock), settings, standing).await?)
+    Ok(Watch::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
 }
 
 fn name(writer: usize) -> String {

@@ -223,9 +223,6 @@ mod tests {
     use std::time::Duration;
 
     use api::{Action, AgentAdd, Happening, ScheduleAdd, ScheduleEdit, When, ask};
-    use kernel::authority::Lease;
-    use kernel::budget::Limits;
-    use kernel::posture::Flags;
     use kernel::ruling::Posture;
     use store::Memory;
 
@@ -242,17 +239,8 @@ mod tests {
             drain: Duration::ZERO,
             secret_variables: Vec::new(),
         };
-        let standing = Standing {
-            policy: Vec::new(),
-            keys: Vec::new(),
-            config_hash: "none".into(),
-            lease: Lease::default(),
-            limits: Limits::default(),
-            flags: Flags::default(),
-        };
-        Watch::open(Arc::new(Memory::new()), Arc::new(SystemClock), settings, standing)
-            .await
-            .unwrap()
+        let (store, clock) = (Arc::new(Memory::new()), Arc::new(SystemClock));
+        Watch::open(store, clock, settings, Standing::default()).await.unwrap()
     }
 
     /// Between the look for those who wait for an event and the decision about each.

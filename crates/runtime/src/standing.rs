@@ -19,7 +19,7 @@ use crate::orders;
 use crate::watch::Watch;
 
 /// What the watch is told at the start, and again by a reload.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// The operator's own rules, by the name of their file.
     pub policy: Vec<(String, String)>,
