@@ -21,6 +21,9 @@ struct Cli {
 enum Command {
     /// Kill the daemon in a loop and look for what it lost or did twice
     Crash(crash::Options),
+    /// The process that `crash --runs --inside` kills
+    #[command(hide = true)]
+    Host(crash::HostOptions),
     /// Live through seeded lives of the runtime on virtual time, and check every step
     Watch(watch::Options),
 }
@@ -28,6 +31,7 @@ enum Command {
 fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Crash(options) => crash::run(&options),
+        Command::Host(options) => crash::host(&options),
         Command::Watch(options) => watch::run(&options),
     }
 }

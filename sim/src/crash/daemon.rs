@@ -74,7 +74,18 @@ impl Program {
     }
 
     pub(super) fn up(&self) -> Result<Daemon> {
-        let mut command = self.command(&["--json", "up"])?;
+        self.start(self.command(&["--json", "up"])?)
+    }
+
+    /// As a process that is told other things than the program is, and to which something is handed in
+    /// the place of its input.
+    pub(super) fn host(&self, arguments: &[&str], handed: impl Into<Stdio>) -> Result<Daemon> {
+        let mut command = self.command(arguments)?;
+        command.stdin(handed);
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Result<Daemon> {
         let mut child = command.spawn().with_context(|| cannot_start(&self.binary))?;
         let stdout = child.stdout.take().context("the daemon has no stdout")?;
         Ok(Daemon { child, stdout: BufReader::new(stdout).lines() })
@@ -131,11 +142,17 @@ impl Program {
 impl Daemon {
     /// Waits until it serves. Returns where.
     pub(super) async fn ready(&mut self) -> Result<PathBuf> {
+        let line = self.says().await?;
+        let announced: Announced = serde_json::from_str(&line).with_context(|| line.clone())?;
+        Ok(announced.ready.socket)
+    }
+
+    /// Waits for its next line.
+    pub(super) async fn says(&mut self) -> Result<String> {
         let line = timeout(PATIENCE, self.stdout.next_line()).await;
         let line = line.context("the daemon does not come up")??;
         let Some(line) = line else { bail!("the daemon did not come up, see {STDERR}") };
-        let announced: Announced = serde_json::from_str(&line).with_context(|| line.clone())?;
-        Ok(announced.ready.socket)
+        Ok(line)
     }
 
     /// kill -9, at a moment. Returns when nothing of the process is left.
@@ -147,11 +164,16 @@ impl Daemon {
     }
 
     /// Asks it to stop, and waits until it has, without a complaint.
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(super) async fn stop(self) -> Result<()> {
         let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         kill_process(id.context("the daemon is gone")?, Signal::TERM)?;
+        self.ends().await
+    }
+
+    /// Waits until it has ended, without a complaint.
+    pub(super) async fn ends(mut self) -> Result<()> {
         let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon goes on")??;
-        ensure!(status.success(), "the daemon was told to stop, and ended with {status}");
+        ensure!(status.success(), "the daemon was to stop, and ended with {status}, see {STDERR}");
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The crash campaigns: the real daemon is killed with -9 again and again on one data directory, while
-//! writers change things over its socket, or, in [`runs`], while schedules run programs; after each
-//! death the directory is audited.
+//! writers change things over its socket, or, in [`runs`], while schedules run programs or do their work
+//! in its process; after each death the directory is audited.
 //!
 //! A seed gives the same calls and the same delays again, not the same interleaving. kill -9 does not
 //! test power loss: what the daemon handed to the operating system survives it.
@@ -28,6 +28,7 @@ use crate::dice::Dice;
 use audit::Audit;
 use daemon::Program;
 use database::Database;
+pub(crate) use runs::inside::{HostOptions, host};
 use summary::Summary;
 use writers::{Attempt, Ending, History, Made, Report, Work, write};
 
@@ -57,6 +58,9 @@ pub(crate) struct Options {
     /// Let schedules run programs, and count what those did outside, instead of writers
     #[arg(long, conflicts_with = "writers")]
     runs: bool,
+    /// Do their work in the process that is killed, and let it write into a pipe, instead of programs
+    #[arg(long, requires = "runs", conflicts_with = "postgres")]
+    inside: bool,
     /// Keep the data in a PostgreSQL that is started for it
     #[arg(long, requires = "runs")]
     postgres: bool,
@@ -107,9 +111,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let database = options.postgres.then(Database::start).transpose()?.map(Arc::new);
     let program = Program { binary: binary(options)?, root: root.path().to_owned(), database };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let Verdict { cycle, outcome } = match options.runs {
-        true => runtime.block_on(runs::run(program, seed, options))?,
-        false => runtime.block_on(changes(program, seed, options))?,
+    let Verdict { cycle, outcome } = match (options.runs, options.inside) {
+        (true, true) => runtime.block_on(runs::inside::run(program, seed, options))?,
+        (true, false) => runtime.block_on(runs::run(program, seed, options))?,
+        (false, _) => runtime.block_on(changes(program, seed, options))?,
     };
     let Err(wrong) = outcome else { return Ok(ExitCode::SUCCESS) };
     eprintln!("seed {seed}, cycle {cycle}: {wrong:#}");

@@ -10,6 +10,9 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 const SIM: &str = env!("CARGO_BIN_EXE_sim");
+/// In every campaign of runs.
+const RUNS_HAPPENED: [&str; 5] =
+    ["/slots", "/once/done", "/once/unknown", "/repeatable/done", "/repeated"];
 
 #[test]
 fn nothing_is_lost_or_doubled_in_forty_crashes() {
@@ -22,14 +25,18 @@ fn no_run_takes_effect_twice_in_eight_crashes() {
 }
 
 #[test]
+fn no_run_inside_the_process_takes_effect_twice_in_eight_crashes() {
+    check(&["--runs", "--inside", "--cycles", "8"], &RUNS_HAPPENED);
+}
+
+#[test]
 fn no_run_takes_effect_twice_on_postgresql() {
     check_runs(&["--runs", "--postgres", "--cycles", "8"]);
 }
 
 fn check_runs(arguments: &[&str]) {
-    let happened = ["/slots", "/once/done", "/once/unknown", "/repeatable/done", "/repeated"];
     let asked = ["/asked/done", "/asked/cancelled", "/consumed", "/denied"];
-    check(arguments, &[&happened[..], &asked].concat());
+    check(arguments, &[&RUNS_HAPPENED[..], &asked].concat());
 }
 
 /// A campaign that goes well, and in which each of these has happened: one in which nothing happened

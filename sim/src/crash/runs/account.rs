@@ -43,7 +43,7 @@ pub(super) struct Account {
 }
 
 /// Runs of one agent by how they ended.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Ended {
     pub(super) done: u64,
     pub(super) unknown: u64,
@@ -91,6 +91,12 @@ impl Account {
         account.match_answers(&runs, &approvals, answers);
         for (id, run) in &runs {
             account.judge(id, run, counted.runs.get(*id).unwrap_or(&BTreeMap::new()));
+        }
+        for (id, told) in &counted.slots {
+            let slot = runs.get(id.as_str()).and_then(|run| run.slot).map(Timestamp::as_micros);
+            if !told.iter().copied().eq(slot) {
+                account.wrong(format!("run {id} is of slot {slot:?}, and was told {told:?}"));
+            }
         }
         for (id, attempts) in &counted.runs {
             if !runs.contains_key(id.as_str()) {

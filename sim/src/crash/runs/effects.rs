@@ -1,6 +1,6 @@
 //! The world outside: a file to which every program adds one line, and the programs themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::crash::daemon::PATIENCE;
 /// Takes a while, takes effect by one write, takes a while. Its prompt says how long. A prompt that
 /// did not come, as its daemon was killed, makes it quick.
 const SCRIPT: &str = r#"read -r before after; sleep "${before:-0}"
-echo "$MIDWATCH_RUN_ID $MIDWATCH_ATTEMPT" >> "$0"
+echo "$MIDWATCH_RUN_ID $MIDWATCH_ATTEMPT $MIDWATCH_SLOT" >> "$0"
 sleep "${after:-0}""#;
 
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Effects {
 pub(super) struct Counted {
     pub(super) lines: u64,
     pub(super) runs: BTreeMap<String, BTreeMap<u32, u64>>,
+    /// The slots that each run was told to be for, in microseconds.
+    pub(super) slots: BTreeMap<String, BTreeSet<i64>>,
     /// Lines that no program can have written.
     pub(super) strange: Vec<String>,
 }
@@ -82,19 +84,26 @@ impl Effects {
 }
 
 impl Counted {
-    fn of(text: &str) -> Counted {
+    pub(super) fn of(text: &str) -> Counted {
         let mut counted = Counted::default();
         for line in text.lines() {
             counted.lines += 1;
-            let words = line.split_once(' ');
-            match words.and_then(|(run, attempt)| Some((run, attempt.parse().ok()?))) {
-                Some((run, attempt)) => {
-                    let attempts = counted.runs.entry(run.to_owned()).or_default();
-                    *attempts.entry(attempt).or_default() += 1;
-                }
-                None => counted.strange.push(line.to_owned()),
-            }
+            let Some((run, attempt, slot_us)) = words(line) else {
+                counted.strange.push(line.to_owned());
+                continue;
+            };
+            let attempts = counted.runs.entry(run.to_owned()).or_default();
+            *attempts.entry(attempt).or_default() += 1;
+            counted.slots.entry(run.to_owned()).or_default().insert(slot_us);
         }
         counted
     }
+}
+
+/// The run of a line, its attempt and its slot.
+fn words(line: &str) -> Option<(&str, u32, i64)> {
+    let mut words = line.split(' ');
+    let (run, attempt) = (words.next()?, words.next()?.parse().ok()?);
+    let slot: jiff::Timestamp = words.next()?.parse().ok()?;
+    words.next().is_none().then_some((run, attempt, slot.as_microsecond()))
 }

@@ -4,10 +4,11 @@
 //! One agent must take effect once at most, one may be repeated, and one is asked about: it takes effect once
 //! for each yes of a person, who answers beside the kills. The programs of a daemon that
 //! is killed live on and meet those of the next one, as they would elsewhere; only the last count
-//! waits for them.
+//! waits for them. In [`inside`] there are no programs: the work is done in the process that is killed.
 
 mod account;
 mod effects;
+pub(super) mod inside;
 mod person;
 mod summary;
 
@@ -16,14 +17,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::wire::Hello;
-use api::{Action, AgentAdd, ScheduleAdd, ScheduleList, SchedulePause, Terms, When, ask};
+use api::{Action, AgentAdd, Handle, ScheduleAdd, SchedulePause, Terms, When, ask};
+use api::{LIST_ITEMS_MAX, Schedule, ScheduleList};
 use client::{Socket, connect};
 use futures::future::join;
 use tokio::time::{sleep, timeout};
 
 use super::audit::Audit;
 use super::daemon::{Daemon, PATIENCE, Program};
-use super::{Options, Verdict, print};
+use super::{Kill, Options, Verdict};
 use crate::dice::Dice;
 use account::Account;
 use effects::Effects;
@@ -73,6 +75,14 @@ enum Promise {
     Asked,
 }
 
+/// When a daemon is started, and when it is killed.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// There is none for this long before it.
+    down: Duration,
+    kill: Kill,
+}
+
 #[derive(Debug)]
 struct Campaign {
     program: Program,
@@ -94,10 +104,7 @@ pub(super) async fn run(program: Program, seed: u64, options: &Options) -> Resul
     };
     let started = Instant::now();
     let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
-    campaign.summary.seconds = started.elapsed().as_secs();
-    campaign.summary.entries = campaign.audit.entries();
-    print(&campaign.summary, options)?;
-    Ok(Verdict { cycle: campaign.summary.cycles, outcome })
+    campaign.summary.told(&campaign.audit, started.elapsed(), outcome, options)
 }
 
 impl Campaign {
@@ -116,16 +123,16 @@ impl Campaign {
 
     /// One life of the daemon. The first one is told what to do.
     async fn cycle(&mut self, cycle: u64) -> Result<()> {
-        let mut dice = Dice::of(self.summary.seed, cycle);
-        if cycle.is_multiple_of(DOWN_EVERY) {
-            sleep(dice.between_us(DOWN_US_MIN, DOWN_US_MAX)).await;
-        }
+        let life = Life::of(self.summary.seed, cycle);
+        sleep(life.down).await;
         let mut daemon = self.program.up()?;
-        if 1 < cycle && dice.is_one_in(EARLY_ONE_IN) {
-            self.summary.early += 1;
-            return daemon.kill_after(dice.span_us(EARLY_US_MAX)).await;
-        }
-        let delay = dice.between_us(AFTER_READY_US_MIN, AFTER_READY_US_MAX);
+        let delay = match life.kill {
+            Kill::AfterStart(delay) => {
+                self.summary.early += 1;
+                return daemon.kill_after(delay).await;
+            }
+            Kill::AfterReady(delay) => delay,
+        };
         let socket = daemon.ready().await?;
         if cycle == 1 {
             self.prepare(&greet(&socket).await?).await?;
@@ -167,17 +174,11 @@ impl Campaign {
     async fn finish(&mut self) -> Result<()> {
         let mut daemon: Daemon = self.program.up()?;
         let socket = greet(&daemon.ready().await?).await?;
-        let listed =
-            || ScheduleList { limit: Some(SCHEDULES_ALL as u32), ..ScheduleList::default() };
-        let schedules = ask(&socket, listed()).await?.schedules;
-        ensure!(schedules.len() as u64 == SCHEDULES_ALL, "{} schedules", schedules.len());
-        for schedule in schedules {
-            ask(&socket, SchedulePause { id: schedule.id, note: None }).await?;
-        }
+        pause_all(&socket, SCHEDULES_ALL).await?;
         let dice = Dice::of(!self.summary.seed, 0);
         let mut person = Person { dice, answers: &mut self.answers };
         let all_ended = async {
-            while ask(&socket, listed()).await?.schedules.iter().any(|it| !it.live.is_empty()) {
+            while is_any_live(&socket).await? {
                 person.answer_all(&socket).await?;
                 sleep(PAUSE).await;
             }
@@ -191,20 +192,42 @@ impl Campaign {
     fn account(&mut self) -> Result<()> {
         let counted = self.effects.read()?;
         let account = Account::of(self.audit.tables(), &counted, &self.answers);
-        let wrong = account.wrong.join("\n");
-        self.summary.account = account;
-        ensure!(wrong.is_empty(), "the log and the world do not agree:\n{wrong}");
-        Ok(())
+        self.summary.take(account)
     }
 
     async fn check_all(&mut self) -> Result<()> {
-        self.audit.check_all().await?;
-        self.program.verify().await?;
-        let differences = self.program.rebuild().await?;
-        ensure!(differences == 0, "`ledger rebuild` found {differences} differences");
-        // It has written an entry.
-        self.audit.check(&[]).await
+        check_all(&mut self.audit, &self.program).await
     }
+}
+
+/// Has everything verified, by us and by the program.
+async fn check_all(audit: &mut Audit, program: &Program) -> Result<()> {
+    audit.check_all().await?;
+    program.verify().await?;
+    let differences = program.rebuild().await?;
+    ensure!(differences == 0, "`ledger rebuild` found {differences} differences");
+    // It has written an entry.
+    audit.check(&[]).await
+}
+
+/// No slot of any schedule is taken any more.
+async fn pause_all(daemon: &dyn Handle, count: u64) -> Result<()> {
+    let schedules = schedules(daemon).await?;
+    ensure!(schedules.len() as u64 == count, "{} schedules", schedules.len());
+    for schedule in schedules {
+        ask(daemon, SchedulePause { id: schedule.id, note: None }).await?;
+    }
+    Ok(())
+}
+
+/// Whether some schedule has a run that has not ended.
+async fn is_any_live(daemon: &dyn Handle) -> Result<bool> {
+    Ok(schedules(daemon).await?.iter().any(|it| !it.live.is_empty()))
+}
+
+async fn schedules(daemon: &dyn Handle) -> Result<Vec<Schedule>> {
+    let all = ScheduleList { limit: Some(LIST_ITEMS_MAX), ..ScheduleList::default() };
+    Ok(ask(daemon, all).await?.schedules)
 }
 
 async fn greet(socket: &Path) -> Result<Socket> {
@@ -238,6 +261,22 @@ fn prompt(dice: &mut Dice) -> String {
     match dice.is_one_in(HASTY_ONE_IN) {
         true => "0 0".to_owned(),
         false => format!("0.{before:03} 0.{after:03}"),
+    }
+}
+
+impl Life {
+    /// The first one is not cut off early: it is told what to do.
+    fn of(seed: u64, cycle: u64) -> Life {
+        let mut dice = Dice::of(seed, cycle);
+        let down = match cycle.is_multiple_of(DOWN_EVERY) {
+            true => dice.between_us(DOWN_US_MIN, DOWN_US_MAX),
+            false => Duration::ZERO,
+        };
+        let kill = match 1 < cycle && dice.is_one_in(EARLY_ONE_IN) {
+            true => Kill::AfterStart(dice.span_us(EARLY_US_MAX)),
+            false => Kill::AfterReady(dice.between_us(AFTER_READY_US_MIN, AFTER_READY_US_MAX)),
+        };
+        Life { down, kill }
     }
 }
 
