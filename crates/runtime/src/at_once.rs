@@ -106,7 +106,7 @@ impl Watch {
         let agent = agent.as_ref().and_then(|name| rows.agent(name));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let begun = self.under_orders(schedule, None, &rows, used, |orders| {
-            run::start(ground, agent, holder, orders)
+            run::start(ground, agent, holder, orders, ground.now)
         });
         let begins = |body: &Body| matches!(body, Body::Run(_, Event::Started(_)));
         if begun.iter().any(begins) { begun } else { Vec::new() }

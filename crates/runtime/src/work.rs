@@ -357,7 +357,7 @@ impl Watch {
                 let questions = sight.as_ref().map_or(&[][..], |sight| &sight.questions);
                 let begun = self.under_orders(schedule, approval, rows, &used, |orders| {
                     let orders = Orders { called, looked, questions, ..*orders };
-                    run::start(ground, agent, holder, &orders)
+                    run::start(ground, agent, holder, &orders, self.now())
                 });
                 wanted = Wanted::of(&begun, rows, ground.definition, &self.in_force().limits);
                 Ok(begun)

@@ -184,17 +184,18 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
 }
 
 /// Begins a try: from here on its effect may happen. A run that has nothing to do any more ends.
-/// Nothing, if it is not to be begun.
+/// Nothing, if it is not to be begun. The clock may be behind the log, by which the rest is decided.
 pub fn start(
     ground: Ground<'_>,
     agent: Option<&Agent>,
     holder: &str,
     orders: &Orders<'_>,
+    clock: Timestamp,
 ) -> Vec<Body> {
     let Ground { run, now, .. } = ground;
     match run.state {
         // Nobody waits for a time again that a clock has shown already.
-        State::Queued { from } if from <= now || now < run.waits_since() => {}
+        State::Queued { from } if from <= now || clock < run.waits_since() => {}
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             return Vec::new();
         }

@@ -109,7 +109,7 @@ fn decided_under(
     let agent = world.agent.as_ref();
     let foretold = foretell(&run.schedule, &world.definition, agent, &orders, at(1));
     let foretold_asked = asked.take();
-    let bodies = run::start(ground, agent, "me", &orders);
+    let bodies = run::start(ground, agent, "me", &orders, ground.now);
     let asked = asked.into_inner();
     assert!(asked.is_none() || foretold_asked == asked, "{foretold_asked:?}");
     (bodies, asked, foretold)

@@ -5,12 +5,13 @@ use calendar::Trigger;
 use kernel::schedule::terms::{Missed, Overlap, Resume, Terms};
 use kernel::schedule::trigger::{Happening, Since};
 use kernel::schedule::{self, CHAIN_MAX, Command, Definition, Schedule, decide};
+use kernel::slot::{Disposition, Fate};
 use kernel::tick::{Tick, rebase, tick};
 use kernel::{Actor, Body, RunId, ScheduleId};
 
 use crate::support::{Ask, World, at, broken, every};
 use Ask::{
-    Add, Backfill, Edit, EndBackfill, Event, Fire, Pause, Remove, Resume as Go, Tick as Ring,
+    Add, After, Backfill, Edit, EndBackfill, Event, Fire, Pause, Remove, Resume as Go, Tick as Ring,
 };
 
 type Step = (i64, Ask, &'static str);
@@ -73,6 +74,35 @@ fn an_event_fires_at_once_and_a_second_one_by_the_overlap_policy() {
             (6, Ring, "buffer fires 2 late 4"),
         ],
     );
+}
+
+/// A chain that was made within its limit may be longer when it runs, as any link of it can be changed.
+#[test]
+fn what_too_many_runs_in_a_row_have_led_to_is_skipped() {
+    let deepest = u32::try_from(CHAIN_MAX).unwrap();
+    let mut world = check(
+        World::new(event(), Terms::default()),
+        &[
+            (0, Add, "added"),
+            (1, After(1), "after fires 1"),
+            (2, start(1), STARTED),
+            (3, done(1), "done"),
+            (4, After(deepest), "after fires 4"),
+            (5, start(2), STARTED),
+            (6, done(2), "done"),
+            (7, After(deepest + 1), "skipped_dependency 7"),
+            (8, After(u32::MAX), "skipped_dependency 8"),
+            // What is not in a row with them goes on.
+            (9, Event("a"), "event fires 9"),
+        ],
+    );
+    assert_eq!(world.run(2).unwrap().depth, deepest);
+    let skipped = world.slot(7).unwrap().fate;
+    assert!(matches!(skipped, Fate::Passed { disposition: Disposition::SkippedDependency, .. }));
+
+    // A pause comes first, and leaves it what it would be.
+    world.ask(10, &Pause);
+    assert_eq!(world.ask(11, &After(deepest + 1)), "skipped_paused 11");
 }
 
 #[test]

@@ -459,7 +459,9 @@ impl World {
                     (&Standing::default(), &[]),
                     verdict,
                     approval.as_ref().map(|(_, it)| it),
-                    |orders| run::start(ground, has_agent.then_some(&agent), "me", orders),
+                    |orders| {
+                        run::start(ground, has_agent.then_some(&agent), "me", orders, ground.now)
+                    },
                 ))
             }
             3..8 => {
@@ -689,7 +691,7 @@ fn what_is_previewed_is_what_fires() {
                     now,
                 };
                 let started = under((&Standing::default(), &[]), Verdict::Allow, None, |orders| {
-                    run::start(ground(&run), Some(&agent), "me", orders)
+                    run::start(ground(&run), Some(&agent), "me", orders, ground(&run).now)
                 });
                 world.commit(started);
                 let run = world.state(Noun::Run, id.as_str()).and_then(State::run).unwrap();

@@ -314,7 +314,7 @@ impl World {
             looked: Some(&Ok(None)),
             questions: &questions,
         };
-        self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders))
+        self.of_run(id, run, |ground| run::start(ground, Some(&agent), "me", &orders, ground.now))
     }
 
     fn start(&mut self, place: usize, with: usize) {

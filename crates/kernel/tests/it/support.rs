@@ -20,6 +20,8 @@ use kernel::tick::{Happened, Tick, happened, tick};
 use kernel::{Actor, ApprovalId, Body, Counter, Noun, RunId, ScheduleId, State, Tables, Timestamp};
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
+/// The run of another schedule: no run here has its number.
+const ANOTHER_RUN: u128 = u128::MAX >> 8;
 pub(crate) const DENIED_FOR_US: i64 = 72_000_000_000;
 
 /// What is asked. Runs are numbered as they come to be, from 1.
@@ -30,6 +32,8 @@ pub(crate) enum Ask {
     Edit,
     /// An event with this id.
     Event(&'static str),
+    /// A run of another schedule has ended, and with it so many runs in a row have led to this.
+    After(u32),
     /// The slots between two seconds.
     Backfill(i64, i64),
     EndBackfill,
@@ -211,7 +215,14 @@ impl World {
                 self.decide(now, Command::Backfill(asked))
             }
             Ask::EndBackfill => self.decide(now, Command::EndBackfill),
-            Ask::Event(id) => Ok(self.happened(now, id)),
+            Ask::Event(id) => {
+                let source = Source::Event((*id).to_owned());
+                Ok(self.happened(now, &source, run::Origin::Event, 0))
+            }
+            Ask::After(depth) => {
+                let source = Source::Run(RunId::of(ANOTHER_RUN));
+                Ok(self.happened(now, &source, run::Origin::After, *depth))
+            }
             Ask::Pause => self.decide(now, Command::Pause { note: None }),
             Ask::Resume => self.decide(now, Command::Resume),
             Ask::Remove => self.decide(now, Command::Remove),
@@ -225,7 +236,7 @@ impl World {
             Ask::Start(number) => return self.start(now, *number),
             Ask::StartAlone(number) => self.of_run(now, *number, |ground| {
                 Ok(under((&self.standing, &self.authors()), Verdict::Allow, None, |orders| {
-                    run::start(ground, None, "me", orders)
+                    run::start(ground, None, "me", orders, ground.now)
                 }))
             }),
             Ask::StartUnder(number, verdict) => {
@@ -237,7 +248,7 @@ impl World {
                         (&self.standing, &self.authors()),
                         *verdict,
                         approval.as_ref(),
-                        |orders| run::start(ground, agent, "me", orders),
+                        |orders| run::start(ground, agent, "me", orders, ground.now),
                     ))
                 })
             }
@@ -342,9 +353,14 @@ impl World {
         self.ticking(now, |at, progress, new_run| tick(at, progress, new_run))
     }
 
-    fn happened(&mut self, now: Timestamp, id: &str) -> Vec<Body> {
-        let source = Source::Event(id.to_owned());
-        let what = Happened { source: &source, origin: run::Origin::Event, depth: 0 };
+    fn happened(
+        &mut self,
+        now: Timestamp,
+        source: &Source,
+        origin: run::Origin,
+        depth: u32,
+    ) -> Vec<Body> {
+        let what = Happened { source, origin, depth };
         self.ticking(now, |at, progress, new_run| happened(at, progress, what, new_run))
     }
 
