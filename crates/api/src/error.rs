@@ -70,6 +70,7 @@ codes! {
     SwitchedOff "switched_off" 4 "A flag of the configuration has switched this off.";
     TierTooLow "tier_too_low" 4 "The tier is below what the backend implies.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
+    BudgetExhausted "budget_exhausted" 12 "What may be done or spent in a day is used up.";
     NotNow "not_now" 4 "The thing is in a state in which this cannot be done.";
     Stale "stale" 4 "What was said is about a try that is over.";
     KeyTaken "key_taken" 4 "The idempotency key was used before, for another request.";

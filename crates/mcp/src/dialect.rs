@@ -108,7 +108,7 @@ fn of_foundry(code: Code) -> (&'static str, &'static str) {
             ("AUTHORIZATION", "authorization")
         }
         Code::Exists | Code::KeyTaken | Code::NotNow | Code::Stale => ("CONFLICT", "conflict"),
-        Code::LimitReached => ("RATE_LIMIT_EXCEEDED", "rate_limit"),
+        Code::LimitReached | Code::BudgetExhausted => ("RATE_LIMIT_EXCEEDED", "rate_limit"),
         Code::Busy | Code::Unreachable | Code::AlreadyRunning | Code::DatabaseAway => {
             ("UNAVAILABLE", "unavailable")
         }

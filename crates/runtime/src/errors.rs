@@ -83,7 +83,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         Schedule::Live(run) => says(Code::NotNow)
             .hint(format!("wait for it, or stop it with `midwatch run cancel {run}`")),
         Schedule::OutOfBudget(_) => {
-            says(Code::LimitReached).hint("it may run again after midnight UTC")
+            says(Code::BudgetExhausted).hint("it may run again after midnight UTC")
         }
         Schedule::Cycle(_) | Schedule::ChainTooLong => says(Code::InvalidInput)
             .hint("`midwatch schedule show` says which schedules follow one"),

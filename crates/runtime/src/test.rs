@@ -114,7 +114,7 @@ impl Watch {
             Err(spent) if spent.code == Code::LimitReached => {
                 let lacks = self.lacking(wanted).await;
                 let Some(Lacks::Budget(what)) = lacks else { return Err(spent) };
-                return Err(Error::new(Code::LimitReached, what)
+                return Err(Error::new(Code::BudgetExhausted, what)
                     .hint("`midwatch status --budgets` shows what is left"));
             }
             done => done?,

@@ -316,7 +316,7 @@ async fn a_test_counts_as_a_run_does() {
             world.ask(test()).await.unwrap();
         }
         let refused = world.ask(test()).await.unwrap_err();
-        assert_eq!(refused.code, Code::LimitReached, "{refused:?}");
+        assert_eq!(refused.code, Code::BudgetExhausted, "{refused:?}");
         assert!(refused.message.contains(word), "{refused:?}");
         assert_eq!(begun(&world), 2);
         let budget = world.ask(StatusAsk {}).await.unwrap().budget;
