@@ -17,7 +17,7 @@ use crate::errors;
 use crate::orders::{FORESEEN, sentence};
 use crate::rows::{RowKey, Rows};
 use crate::runs::run_id;
-use crate::schedules::{edited_action, parsed_id};
+use crate::schedules::{edited_action, not_scheduled, parsed_id};
 use crate::watch::Watch;
 
 /// An agent that asks, and where to look for it.
@@ -242,10 +242,9 @@ impl Watch {
             _ => Vec::new(),
         };
         for (tool, payload) in calls {
-            // What is no call is refused later, and with a better word.
-            if let Ok(meant) = self.meant(&tool, &payload) {
-                self.ordered(actor, &meant.request, None).await?;
-            }
+            // Nobody can say what a tool does that is not there.
+            let meant = self.meant(&tool, &payload).map_err(not_scheduled)?;
+            self.ordered(actor, &meant.request, None).await?;
         }
         Ok(())
     }

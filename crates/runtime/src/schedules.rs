@@ -24,6 +24,7 @@ use crate::sealing::Purpose;
 use crate::stored;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
+pub(crate) use add::not_scheduled;
 pub(crate) use define::edited_action;
 use wire::{bounds, released, skipped, upcoming, wire};
 

@@ -197,7 +197,7 @@ impl<'a> Task<'a> {
             Action::Tool { tool, payload, hash } => {
                 let missing = || Cause::new("tool_missing", &format!("there is no tool `{tool}`"));
                 let called = orders.called.ok_or_else(missing)?.as_ref().map_err(Clone::clone)?;
-                if hash.as_ref() != Some(&called.hash) {
+                if hash.as_ref().is_some_and(|hash| *hash != called.hash) {
                     let what = format!(
                         "the tool `{tool}` is not what it was when the schedule was written; look at it, then \
                          `midwatch schedule edit {schedule} --tool {tool}`"

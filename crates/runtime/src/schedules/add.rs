@@ -263,12 +263,16 @@ impl Watch {
         }
     }
 
-    /// Whoever writes down a call of a tool means the tool as it is now.
+    /// Whoever writes down a call of a tool means the tool as it is now, or whatever it will be once there is one.
     fn reviewed(&self, mut defined: Defined) -> Result<Defined, Error> {
         let action = &mut defined.definition.action;
         action.check_words().map_err(errors::schedule)?;
         if let Action::Tool { tool, payload, hash } = action {
-            *hash = Some(self.meant(tool, payload).map_err(not_scheduled)?.hash);
+            *hash = match self.meant(tool, payload) {
+                Ok(meant) => Some(meant.hash),
+                Err(missing) if missing.code == Code::NotFound => None,
+                Err(unfit) => return Err(not_scheduled(unfit)),
+            };
         }
         self.seal_words(defined)
     }
@@ -337,7 +341,7 @@ impl Draft {
 }
 
 /// What is wrong with a call is wrong with the request.
-fn not_scheduled(refused: Error) -> Error {
+pub(crate) fn not_scheduled(refused: Error) -> Error {
     Error { code: Code::InvalidInput, ..refused }
 }
 

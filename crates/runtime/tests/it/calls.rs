@@ -183,19 +183,30 @@ async fn c06_a_tool_that_has_changed_is_not_called_until_somebody_has_looked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_call_is_not_added_and_what_has_become_none_fails() {
-    let mut world = world().await;
-    let none = world.ask(call("x", "look", "")).await.unwrap_err();
-    assert_eq!(none.code, Code::InvalidInput, "{none:?}");
-    Shelf::on(&world);
-    let unknown = world.ask(call("x", "files_read", "")).await.unwrap_err();
-    assert_eq!(unknown.message, "there is no tool `files_read`");
-    let id = add(&world, call("look", "look", "")).await;
-    world.reopen().await.unwrap();
+async fn a_call_of_a_tool_that_is_not_there_fails_until_it_is() {
+    let world = world().await;
+    let added = world.ask(call("look", "look", "")).await.unwrap();
+    let sentence = added.orders.unwrap().sentence;
+    assert!(sentence.contains("there is no tool `look`"), "{sentence}");
+    let id = added.schedule.id;
     keep(&world, set(&world, HOUR_US)).await;
     let run = the_run(&world).await;
     assert_eq!((run.state.as_str(), run.reason.as_deref()), ("failed", Some("tool_missing")));
     assert_eq!(why(&world, &id, HOUR_US).await.disposition, "failed");
+    Shelf::on(&world);
+    keep(&world, set(&world, 2 * HOUR_US)).await;
+    assert_eq!(runs_of(&world, &id).await[1].state, "done", "as soon as there is one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_no_longer_there_fails() {
+    let mut world = world().await;
+    Shelf::on(&world);
+    add(&world, call("look", "look", "")).await;
+    world.reopen().await.unwrap();
+    keep(&world, set(&world, HOUR_US)).await;
+    let run = the_run(&world).await;
+    assert_eq!((run.state.as_str(), run.reason.as_deref()), ("failed", Some("tool_missing")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,7 +119,8 @@ async fn a_dry_run_is_refused_as_an_add_is() {
         assert_eq!(refused, world.ask_as(role, schedule).await.unwrap_err());
     }
     let tool = ScheduleAdd { action: tool, dry_run: true, ..every("1h", "tool") };
-    assert_eq!(world.ask(tool).await.unwrap_err().code, api::Code::InvalidInput);
+    let foretold = world.ask(tool).await.unwrap().orders.unwrap();
+    assert!(foretold.sentence.starts_with("each run fails: there is no tool"), "{foretold:?}");
     // A key of a dry run stays free.
     world.ask_with_key("k", dry(every("1h", "hello"))).await.unwrap();
     assert!(world.ask_with_key("k", every("1h", "hello")).await.unwrap().created);
