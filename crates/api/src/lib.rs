@@ -46,7 +46,7 @@ pub use ledger::{
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
 pub use run::{
     Run, RunCancel, RunChanged, RunList, RunOutput, RunPiece, RunRead, RunRetry, RunSeen,
-    RunSettle, RunShow, RunShown, RunUsage, RunWatch, RunWatched, Runs,
+    RunSettle, RunShow, RunShown, RunSource, RunUsage, RunWatch, RunWatched, Runs,
 };
 pub use schedule::{
     Action, AddedOne, Backfill, BackfillEnded, Bounds, EventTell, EventTold, Explained, Foretold,

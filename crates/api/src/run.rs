@@ -17,6 +17,9 @@ pub struct Run {
     pub slot: Option<String>,
     /// `slot`, `catch_up`, `buffer`, `manual`, `after`, `event` or `backfill`
     pub origin: String,
+    /// What it was that happened, of `after` and `event`; not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RunSource>,
     pub agent: Option<String>,
     /// Tries that were begun.
     pub attempt: u32,
@@ -52,6 +55,16 @@ pub struct Run {
     /// What they had to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_note: Option<String>,
+}
+
+/// What made a slot, if not the time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunSource {
+    /// A run of the schedule that is followed has ended.
+    Run(String),
+    /// An event, by its id.
+    Event(String),
 }
 
 /// In tokens.

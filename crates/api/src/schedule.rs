@@ -534,4 +534,7 @@ pub struct Explained {
     pub reason: Option<String>,
     pub sentence: String,
     pub run_id: Option<String>,
+    /// The slot that stands for this one, if it was coalesced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
 }

@@ -328,8 +328,10 @@ impl Slot {
                         format!("{slots} fired run {id}{late}, after an earlier run had ended")
                     }
                     Origin::Manual => format!("run {id} was started by hand at {at}"),
-                    Origin::After => format!("at {at} the run that it follows ended: run {id}"),
-                    Origin::Event => format!("at {at} its event happened: run {id}"),
+                    Origin::After => {
+                        format!("at {at} a run that it follows ended: this fired run {id}")
+                    }
+                    Origin::Event => format!("at {at} its event happened: this fired run {id}"),
                     Origin::Backfill => format!("{slots} was run by a backfill: run {id}"),
                 };
                 let stands = run.map_or_else(String::new, |run| format!("; {}", run.summary()));

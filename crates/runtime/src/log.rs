@@ -8,8 +8,10 @@ use api::{
     RunTold,
 };
 use futures::future::join;
+use kernel::run::Origin;
+use kernel::slot::Source;
 use kernel::tables::touched;
-use kernel::{Noun, RunId, Timestamp, run};
+use kernel::{Body, Noun, RunId, Timestamp, run};
 use ledger::Fields;
 use ledger::verify::{Anchors, Damage, LogVerifier, Report, Verdict};
 use store::{PAGE_ENTRIES_MAX, Page, Store};
@@ -114,6 +116,31 @@ impl Watch {
                 return Ok(told);
             }
         }
+    }
+
+    /// What made the slot of a run, if not the time: the log has it, the row has not.
+    pub(crate) async fn source_of(
+        &self,
+        id: &RunId,
+        run: &run::Run,
+    ) -> Result<Option<Source>, Error> {
+        if !matches!(run.origin, Origin::After | Origin::Event) {
+            return Ok(None);
+        }
+        let first = self.place_before(run.queued_at).await?;
+        let mut cursor = first;
+        while cursor - first < LOOKED_THROUGH_MAX {
+            let page = self.store().entries(cursor, PAGE_ENTRIES_MAX).await;
+            let page = page.map_err(errors::store)?;
+            for fields in page.iter().filter(|fields| fields.noun_id == id.as_str()) {
+                if let Body::Run(_, run::Event::Queued(queued)) = stored::facts(&fields)? {
+                    return Ok(queued.source().cloned());
+                }
+            }
+            let Some(last) = page.last_seq() else { break };
+            cursor = last;
+        }
+        Ok(None)
     }
 
     /// The place in the log after which every entry is of this instant or a later one.

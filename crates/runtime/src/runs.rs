@@ -2,9 +2,10 @@
 
 use api::{
     Answer, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow,
-    RunShown, RunUsage, Runs,
+    RunShown, RunSource, RunUsage, Runs,
 };
 use kernel::run::{self, Command, Outcome, Run, State};
+use kernel::slot::Source;
 use kernel::{Actor, Noun, RunId, ScheduleId};
 use store::Item;
 use tokio::time::sleep;
@@ -66,6 +67,12 @@ impl Watch {
         {
             output.text = self.sealing().open(text, Purpose::Output)?;
             output.sealed = false;
+        }
+        if let Some(run) = rows.run(&id) {
+            shown.source = self.source_of(&id, run).await?.map(|source| match source {
+                Source::Run(id) => RunSource::Run(id.to_string()),
+                Source::Event(id) => RunSource::Event(id),
+            });
         }
         Ok(RunShown { run: shown })
     }
@@ -196,6 +203,7 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
         schedule_id: Some(run.schedule.to_string()),
         slot: run.slot.map(rfc3339),
         origin: run.origin.name().to_owned(),
+        source: None,
         agent: run.agent.as_ref().map(ToString::to_string),
         attempt: run.attempt,
         queued_at: rfc3339(run.queued_at),

@@ -163,6 +163,10 @@ impl Asking<'_> {
             reason,
             sentence: format!("{}{}", sentence(own), later.unwrap_or_default()),
             run_id: run_of(slot).or_else(|| filled.and_then(|(slot, _)| run_of(slot))),
+            into: match &slot.fate {
+                Fate::Passed { into, .. } => into.map(rfc3339),
+                Fate::Run { .. } | Fate::Buffered => None,
+            },
         }
     }
 
@@ -233,6 +237,7 @@ impl Asking<'_> {
             reason: None,
             sentence,
             run_id: None,
+            into: None,
         }
     }
 }

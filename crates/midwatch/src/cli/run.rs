@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use api::{
-    Error, Run, RunCancel, RunChanged, RunList, RunOutput, RunRead, RunRetry, RunSettle, RunShow,
-    RunUsage, Runs, ScheduleFire, ScheduleFired,
+    Error, Run, RunCancel, RunChanged, RunEvents, RunList, RunOutput, RunRead, RunRetry, RunSettle,
+    RunShow, RunSource, RunTold, RunUsage, Runs, ScheduleFire, ScheduleFired,
 };
 use clap::{Args, Subcommand};
 
-use super::{list_limit, watching};
+use super::{list_limit, tail, watching};
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{Format, counted, pairs, paragraphs, table_with_more};
@@ -26,6 +26,11 @@ pub(super) enum Command {
     List(List),
     /// Show one run, and what it said
     Show {
+        #[arg(help = ID)]
+        id: String,
+    },
+    /// Show all that happened to a run, try by try, as the log has it
+    Events {
         #[arg(help = ID)]
         id: String,
     },
@@ -103,6 +108,10 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, RunShow { id }).await?;
             output.show(&answer, |answer| page(&answer.run));
         }
+        Command::Events { id } => {
+            let answer = ask(context, RunEvents { id }).await?;
+            output.show(&answer, events);
+        }
         Command::Output { id } => {
             let mut next = Some(0);
             while let Some(from) = next {
@@ -179,7 +188,7 @@ fn page(run: &Run) -> String {
         some("note", &run.settled_note),
         some("schedule", &run.schedule_id),
         some("slot", &run.slot),
-        Some(("origin", run.origin.clone())),
+        Some(("origin", origin(run))),
         some("agent", &run.agent),
         Some(("attempt", run.attempt.to_string())),
         Some(("queued at", run.queued_at.clone())),
@@ -192,6 +201,25 @@ fn page(run: &Run) -> String {
     ];
     let text = run.output.as_ref().map_or("", |output| &output.text);
     paragraphs([pairs(rows.into_iter().flatten()), text.to_owned()])
+}
+
+fn events(told: &RunTold) -> String {
+    let shown = tail::lines(&told.events);
+    match told.more_after {
+        Some(place) => {
+            format!("{shown}\nthere may be more: `midwatch ledger tail --cursor {place}` goes on")
+        }
+        None => shown,
+    }
+}
+
+/// What it came of.
+fn origin(run: &Run) -> String {
+    let what = &run.origin;
+    match &run.source {
+        Some(RunSource::Run(id) | RunSource::Event(id)) => format!("{what} {id}"),
+        None => what.clone(),
+    }
 }
 
 fn size(RunOutput { text, bytes, file, sealed }: &RunOutput) -> String {

@@ -69,7 +69,7 @@ impl Feed for Log {
     }
 }
 
-fn lines(events: &[Event]) -> String {
+pub(super) fn lines(events: &[Event]) -> String {
     events.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

@@ -102,7 +102,9 @@ async fn a_slot_that_waits_fires_as_soon_as_the_run_before_it_ends() {
         }
         set(&world, 31 * MINUTE_US).await;
         assert_eq!(begun(&world), 1);
-        assert_eq!(why(&world, &id, 20 * MINUTE_US).await.disposition, "coalesced");
+        let coalesced = why(&world, &id, 20 * MINUTE_US).await;
+        assert_eq!(coalesced.disposition, "coalesced");
+        assert_eq!(coalesced.into, Some(why(&world, &id, 30 * MINUTE_US).await.slot));
         assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "buffered");
         world.hands.let_go(2);
         settle().await;

@@ -127,7 +127,32 @@ fn an_event_leads_to_runs_that_can_be_watched() {
     let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
     assert_eq!((&last["ended"], &last["run"]["state"]), (&json!(true), &json!("done")), "{lines}");
     assert_eq!(last["run"]["origin"], "after");
+
+    // What each came of, and all that happened to it.
+    assert_eq!(world.json(&["run", "show", &then])["run"]["source"], json!({"run": run}));
+    assert_eq!(world.json(&["run", "show", run])["run"]["source"], json!({"event": "message 7"}));
+    let shown = world.ok(&["run", "show", &then]);
+    assert!(shown.contains(&format!("origin         after {run}")), "{shown}");
+    let why = world.json(&["why", &id(&second)])["sentence"].as_str().unwrap().to_owned();
+    assert!(why.contains(&format!("a run that it follows ended: this fired run {then}")), "{why}");
+    let told = world.json(&["run", "events", &then]);
+    let kinds: Vec<&Value> =
+        told["events"].as_array().unwrap().iter().map(|event| &event["kind"]).collect();
+    assert_eq!(kinds, ["run.queued", "run.started", "run.ended"]);
+    assert_eq!(world.ok(&["run", "events", &then]).lines().count(), 3);
     drop(daemon);
+}
+
+/// A budget that is used up has an exit code of its own.
+#[test]
+fn a_schedule_that_has_run_as_often_as_it_may_says_so() {
+    let world = world();
+    let id = id(&add(&world, &["--name", "rare", "--every", "1h", "--per-day", "1"]));
+    world.ok(&["run", "start", &id]);
+    let overlap = ["schedule", "edit", &id, "--overlap", "allow:2"];
+    world.ok(&overlap);
+    let said = world.refused(&["run", "start", &id], "budget_exhausted", 12);
+    assert!(said.contains("it may run again after midnight UTC"), "{said}");
 }
 
 /// What a program says is heard while it is at work, and how it ended is the exit code.

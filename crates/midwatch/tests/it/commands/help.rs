@@ -3,7 +3,7 @@
 use super::Transcript;
 use crate::world::World;
 
-const COMMANDS: [&str; 79] = [
+const COMMANDS: [&str; 80] = [
     "",
     "up",
     "demo",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 79] = [
     "run start",
     "run list",
     "run show",
+    "run events",
     "run output",
     "run watch",
     "run cancel",
