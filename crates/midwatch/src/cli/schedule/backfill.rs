@@ -60,13 +60,13 @@ impl Backfill {
 
 pub(super) fn begun(answer: &ScheduleBackfilled) -> String {
     let ScheduleBackfilled { schedule_id, first, last, slots, taken, token, begun } = answer;
-    let slots = counted(*slots, "slot", "slots");
-    let range = format!("{slots} from {first} to {last}");
+    let range = format!("{} from {first} to {last}", counted(*slots, "slot", "slots"));
     let left_alone = match taken {
         0 => String::new(),
         taken => format!("{taken} of them have a run already and are left alone"),
     };
     let next = match begun {
+        _ if taken == slots => "there is nothing left to run".to_owned(),
         true => format!(
             "they run one after the other; `midwatch schedule show {schedule_id}` shows how far it is"
         ),
@@ -78,4 +78,24 @@ pub(super) fn begun(answer: &ScheduleBackfilled) -> String {
 pub(super) fn ended(BackfillEnded { schedule, changed }: &BackfillEnded) -> String {
     let what = if *changed { "is left out" } else { "was not under way" };
     format!("schedule {}: the rest of the backfill {what}", called(schedule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_every_slot_has_a_run_none_is_promised() {
+        let filled = |taken| ScheduleBackfilled {
+            schedule_id: "sch_1".to_owned(),
+            first: "a".to_owned(),
+            last: "b".to_owned(),
+            slots: 3,
+            taken,
+            token: "t".to_owned(),
+            begun: true,
+        };
+        assert!(begun(&filled(3)).ends_with("there is nothing left to run"));
+        assert!(begun(&filled(2)).contains("they run one after the other"));
+    }
 }
