@@ -27,6 +27,8 @@ pub(super) async fn run(output: Output) -> Result<ExitCode, Error> {
     // What is set up elsewhere has nothing to do with this.
     environment.retain(|name, _| !name.starts_with("MIDWATCH_"));
     environment.insert("MIDWATCH_LOG_LEVEL".to_owned(), "warn".to_owned());
+    // The port is for a watch that stays.
+    environment.insert("MIDWATCH_HTTP_LISTEN".to_owned(), String::new());
     let context = Context::new(Some(place.path().to_owned()), None, environment, output)?;
     let (ready, is_ready) = oneshot::channel();
     let shown = async {
