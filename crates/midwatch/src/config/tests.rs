@@ -355,6 +355,20 @@ fn toolsets_are_those_that_there_are() {
 }
 
 #[test]
+fn the_door_for_programs_opens_on_this_machine_only() {
+    let listen = |value: &str| load("", &[("MIDWATCH_HTTP_LISTEN", value)]);
+    for here in ["127.0.0.1:0", "[::1]:7400", ""] {
+        assert!(listen(here).is_ok(), "{here}");
+    }
+    let beyond = ["0.0.0.0:7400", "[::]:7400", "192.168.1.2:7400", "127.0.0.2:7400"];
+    for elsewhere in [&beyond[..], &["[::ffff:127.0.0.1]:7400", "localhost:7400", "7400"]].concat()
+    {
+        let error = listen(elsewhere).unwrap_err().to_string();
+        assert!(error.contains("must be a loopback address and a port"), "{elsewhere}: {error}");
+    }
+}
+
+#[test]
 fn notices_leave_the_machine_encrypted() {
     let check = |url: &str, posture: &str, expected: Result<(), &str>| {
         let text = format!("posture = \"{posture}\"\nnotice.url = \"{url}\"");
