@@ -3,6 +3,7 @@
 //! All servers are up at once and are asked in turn, round by round, so that what else the machine does falls on
 //! each of them alike. The ratios are those of a round, and the middle one is shown.
 
+mod hop;
 mod lines;
 mod places;
 mod web;
@@ -14,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{machine, spread};
+use hop::Hop;
 use lines::Lines;
 use places::{Peers, Place};
 use web::Web;
@@ -63,16 +65,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         for place in Place::ALL {
             open.push(Peer::open(&peers, place, transport)?);
         }
-        for peer in &mut open {
-            peer.turn(options.calls.min(100))?;
-            peer.rounds.clear();
+        if transport == "stdio" {
+            open.push(Peer::hop()?);
         }
-        for _ in 0..options.rounds {
+        // The call of a tool, and what each server answers by itself.
+        for method in ["tools/call", "ping"] {
             for peer in &mut open {
-                peer.turn(options.calls)?;
+                peer.turn(method, options.calls.min(100))?;
+                peer.rounds.clear();
             }
+            for _ in 0..options.rounds {
+                for peer in &mut open {
+                    peer.turn(method, options.calls)?;
+                }
+            }
+            print(transport, method, &open)?;
         }
-        print(transport, &open)?;
     }
     starts(&peers, options.starts)
 }
@@ -87,6 +95,12 @@ impl Peer {
         let mut peer = Peer { name: place.name(), tool, carrier, last_id: 0, rounds: vec![] };
         peer.greet()?;
         Ok(peer)
+    }
+
+    /// Nobody, at the end of as long a way as a call that the daemon is asked for.
+    fn hop() -> anyhow::Result<Peer> {
+        let (carrier, tool) = (Box::new(Hop::open()?), json!({}));
+        Ok(Peer { name: "the way alone", tool, carrier, last_id: 0, rounds: vec![] })
     }
 
     fn greet(&mut self) -> anyhow::Result<()> {
@@ -110,12 +124,13 @@ impl Peer {
         Ok(result.clone())
     }
 
-    fn turn(&mut self, calls: usize) -> anyhow::Result<()> {
+    fn turn(&mut self, method: &str, calls: usize) -> anyhow::Result<()> {
         self.carrier.renew()?;
+        let parameters = if method == "ping" { json!({}) } else { self.tool.clone() };
         let mut spans = Vec::with_capacity(calls);
         for _ in 0..calls {
             let started = Instant::now();
-            self.ask("tools/call", self.tool.clone())?;
+            self.ask(method, parameters.clone())?;
             spans.push(started.elapsed().as_secs_f64() * 1e3);
         }
         spans.sort_by(f64::total_cmp);
@@ -134,10 +149,10 @@ impl Peer {
     }
 }
 
-fn print(transport: &str, open: &[Peer]) -> anyhow::Result<()> {
+fn print(transport: &str, method: &str, open: &[Peer]) -> anyhow::Result<()> {
     let beside = open.iter().find(|peer| peer.name == BESIDE).context("nobody to compare with")?;
     let beside_resident = beside.resident()?;
-    println!("{transport}, beside {BESIDE}");
+    println!("{method} over {transport}, beside {BESIDE}");
     for peer in open {
         let middle = |of: fn(&(f64, f64)) -> f64| spread(peer.rounds.iter().map(of).collect()).0;
         let ratio = |of: fn(&(f64, f64)) -> f64| {
