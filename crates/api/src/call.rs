@@ -140,6 +140,7 @@ requests! {
     BudgetList "budget.list" Budgets;
     ToolList "tool.list" Tools;
     ToolMisuse "tool.misuse" Misused;
+    ToolEnd "tool.end" ToolEnded;
     AgentAdd "agent.add" AgentAdded;
     AgentEdit "agent.edit" AgentEdited;
     AgentList "agent.list" Agents;

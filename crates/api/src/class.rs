@@ -50,7 +50,7 @@ impl Request {
             Request::RunRead(_) | Request::RunWatch(_) => SEEN,
             Request::ApprovalList(_) | Request::ApprovalShow(_) => SEEN,
             Request::PolicyDecide(_) | Request::PolicyExplain(_) => SEEN,
-            Request::ToolList(_) | Request::ToolMisuse(_) => SEEN,
+            Request::ToolList(_) | Request::ToolMisuse(_) | Request::ToolEnd(_) => SEEN,
         }
     }
 

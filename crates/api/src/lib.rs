@@ -61,7 +61,7 @@ pub use status::{
     LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
-pub use tool::{Misused, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
+pub use tool::{Misused, ToolEnd, ToolEnded, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
 
 /// Items in a list when nobody says how many.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Code;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolList {}
@@ -38,17 +40,34 @@ pub struct ToolTally {
     pub runs: u64,
 }
 
-/// A tool was called with what it does not take, or one that is not there; that is counted or written down, and
-/// nothing else happens.
+/// A tool was called that is not there; that is written down, and nothing else happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolMisuse {
-    /// Whether the tool changes something.
-    pub changes: bool,
     /// The name under which there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
+    pub missing: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misused {}
+
+/// How the call of a tool has ended, where nothing that it asked for says so: it was refused before it asked, or
+/// there was nothing to ask for. That is counted or written down, and nothing else happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolEnd {
+    /// Whether the tool changes something.
+    pub changes: bool,
+    /// With what it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// It was counted as one that went well.
+    pub counted: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolEnded {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    pub counted: bool,
+}

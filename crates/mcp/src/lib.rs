@@ -28,6 +28,7 @@ mod size;
 mod tool;
 mod tools;
 mod toolset;
+mod worded;
 
 pub use self::http::Endpoint;
 pub use instructions::instructions;

@@ -26,9 +26,9 @@ const ALL: &[Canned] = &[
         name: "stand_watch",
         about: "Look at how things stand, see to what you may, and report what needs a human",
         argument: None,
-        tools: &["status_get", "run_get", "approval_call_human"],
-        text: "Stand the watch once. Call status_get. For each run that failed since you last looked, call \
-               run_get and say in a sentence why. For each approval that waits, call approval_call_human and \
+        tools: &["status_get", "run_list", "run_get", "approval_call_human"],
+        text: "Stand the watch once. Call status_get, and run_list with the state `failed`. For each run that \
+               failed since you last looked, call run_get and say in a sentence why. For each approval that waits, call approval_call_human and \
                pass its words on. Never repeat a run in the state `unknown`. Change nothing else. End with \
                what needs a human, or say that nothing does.",
     },

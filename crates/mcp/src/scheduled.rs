@@ -52,7 +52,7 @@ pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let through = Through::new(&recorder, tool, &selection, &meta);
     let refused = tool.call(&through, arguments).now_or_never();
     match (recorder.request(), refused) {
-        (Some(Request::ToolMisuse(_)), Some(Err(refused))) => Err(refused),
+        (Some(Request::ToolEnd(_)), Some(Err(refused))) => Err(refused),
         (Some(request), _) => Ok(request),
         (None, Some(Err(refused))) => Err(refused),
         (None, _) => Err(Error::new(Code::Failed, "the tool asks for nothing")),

@@ -24,6 +24,7 @@ use crate::page::page;
 use crate::resources::Subscriptions;
 use crate::tool::Through;
 use crate::toolset::Selection;
+use crate::worded::Worded;
 use crate::{completion, progress, prompts, resources};
 
 /// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
@@ -86,7 +87,8 @@ impl Server {
             Principal::OfRequest => carried(),
         };
         let nobody = || ErrorData::internal_error("nobody was let in with this request", None);
-        handle.map(Arc::clone).ok_or_else(nobody)
+        let handle = Arc::clone(handle.ok_or_else(nobody)?);
+        Ok(Arc::new(Worded::new(handle, Arc::clone(&self.selection))))
     }
 }
 
@@ -130,10 +132,10 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.selection.find(&asked.name) else {
             let what = format!("there is no tool `{}`; tools/list shows them", brief(&asked.name));
-            let missing = Some(asked.name.into_owned());
+            let missing = asked.name.into_owned();
             // The log says who has tried; whoever called learns why anyway.
             let handle = self.handle(&context)?;
-            let _ = api::ask(&*handle, ToolMisuse { changes: false, missing }).await;
+            let _ = api::ask(&*handle, ToolMisuse { missing }).await;
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{Answer, Ask, Call, Code, Error, Handle, ToolMisuse};
+use api::{Answer, Ask, Call, Code, Error, Handle, Request, ToolEnd};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -67,6 +67,10 @@ pub(crate) struct Through<'a> {
     pub(crate) meta: &'a JsonObject,
     /// Whether an answer was that to an earlier call with the same key.
     replayed: AtomicBool,
+    /// Whether a request was made that counts as the call, …
+    counted: AtomicBool,
+    /// … and was refused.
+    refused: AtomicBool,
 }
 
 impl Tool {
@@ -170,7 +174,9 @@ impl Tool {
         through: &Through<'_>,
         arguments: JsonObject,
     ) -> Result<Value, Error> {
-        let answer = (self.call)(through, arguments).await?;
+        let answer = (self.call)(through, arguments).await;
+        through.ended(&answer).await;
+        let answer = answer?;
         let is_replayed = through.replayed.load(Ordering::Relaxed);
         Ok(match is_replayed && self.toolset.dialect() == Dialect::Native {
             true => with(answer, "replayed", true),
@@ -189,7 +195,6 @@ fn call<'a, T: Input>(
             Ok(input) => return input.ask(through).await,
             Err(wrong) => wrong,
         };
-        through.misused().await;
         let what = match wrong.path().to_string().as_str() {
             "." => format!("the arguments are not what the tool takes: {}", wrong.inner()),
             field => format!("`{field}` is not what the tool takes: {}", wrong.inner()),
@@ -207,18 +212,33 @@ impl<'a> Through<'a> {
         selection: &'a Selection,
         meta: &'a JsonObject,
     ) -> Through<'a> {
-        Through { handle, tool, selection, meta, replayed: AtomicBool::new(false) }
+        let [replayed, counted, refused] = [(); 3].map(|()| AtomicBool::new(false));
+        Through { handle, tool, selection, meta, replayed, counted, refused }
     }
 
     pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
         api::ask(self, request).await
     }
 
-    /// Nothing is asked with arguments that are none, but it is counted.
-    async fn misused(&self) {
-        let changes = self.tool.effect != Effect::Read;
-        // Whoever called learns why anyway.
-        let _ = self.read(ToolMisuse { changes, missing: None }).await;
+    /// Has the call counted if nothing that it asked for was, or says that it failed after that.
+    async fn ended(&self, answer: &Result<Value, Error>) {
+        let code = answer.as_ref().err().map(|refused| refused.code);
+        let counted = self.counted.load(Ordering::Relaxed);
+        if counted && (code.is_none() || self.refused.load(Ordering::Relaxed)) {
+            return;
+        }
+        // One that may do anything has not changed anything unless it has asked for that.
+        let changes = self.tool.effect != Effect::Read && !self.tool.by_action;
+        let tool = Some(self.tool.name.to_owned());
+        let ended = Call { tool, ..Call::new(ToolEnd { changes, code, counted }) };
+        // Whoever called learns how it ended anyway.
+        let _ = self.handle.call(ended).await;
+    }
+
+    /// Whether a request counts as the call: the first one, of a tool that changes something the first change.
+    fn counts(&self, request: &Request) -> bool {
+        let is_the_call = self.tool.effect == Effect::Read || request.changes();
+        is_the_call && !self.counted.swap(true, Ordering::Relaxed)
     }
 
     /// A change; with the same key, it happens once.
@@ -236,7 +256,7 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Whatever is asked on behalf of a tool says which it is. What a tool may do is what clients are told of it: one
+/// What counts as the call of a tool says which it is. What a tool may do is what clients are told of it: one
 /// that only reads makes no request that changes something.
 impl Handle for Through<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
@@ -244,9 +264,15 @@ impl Handle for Through<'_> {
             let what = format!("a tool that only reads has asked for `{}`", call.request.name());
             return ready(Err(Error::new(Code::Failed, what))).boxed();
         }
-        let answer = self.handle.call(Call { tool: Some(self.tool.name.to_owned()), ..call });
-        async {
-            let answer = answer.await.map_err(for_a_model)?;
+        let counts = self.counts(&call.request);
+        let tool = counts.then(|| self.tool.name.to_owned());
+        let answer = self.handle.call(Call { tool, ..call });
+        async move {
+            let answer = answer.await;
+            if counts {
+                self.refused.store(answer.is_err(), Ordering::Relaxed);
+            }
+            let answer = answer?;
             if matches!(answer, Answer::Replayed(_)) {
                 self.replayed.store(true, Ordering::Relaxed);
             }
@@ -254,20 +280,6 @@ impl Handle for Through<'_> {
         }
         .boxed()
     }
-}
-
-/// A refusal whose hint is for people at a terminal, with one that a model can follow.
-fn for_a_model(error: Error) -> Error {
-    let hint = match error.code {
-        Code::NotFound => {
-            "schedule_list, run_list, approval_list and agent_list show what there is; agents are \
-             registered by a human"
-        }
-        Code::RoleTooLow => "this is for a human: tell your user what you would have done, and why",
-        Code::TierTooLow => "leave `tier` out, or give one that is not below the agent's",
-        _ => return error,
-    };
-    error.hint(hint)
 }
 
 /// An answer as it is on the wire.

@@ -1,6 +1,6 @@
 //! The handle in this process: each request to the function that carries it out.
 
-use api::{Answer, Call, Code, Error, Handle, Misused, Request, TablesRebuilt};
+use api::{Answer, Call, Code, Error, Handle, Request, TablesRebuilt, ToolEnd, ToolEnded};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
@@ -73,10 +73,10 @@ impl Local {
             Request::StatusAsk(_) => watch.status_for(actor).await.map(Answer::StatusAsk),
             Request::BudgetList(_) => watch.budgets().await.map(Answer::BudgetList),
             Request::ToolList(_) => watch.tool_list().await.map(Answer::ToolList),
-            Request::ToolMisuse(misused) => match misused.missing {
-                Some(name) => Err(no_tool(&name)),
-                None => Ok(Answer::ToolMisuse(Misused {})),
-            },
+            Request::ToolMisuse(misused) => Err(no_tool(&misused.missing)),
+            Request::ToolEnd(ToolEnd { code, counted, .. }) => {
+                Ok(Answer::ToolEnd(ToolEnded { code, counted }))
+            }
             Request::AgentAdd(asked) => watch.agent_add(actor, key, asked).await,
             Request::AgentEdit(asked) => watch.agent_edit(actor, key, asked).await,
             Request::AgentRemove(asked) => watch.agent_remove(actor, key, asked).await,

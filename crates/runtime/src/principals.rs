@@ -188,7 +188,7 @@ impl<'a> Attempt<'a> {
     pub(crate) fn of(by: &'a Actor, request: &Request) -> Attempt<'a> {
         let about = match request {
             Request::ApprovalDecide(asked) => asked.plan_hash.as_ref(),
-            Request::ToolMisuse(misused) => misused.missing.as_ref(),
+            Request::ToolMisuse(misused) => Some(&misused.missing),
             _ => None,
         };
         let is_short = |text: &&String| {
@@ -233,7 +233,7 @@ pub(crate) fn least_role(request: &Request) -> Role {
         Is::HealthAsk(_) | Is::StatusAsk(_) | Is::CheckAsk(_) => Role::Observer,
         Is::Why(_) | Is::LedgerTail(_) | Is::News(_) => Role::Observer,
         Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
-        Is::ToolList(_) | Is::ToolMisuse(_) => Role::Observer,
+        Is::ToolList(_) | Is::ToolMisuse(_) | Is::ToolEnd(_) => Role::Observer,
         Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
         Is::AgentTest(_) => Role::Observer,
         Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,

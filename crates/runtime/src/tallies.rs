@@ -1,4 +1,5 @@
-//! How tools do: each call that a tool makes is counted here, whichever way it came.
+//! How tools do: each call of a tool is counted here once, whichever way it came. What it asks for first says how it
+//! went; where it asks for nothing, or fails after that, it says so itself.
 //!
 //! A call that changes something, or was refused to, is an entry of its own, after the change. All calls are
 //! counted, and the count is written once a minute and at the end of the watch, so that looking costs no
@@ -70,13 +71,14 @@ impl Watch {
         let took = self.clock().steady().unwrap_or_default().saturating_sub(began);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let (code, bytes_out) = match answer {
-            Ok(Answer::ToolMisuse(_)) => (Some(api::Code::InvalidInput), 0),
+            Ok(Answer::ToolEnd(ended)) => (ended.code, 0),
             Ok(answer) => (None, length(answer)),
             Err(error) => (Some(error.code), length(error)),
         };
-        let failures = u64::from(code.is_some());
+        let is_counted = matches!(answer, Ok(Answer::ToolEnd(ended)) if ended.counted);
+        let (calls, failures) = (u64::from(!is_counted), u64::from(code.is_some()));
         let longest_us = took_us;
-        let tally = Tally { calls: 1, failures, took_us, longest_us, bytes_in, bytes_out, runs: 0 };
+        let tally = Tally { calls, failures, took_us, longest_us, bytes_in, bytes_out, runs: 0 };
         if !self.tallies().count(&tool, &tally, is_change) {
             return;
         }
@@ -195,7 +197,7 @@ fn is_change(request: &Request) -> bool {
         Is::PolicyExplain(_) | Is::PolicyReplay(_) | Is::TokenList(_) | Is::LedgerTail(_) => false,
         Is::RunEvents(_) | Is::News(_) => false,
         Is::ScheduleAdd(asked) => !asked.dry_run,
-        Is::ToolMisuse(misused) => misused.changes,
+        Is::ToolEnd(ended) => ended.changes,
         _ => true,
     }
 }

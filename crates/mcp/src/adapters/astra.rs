@@ -177,7 +177,9 @@ async fn existing(
             "Schedule already exists: {id} (name: {name}), with {}",
             differences.join(" and ")
         );
-        return Err(Error::new(Code::Exists, what).hint("change it with astra.schedule.modify"));
+        return Err(Error::new(Code::Exists, what).hint(
+            "astra.schedule.modify changes its per_day_budget; its safety_tier is for a human to change",
+        ));
     }
     let answer = answered(through, found).await?;
     Ok(with(answer, "existing", true))

@@ -108,18 +108,24 @@ impl Input for ApprovalCallHuman {
             (_, Some(tool)) => format!("tool `{tool}`"),
             (agent, None) => format!("agent `{}`", agent.unwrap_or_default()),
         };
-        let tell = match state.as_str() {
-            "pending" => {
-                format!("A run of {of} (tier {tier}) waits for your decision{by}: approval {id}.")
-            }
-            state => format!("Approval {id} waits for nobody any more: it is {state}."),
-        };
         let look = format!("midwatch approval show {id}");
+        if state != "pending" {
+            let tell = format!("Approval {id} waits for nobody any more: it is {state}.");
+            let (id, tell, look) = (id.into(), tell.into(), look.into());
+            return Ok(fields([
+                ("id", id),
+                ("waiting", false.into()),
+                ("tell", tell),
+                ("look", look),
+            ]));
+        }
+        let tell =
+            format!("A run of {of} (tier {tier}) waits for your decision{by}: approval {id}.");
         let approve = format!("midwatch approval approve {id} --reason TEXT");
         let deny = format!("midwatch approval deny {id} --reason TEXT");
         let told = fields([
             ("id", id.into()),
-            ("waiting", (state == "pending").into()),
+            ("waiting", true.into()),
             ("tell", tell.into()),
             ("look", look.into()),
             ("approve", approve.into()),

@@ -117,6 +117,9 @@ impl Input for BudgetGet {
     }
 }
 
+/// How hosts name tools of this server, which is `midwatch` to them.
+const OWN_PREFIX: &str = "mcp__midwatch__";
+
 /// As hosts of agents ask, and in our own words.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -144,6 +147,14 @@ struct PermissionDecide {
 impl Input for PermissionDecide {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let input = self.input.clone().unwrap_or_else(|| json!({}));
+        let own = self.tool_name.as_deref().and_then(|name| name.strip_prefix(OWN_PREFIX));
+        if own.is_some_and(|name| through.selection.find(name).is_some()) {
+            return Ok(fields([
+                ("behavior", "allow".into()),
+                ("message", "the watch judges a call of its own tools when it is made".into()),
+                ("updatedInput", input),
+            ]));
+        }
         let asked = self.into_request()?;
         let decided = through.read(asked).await?;
         let is_allowed = decided.ruling.verdict == "allow";
@@ -175,10 +186,15 @@ impl PermissionDecide {
     fn into_request(self) -> Result<PolicyDecide, Error> {
         let own = [&self.capability, &self.resource, &self.host, &self.path];
         let is_own = own.into_iter().any(Option::is_some) || self.argv.is_some();
-        if is_own && (self.tool_name.is_some() || self.input.is_some()) {
-            let what = "a tool and a class of our own are two questions";
+        let wrong = match (is_own, &self.tool_name) {
+            (true, Some(_)) => Some("a tool and a class of our own are two questions"),
+            (true, None) if self.input.is_some() => Some("an `input` is that of a tool"),
+            (false, None) => Some("nothing is asked about"),
+            (true, None) | (false, Some(_)) => None,
+        };
+        if let Some(wrong) = wrong {
             let hint = "give `tool_name` and `input`, or `capability` and what belongs to it";
-            return Err(Error::new(Code::InvalidInput, what).hint(hint));
+            return Err(Error::new(Code::InvalidInput, wrong).hint(hint));
         }
         let bash = |command| vec!["/bin/bash".to_owned(), "-c".to_owned(), command];
         let (capability, argv, path, host) = match self.tool_name.as_deref() {

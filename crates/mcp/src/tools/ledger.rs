@@ -24,8 +24,9 @@ pub(super) const TOOLS: &[Tool] = &[Tool::reads::<LedgerQuery>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LedgerQuery {
-    /// The `cursor` of an earlier answer. Default: the last entries.
-    after: Option<u64>,
+    /// What an earlier answer gave as `cursor`, for what came after it; 0 for the first entries. Default: the last ones.
+    #[serde(alias = "after")]
+    cursor: Option<u64>,
     /// 1 to 100. Default: 20.
     #[schemars(range(min = 1, max = PAGE_MAX))]
     limit: Option<u32>,
@@ -33,7 +34,7 @@ struct LedgerQuery {
 
 impl Input for LedgerQuery {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let LedgerQuery { after, limit } = self;
+        let LedgerQuery { cursor: after, limit } = self;
         paged(limit, |limit| async move {
             let tail = through.read(LedgerTail { after, limit, wait_ms: 0 }).await?;
             Ok(fields([("events", brief(&tail.events, BRIEF)?), ("cursor", tail.cursor.into())]))

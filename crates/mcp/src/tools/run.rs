@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use api::{
     Code, Error, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunSeen, RunShow,
-    RunWatch, RunWatched, ScheduleFire,
+    RunWatch, RunWatched, ScheduleFire, StatusAsk,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -114,7 +114,7 @@ impl Input for RunStart {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let request = ScheduleFire { id: self.schedule_id };
         let fired = through.change(Some(self.idempotency_key), request).await?;
-        Ok(with(shown(&fired)?, "next_action", next_action(&fired.run)))
+        Ok(with(shown(&fired)?, "next_action", next_action(through, &fired.run).await))
     }
 }
 
@@ -126,6 +126,7 @@ struct RunWait {
     /// What an earlier answer gave as `cursor`; without it, everything so far is news.
     cursor: Option<String>,
     /// 0 to 25. Default: 20.
+    #[schemars(range(max = WAIT_S_MAX))]
     max_wait_s: Option<u32>,
 }
 
@@ -140,7 +141,7 @@ impl Input for RunWait {
             ("said", watched.said.into()),
             ("ended", watched.ended.into()),
             ("cursor", cursor_of(&watched.seen).into()),
-            ("next_action", next_action(&watched.run).into()),
+            ("next_action", next_action(through, &watched.run).await.into()),
         ]))
     }
 }
@@ -155,7 +156,7 @@ struct RunGet {
 impl Input for RunGet {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let answer = through.read(RunShow { id: self.run_id }).await?;
-        Ok(with(shown(&answer)?, "next_action", next_action(&answer.run)))
+        Ok(with(shown(&answer)?, "next_action", next_action(through, &answer.run).await))
     }
 }
 
@@ -244,7 +245,7 @@ impl Input for RunRetried {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
         let request = RunRetry { id: self.run_id };
         let changed = through.change(Some(self.idempotency_key), request).await?;
-        Ok(with(shown(&changed)?, "next_action", next_action(&changed.run)))
+        Ok(with(shown(&changed)?, "next_action", next_action(through, &changed.run).await))
     }
 }
 
@@ -262,7 +263,31 @@ impl Input for RunExplain {
 }
 
 /// What a model does best about a run.
-fn next_action(run: &Run) -> String {
+async fn next_action(through: &Through<'_>, run: &Run) -> String {
+    match hindrance(through, run).await {
+        Some(why) => format!(
+            "It does not begin: {why}. Tell your user, do other work, and do not wait for it."
+        ),
+        None => next_step(run),
+    }
+}
+
+/// Why a run that is queued will not begin until a human does something.
+async fn hindrance(through: &Through<'_>, run: &Run) -> Option<&'static str> {
+    if run.state != "queued" {
+        return None;
+    }
+    let status = through.read(StatusAsk {}).await.ok()?;
+    let authority = status.authority;
+    match (status.watch.kept, authority.frozen, authority.lease.step.as_str()) {
+        (false, ..) => Some("no daemon keeps the watch, and a human starts one with `midwatch up`"),
+        (true, Some(_), _) => Some("a human has frozen the watch"),
+        (true, None, "paused") => Some("the lease of the watch has run out, and a human renews it"),
+        (true, None, _) => None,
+    }
+}
+
+fn next_step(run: &Run) -> String {
     let mut said = String::new();
     let id = &run.id;
     // Writing to a string does not fail.

@@ -4,6 +4,7 @@ use api::{
     Action, Code, Error, Happening, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
     ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
+use rmcp::model::JsonObject;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(super) const TOOLS: &[Tool] = &[
         "schedule_create",
         Toolset::Schedule,
         "schedule add",
-        "Add a schedule that prompts an agent: by cron, every span, daily, once at a time, after another \
+        "Add a schedule that prompts an agent, or calls a tool of this server: by cron, every span, daily, once at a time, after another \
          schedule, or on an event. The same one again is returned, not doubled. To run something now, use run_start.",
         &[("schedule", Object), ("created", Flag), ("next", Texts)],
     ),
@@ -86,16 +87,20 @@ pub(super) const TOOLS: &[Tool] = &[
     ),
 ];
 
-/// When it fires: exactly one of cron, every, daily, at, after, event.
+/// When it fires: exactly one of cron, every, daily, at, after, event. What it does: agent and prompt, or tool and payload.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleCreate {
     /// What people call it, at most 120 characters.
     name: String,
     /// The agent that is prompted; agent_list shows them.
-    agent: String,
+    agent: Option<String>,
     /// What it is told each time.
-    prompt: String,
+    prompt: Option<String>,
+    /// Instead of an agent: the tool of this server that is called each time, such as `schedule_pause`.
+    tool: Option<String>,
+    /// What the tool is called with, without an idempotency_key.
+    payload: Option<JsonObject>,
     /// A cron expression of 5 fields, or of 6 with the seconds first, such as `0 9 * * mon-fri`.
     cron: Option<String>,
     /// A span such as `10m` or `6h`.
@@ -108,7 +113,8 @@ struct ScheduleCreate {
     after: Option<String>,
     /// The name of an event that makes it run.
     event: Option<String>,
-    /// The time zone of cron, daily and at, such as `Europe/Berlin`. Default: UTC.
+    /// The time zone, such as `Europe/Berlin` or `UTC`. It is needed with cron, with daily, and with an `at` that
+    /// has no offset.
     tz: Option<String>,
     /// Raises the tier above the agent's: 0 reads, 1 writes here, 2 reaches outside and needs a human.
     #[schemars(range(max = 2))]
@@ -129,14 +135,14 @@ struct ScheduleCreate {
 
 impl ScheduleCreate {
     fn into_request(self, dry_run: bool) -> (Option<String>, ScheduleAdd) {
-        let ScheduleCreate { name, agent, prompt, tier, idempotency_key, .. } = self;
+        let ScheduleCreate { name, agent, prompt, tool, payload, tier, idempotency_key, .. } = self;
         let ScheduleCreate { cron, every, daily, at, tz, after, event, .. } = self;
         let ScheduleCreate { per_day, max_fires, overlap, missed, sensitive, .. } = self;
         let sensitive = sensitive.unwrap_or(false);
         let when = When { cron, every, daily, at, tz, ..When::default() };
         let happening = Happening { after, event, ..Happening::default() };
         let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
-        let action = Action { agent: Some(agent), prompt: Some(prompt), ..Action::default() };
+        let action = Action { agent, prompt, tool, payload: payload.map(text_of) };
         (
             idempotency_key,
             ScheduleAdd {
@@ -152,6 +158,10 @@ impl ScheduleCreate {
             },
         )
     }
+}
+
+fn text_of(payload: JsonObject) -> String {
+    Value::Object(payload).to_string()
 }
 
 impl Input for ScheduleCreate {
@@ -235,6 +245,10 @@ struct ScheduleUpdate {
     agent: Option<String>,
     /// Another prompt.
     prompt: Option<String>,
+    /// Another tool, or the same one again after it has changed.
+    tool: Option<String>,
+    /// Another payload of the tool.
+    payload: Option<JsonObject>,
     /// Another trigger: a cron expression.
     cron: Option<String>,
     /// Another trigger: a span such as `10m`.
@@ -256,7 +270,8 @@ struct ScheduleUpdate {
 
 impl Input for ScheduleUpdate {
     async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let ScheduleUpdate { id, name, agent, prompt, tier, per_day, idempotency_key, .. } = self;
+        let ScheduleUpdate { id, name, agent, prompt, tool, payload, .. } = self;
+        let ScheduleUpdate { tier, per_day, idempotency_key, .. } = self;
         let when = When {
             cron: self.cron,
             every: self.every,
@@ -269,7 +284,7 @@ impl Input for ScheduleUpdate {
             id,
             name,
             when: (when != When::default()).then_some(when),
-            action: Action { agent, prompt, ..Action::default() },
+            action: Action { agent, prompt, tool, payload: payload.map(text_of) },
             tier,
             terms: Terms { per_day, ..Terms::default() },
             ..ScheduleEdit::default()

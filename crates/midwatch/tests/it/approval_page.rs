@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::mcp_http::{Place, Reply, token};
+use crate::mcp_web::{Place, Reply, token};
 use crate::world::{World, wait_for};
 
 const PROMPT: &str = "<script>alert(1)</script> pay \u{202e}txt.exe & \"go\"";
@@ -46,7 +46,7 @@ impl Asked {
         ];
         all.extend_from_slice(headers);
         let path = format!("/approvals/{}", self.approval);
-        self.place.request("POST", &path, &all, &fields.collect::<Vec<_>>().join("&"))
+        self.place.request("POST", &path, &all, fields.collect::<Vec<_>>().join("&"))
     }
 
     fn state(&self, world: &World) -> String {

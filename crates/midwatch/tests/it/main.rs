@@ -25,6 +25,8 @@ mod mcp_client;
 #[cfg(test)]
 mod mcp_compat;
 #[cfg(test)]
+mod mcp_forged;
+#[cfg(test)]
 mod mcp_http;
 #[cfg(test)]
 mod mcp_human;
@@ -36,6 +38,8 @@ mod mcp_pipe;
 mod mcp_story;
 #[cfg(test)]
 mod mcp_tools;
+#[cfg(test)]
+mod mcp_web;
 #[cfg(test)]
 mod notice_story;
 #[cfg(test)]

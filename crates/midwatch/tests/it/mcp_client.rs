@@ -210,6 +210,16 @@ pub(crate) fn schedule(client: &mut Client) -> String {
     added["schedule"]["id"].as_str().unwrap().to_owned()
 }
 
+/// Adds a schedule that many runs may be of at once.
+pub(crate) fn wide_schedule(client: &mut Client) -> String {
+    let asked = json!({
+        "name": "wide", "agent": "echo", "prompt": "say hello", "every": "1000h",
+        "overlap": "allow:1000", "per_day": 1000,
+    });
+    let added = client.ok("schedule_create", asked);
+    added["schedule"]["id"].as_str().unwrap().to_owned()
+}
+
 /// Follows a run to its end.
 pub(crate) fn ended(client: &mut Client, run: &str) -> Value {
     let mut cursor = Value::Null;

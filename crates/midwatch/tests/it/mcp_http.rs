@@ -1,186 +1,13 @@
 //! The MCP server at `/mcp` of the daemon.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::BufRead;
 use std::net::TcpStream;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::world::{Daemon, World, wait_for};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const MODERN: &str = "2026-07-28";
-const LEGACY: &str = "2025-11-25";
-
-/// What came back.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    head: String,
-    pub(crate) body: String,
-}
-
-impl Reply {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
-    }
-
-    /// The message, plain or as the last of a stream.
-    fn message(&self) -> Value {
-        let is_stream = self.header("content-type").is_some_and(|it| it.contains("event-stream"));
-        let text = match is_stream {
-            true => {
-                let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-                data.map(str::trim).rfind(|it| !it.is_empty()).unwrap_or_default()
-            }
-            false => &self.body,
-        };
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-/// A daemon, where it listens, and the token that is shown there.
-pub(crate) struct Place {
-    pub(crate) address: String,
-    pub(crate) token: String,
-    daemon: Daemon,
-}
-
-impl Place {
-    pub(crate) fn new(world: &mut World, token: String) -> Place {
-        world.set("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0");
-        let daemon = Daemon::start(world.command().args(["--json", "up"]));
-        let ready: Value = serde_json::from_str(&daemon.ready).unwrap();
-        let url = ready["ready"]["http"].as_str().unwrap();
-        let address = url.strip_prefix("http://").unwrap().to_owned();
-        Place { address, token, daemon }
-    }
-
-    /// With -9.
-    pub(crate) fn kill(self) {
-        self.daemon.kill();
-    }
-
-    /// Sends exactly these headers and this body, and reads until the other side has done.
-    fn send(&self, headers: &[(&str, &str)], body: &str) -> Reply {
-        self.request("POST", "/mcp", headers, body)
-    }
-
-    pub(crate) fn request(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Reply {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        for (name, value) in headers {
-            write!(text, "{name}: {value}\r\n").unwrap();
-        }
-        write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        // What was turned away early may be cut off.
-        let _ = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
-        Reply { status, head: head.to_owned(), body: unchunked(head, body) }
-    }
-
-    fn bearer(&self) -> String {
-        format!("Bearer {}", self.token)
-    }
-
-    /// With everything that a good client sends, and more.
-    fn good(&self, more: &[(&str, &str)], body: &Value) -> Reply {
-        let bearer = self.bearer();
-        let mut headers = vec![
-            ("Host", self.address.as_str()),
-            ("Authorization", bearer.as_str()),
-            ("Content-Type", "application/json"),
-        ];
-        headers.extend_from_slice(more);
-        self.send(&headers, &body.to_string())
-    }
-
-    fn modern(&self, method: &str, parameters: Value) -> Reply {
-        let (headers, body) = modern(method, parameters);
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        self.good(&headers, &body)
-    }
-
-    fn greet(&self) -> Reply {
-        let parameters = json!({
-            "protocolVersion": LEGACY,
-            "capabilities": {},
-            "clientInfo": {"name": "story", "version": "1"},
-        });
-        let asked =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters});
-        self.good(&[], &asked)
-    }
-
-    fn hello(&self) -> String {
-        let hello = self.greet();
-        assert_eq!(hello.status, 200, "{hello:?}");
-        assert_eq!(hello.message()["result"]["protocolVersion"], LEGACY, "{hello:?}");
-        let session = hello.header("mcp-session-id").unwrap().to_owned();
-        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(self.good(&[("Mcp-Session-Id", &session)], &initialized).status, 202);
-        session
-    }
-}
-
-/// A complete request of the later era: its headers and its body.
-fn modern(method: &str, mut parameters: Value) -> (Vec<(&'static str, String)>, Value) {
-    let named = parameters["name"].as_str().map(str::to_owned);
-    parameters["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let mut headers =
-        vec![("MCP-Protocol-Version", MODERN.to_owned()), ("Mcp-Method", method.to_owned())];
-    headers.extend(named.map(|named| ("Mcp-Name", named)));
-    (headers, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}))
-}
-
-fn unchunked(head: &str, body: &str) -> String {
-    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
-        return body.to_owned();
-    }
-    let (mut whole, mut rest) = (String::new(), body);
-    while let Some((size, after)) = rest.split_once("\r\n") {
-        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
-        if size == 0 || after.len() < size {
-            break;
-        }
-        whole.push_str(&after[..size]);
-        rest = after[size..].trim_start_matches("\r\n");
-    }
-    whole
-}
-
-pub(crate) fn token(world: &World, role: &str, name: &str) -> String {
-    let created = world.json(&["token", "create", "--role", role, "--name", name]);
-    created["token"]["secret"].as_str().unwrap().to_owned()
-}
-
-/// A daemon with an agent and the token of a person.
-fn place(world: &mut World) -> Place {
-    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
-    let token = token(world, "maintainer", "mia");
-    Place::new(world, token)
-}
-
-fn call(name: &str, arguments: Value) -> Value {
-    json!({"name": name, "arguments": arguments})
-}
+use crate::mcp_forged::Forged;
+use crate::mcp_web::{LEGACY, Place, borrowed, call, modern, place, token};
+use crate::world::{Daemon, PROGRAM, World, wait_for};
 
 #[test]
 fn u1_both_eras_are_served_at_one_path() {
@@ -358,7 +185,7 @@ fn whoever_understands_anything_is_answered() {
     let place = place(&mut world);
     let (more, body) = modern("tools/list", json!({}));
     for accepted in ["*/*", "application/json, */*;q=0.1"] {
-        let mut more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut more = borrowed(&more);
         more.push(("Accept", accepted));
         assert_eq!(place.good(&more, &body).status, 200, "{accepted}");
     }
@@ -372,19 +199,9 @@ fn a_stream_ends_with_the_token_that_opened_it() {
     let tokens = world.json(&["token", "list"]);
     let token = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
     let filter = json!({"resourceSubscriptions": ["midwatch://status"]});
-    let (more, body) = modern("subscriptions/listen", json!({"notifications": filter}));
-    let body = body.to_string();
-    let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", place.address);
-    write!(text, "Authorization: {}\r\nContent-Type: application/json\r\n", place.bearer())
-        .unwrap();
-    for (name, value) in &more {
-        write!(text, "{name}: {value}\r\n").unwrap();
-    }
-    write!(text, "Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    let mut stream = TcpStream::connect(&place.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(text.as_bytes()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+    let listen = json!({"notifications": filter});
+    let stream = place.modern_stream("subscriptions/listen", listen);
+    let mut lines = stream.lines().map(|line| line.unwrap());
     let is_news = |line: &String| line.contains("resources/updated");
     assert!(lines.by_ref().any(|line| is_news(&line)), "it is told that it may look");
     world.ok(&["token", "revoke", &token]);
@@ -483,6 +300,8 @@ fn hostile_requests_get_an_error_and_the_next_one_an_answer() {
         assert_eq!((reply.status, &said["error"]["code"]), (400, &json!(code)), "{body}: {said}");
         assert_eq!(said["id"], id, "{body}: {said}");
     }
+    let reply = place.send(&headers, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}");
+    assert_eq!((reply.status, &reply.message()["error"]["code"]), (400, &json!(-32700)));
     let mut many: Vec<(&str, &str)> = headers.to_vec();
     many.extend(std::iter::repeat_n(("X-More", "1"), 200));
     assert_eq!(place.send(&many, "{}").status, 431);
@@ -548,4 +367,176 @@ fn the_configuration_chooses_the_tools_and_an_agent_is_who_it_is() {
     assert_eq!(listed[0]["agent_id"], "echo", "{listed}");
     // Of the other it learns nothing.
     assert_eq!(every(json!("other"))["error"], "Agent validation failed: Agent other not found");
+}
+
+/// A run that waits until the watch is thawed, and a call that waits for news of it.
+fn waiting(world: &World, place: &Place) -> (String, Value) {
+    let asked = json!({"name": "brief", "agent": "echo", "prompt": "hi", "every": "1000h"});
+    let added = place.modern("tools/call", call("schedule_create", asked)).message();
+    let schedule = added["result"]["structuredContent"]["schedule"]["id"].clone();
+    world.ok(&["freeze", "--reason", "so that it waits"]);
+    let start = json!({"schedule_id": schedule, "idempotency_key": "k"});
+    let started = place.modern("tools/call", call("run_start", start)).message();
+    let run = started["result"]["structuredContent"]["run"]["id"].as_str().unwrap().to_owned();
+    let seen = call("run_wait", json!({"run_id": run, "max_wait_s": 0}));
+    let seen = place.modern("tools/call", seen).message();
+    let cursor = &seen["result"]["structuredContent"]["cursor"];
+    let wait = call("run_wait", json!({"run_id": run, "cursor": cursor, "max_wait_s": 5}));
+    (run, wait)
+}
+
+/// The headers and the body of a call that wants signs of life, in the later and in the earlier era.
+fn with_signs_of_life(session: &str, call: &Value) -> [(Vec<(&'static str, String)>, Value); 2] {
+    let (headers, mut later) = modern("tools/call", call.clone());
+    let mut earlier = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call});
+    for body in [&mut later, &mut earlier] {
+        body["params"]["_meta"]["progressToken"] = json!("p");
+    }
+    let legacy = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", LEGACY)];
+    [(headers, later), (legacy.map(|(name, value)| (name, value.to_owned())).into(), earlier)]
+}
+
+#[test]
+fn a_long_call_shows_signs_of_life_in_both_eras() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let (_, wait) = waiting(&world, &place);
+    for (headers, body) in with_signs_of_life(&place.hello(), &wait) {
+        let reply = place.good(&borrowed(&headers), &body);
+        assert!(reply.body.contains("notifications/progress"), "{reply:?}");
+        assert_eq!(reply.message()["result"]["isError"], false, "{reply:?}");
+    }
+}
+
+#[test]
+fn whoever_hangs_up_on_a_call_or_cancels_it_cancels_no_run() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let (run, mut wait) = waiting(&world, &place);
+    wait["arguments"]["max_wait_s"] = json!(25);
+    let shown = || world.json(&["run", "show", &run])["run"]["state"].as_str().unwrap().to_owned();
+    let session = place.hello();
+    let is_sign = |line: &String| line.contains("notifications/progress");
+    for (headers, body) in with_signs_of_life(&session, &wait) {
+        let mut stream = place.stream(&borrowed(&headers), &body).lines().map(Result::unwrap);
+        assert!(stream.any(|line| is_sign(&line)), "it is under way");
+        drop(stream);
+        assert_eq!(shown(), "queued");
+    }
+    let [_, (headers, mut body)] = with_signs_of_life(&session, &wait);
+    body["id"] = json!(8);
+    let mut stream = place.stream(&borrowed(&headers), &body).lines().map(Result::unwrap);
+    assert!(stream.any(|line| is_sign(&line)), "it is under way");
+    let cancelled = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 8},
+    });
+    assert_eq!(place.good(&borrowed(&headers), &cancelled).status, 202);
+    // What is cancelled is not answered.
+    let rest: Vec<String> = stream.collect();
+    assert!(!rest.iter().any(|line| line.contains("\"result\"")), "{rest:?}");
+    assert_eq!(shown(), "queued");
+    world.ok(&["thaw", "--reason", "on we go"]);
+    wait_for(|| (shown() == "done").then_some(()));
+}
+
+/// B1, by every door of HTTP: no tool, no method and no answer to a question decides.
+#[test]
+fn b01_nothing_that_is_sent_to_the_door_approves_freezes_renews_or_changes_the_orders() {
+    let mut world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let toolsets: Vec<&str> = ::mcp::Toolset::ALL.iter().map(|toolset| toolset.name()).collect();
+    world.set("MIDWATCH_HTTP_TOOLSETS", json!(toolsets).to_string());
+    let (maintainers, runners) =
+        (token(&world, "maintainer", "mia"), token(&world, "runner", "echo"));
+    let mut place = Place::new(&mut world, maintainers);
+    let (forged, authority) = (Forged::new(&world), world.json(&["status"])["authority"].clone());
+    let session = place.hello();
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    forged.try_all(&mut |method, asked| {
+        let asked = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": asked});
+        place.good(&more, &asked).message()
+    });
+    forged.try_all(&mut |method, asked| place.modern(method, asked).message());
+    place.token = runners;
+    forged.try_all(&mut |method, asked| place.modern(method, asked).message());
+    forged.check(&world, &authority);
+    let tokens = world.json(&["token", "list"])["tokens"].as_array().unwrap().len();
+    assert_eq!(tokens, 2, "nobody has made a token");
+}
+
+#[test]
+fn whoever_only_looks_changes_nothing() {
+    let mut world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let token = token(&world, "observer", "olga");
+    let place = Place::new(&mut world, token);
+    let health = place.modern("tools/call", call("server_health", json!({}))).message();
+    assert_eq!(health["result"]["structuredContent"]["ok"], true, "{health}");
+    let asked = json!({"name": "x", "agent": "echo", "prompt": "p", "every": "1h"});
+    let refused = place.modern("tools/call", call("schedule_create", asked)).message();
+    let error = &refused["result"]["structuredContent"]["error"];
+    assert_eq!(error["code"], "role_too_low", "{refused}");
+    assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+}
+
+/// An answer in several pieces does not wait until the first is acknowledged.
+#[test]
+fn answers_are_sent_at_once() {
+    let mut world = World::new();
+    world.set("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0");
+    let trace = world.root().join("trace");
+    let mut traced = world.wrapped("strace");
+    traced.args(["--daemonize", "--follow-forks", "-qq", "--trace=setsockopt", "--output"]);
+    traced.arg(&trace).arg(PROGRAM).args(["--json", "up"]);
+    let daemon = Daemon::start(&mut traced);
+    let ready: Value = serde_json::from_str(&daemon.ready).unwrap();
+    let address = ready["ready"]["http"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let _connection = TcpStream::connect(address).unwrap();
+    wait_for(|| std::fs::read_to_string(&trace).ok().filter(|it| it.contains("TCP_NODELAY, [1]")));
+}
+
+/// The next message of a stream that is of this method.
+fn next_of(lines: &mut impl Iterator<Item = String>, method: &str) -> Value {
+    let messages =
+        lines.filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok());
+    messages.into_iter().find(|message: &Value| message["method"] == method).unwrap()
+}
+
+#[test]
+fn u1_a_session_hears_of_what_it_has_subscribed_to() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let session = place.hello();
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    let mut lines = place.heard(&session).lines().map(Result::unwrap);
+    let subscribe = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe",
+        "params": {"uri": "midwatch://status"},
+    });
+    let subscribed = place.good(&more, &subscribe).message();
+    assert!(subscribed.get("error").is_none(), "{subscribed}");
+    world.ok(&["agent", "add", "more", "--backend", "builtin"]);
+    let news = next_of(&mut lines, "notifications/resources/updated");
+    assert_eq!(news["params"]["uri"], "midwatch://status", "{news}");
+}
+
+#[test]
+fn u1_a_session_that_can_open_links_is_asked_to_during_the_call() {
+    let mut world = World::new();
+    let place = place(&mut world);
+    let forged = Forged::new(&world);
+    let session = place.hello_with(json!({"elicitation": {"url": {}}}));
+    let more = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", LEGACY)];
+    let asked = call("approval_call_human", json!({"id": forged.approval}));
+    let asked = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked});
+    let mut lines = place.stream(&more, &asked).lines().map(Result::unwrap);
+    let question = next_of(&mut lines, "elicitation/create");
+    let link = world.json(&["approval", "show", &forged.approval])["approval"]["link"].clone();
+    assert_eq!(question["params"]["url"], link, "{question}");
+    let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    assert_eq!(place.good(&more, &reply).status, 202);
+    let told = lines.find(|line| line.contains("\"waiting\":true"));
+    assert!(told.is_some(), "the call is answered");
+    let state = world.json(&["approval", "show", &forged.approval])["approval"]["state"].clone();
+    assert_eq!(state, "pending");
 }

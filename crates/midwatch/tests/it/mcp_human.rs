@@ -83,6 +83,16 @@ fn u1_a_client_of_the_earlier_era_is_asked_to_open_the_link_during_the_call() {
 }
 
 #[test]
+fn of_an_approval_that_waits_for_nobody_there_is_nothing_to_decide() {
+    let (world, _daemon, approval) = asked();
+    world.ok(&["approval", "deny", &approval, "--reason", "not now"]);
+    let mut client = Client::modern_with(&world, url());
+    let told = client.ok("approval_call_human", json!({"id": approval}));
+    assert_eq!(told["waiting"], false, "{told}");
+    assert!(told.get("approve").is_none() && told.get("link").is_none(), "{told}");
+}
+
+#[test]
 fn a_client_that_does_not_answer_is_told_all_the_same() {
     let (world, _daemon, approval) = asked();
     let mut client = Client::legacy_with(&world, url());

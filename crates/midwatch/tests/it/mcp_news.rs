@@ -75,6 +75,43 @@ fn news_of_what_happens_come_to_whoever_subscribed_in_both_eras() {
 }
 
 #[test]
+fn news_of_a_run_and_of_its_events_come_as_it_goes_on() {
+    let world = world();
+    let _daemon = world.up();
+    for (key, start) in ["legacy", "modern"].into_iter().zip([Client::legacy, Client::modern]) {
+        let mut client = start(&world, &[]);
+        let id = schedule(&mut client);
+        world.ok(&["freeze", "--reason", "so that it waits"]);
+        let asked = json!({"schedule_id": id, "idempotency_key": key});
+        let run = client.ok("run_start", asked)["run"]["id"].as_str().unwrap().to_owned();
+        let uris = [format!("midwatch://run/{run}"), format!("midwatch://run/{run}/events")];
+        follow(&mut client, &uris);
+        world.ok(&["thaw", "--reason", "on we go"]);
+        hear(&client, &uris);
+    }
+}
+
+#[test]
+fn whoever_unsubscribes_hears_no_more_of_it() {
+    let world = world();
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &[]);
+    let id = schedule(&mut client);
+    let [own, status] = [format!("midwatch://schedule/{id}"), "midwatch://status".to_owned()];
+    follow(&mut client, &[own.clone(), status.clone()]);
+    world.ok(&["schedule", "pause", &id]);
+    hear(&client, &[own.clone(), status.clone()]);
+    let ended = client.ask("resources/unsubscribe", json!({"uri": own}));
+    assert!(ended.get("error").is_none(), "{ended}");
+    // What there is to hear of the first change is heard before the last.
+    for change in ["resume", "pause", "resume"] {
+        world.ok(&["schedule", change, &id]);
+        let read = client.read();
+        assert_eq!(read["params"]["uri"], status, "{read}");
+    }
+}
+
+#[test]
 fn an_agent_hears_and_reads_of_what_is_its_own() {
     let mut world = world();
     world.ok(&["agent", "add", "ada", "--backend", "builtin"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mcp_client::{Client, ended, schedule, world};
+use crate::mcp_client::{Client, ended, schedule, wide_schedule, world};
 use crate::world::{World, wait_for};
 
 /// Whether a value is of the types that a schema of ours names.
@@ -211,4 +211,121 @@ fn every_resource_is_read_and_every_prompt_is_given() {
             assert_eq!(missing["error"]["code"], -32602, "{missing}");
         }
     }
+}
+
+/// What a client is told of a tool is what it does: twice is once where it says so.
+#[test]
+fn hints_tell_what_a_tool_does() {
+    let world = world();
+    let mut client =
+        Client::modern(&world, &["--toolsets", "core,schedule,run,approval,agent,ledger"]);
+    let added = wide_schedule(&mut client);
+    let [run, ended] = ["run", "ended"].map(|key| {
+        let asked = json!({"schedule_id": added, "idempotency_key": key});
+        client.ok("run_start", asked)["run"]["id"].clone()
+    });
+    client.ok("run_cancel", json!({"run_id": ended}));
+    let changes = || {
+        let kinds = world.kinds();
+        kinds.iter().filter(|kind| !kind.starts_with("tool.")).count()
+    };
+    let tools = client.tools();
+    let mut changing: Vec<&Value> =
+        tools.iter().filter(|tool| tool["annotations"]["readOnlyHint"] == false).collect();
+    // What takes something away comes last.
+    changing.sort_by_key(|tool| tool["annotations"]["destructiveHint"] == true);
+    let (mut destructive, mut each_time) = (Vec::new(), Vec::new());
+    for tool in changing {
+        let name = tool["name"].as_str().unwrap();
+        let hints = &tool["annotations"];
+        let mut asked = match name {
+            "schedule_create" => {
+                json!({"name": "more", "agent": "echo", "prompt": "p", "every": "9h"})
+            }
+            "schedule_update" => json!({"id": added, "name": "renamed"}),
+            "schedule_pause" | "schedule_resume" | "schedule_delete" => json!({"id": added}),
+            "run_start" => json!({"schedule_id": added}),
+            "run_cancel" => json!({"run_id": run}),
+            "run_retry" => json!({"run_id": ended}),
+            other => panic!("nobody has said how `{other}` is called"),
+        };
+        let is_once = hints["idempotentHint"].as_bool().unwrap();
+        if !is_once {
+            let required = tool["inputSchema"]["required"].as_array().unwrap();
+            assert!(required.contains(&json!("idempotency_key")), "{tool}");
+            each_time.push(name.to_owned());
+            asked["idempotency_key"] = json!(format!("{name}-once"));
+        }
+        let before = changes();
+        client.ok(name, asked.clone());
+        let once = changes();
+        assert!(before < once, "`{name}` changes nothing");
+        if !is_once {
+            asked["idempotency_key"] = json!(format!("{name}-again"));
+        }
+        client.tool(name, asked);
+        assert!(!is_once || once == changes(), "{tool}");
+        if hints["destructiveHint"] == true {
+            destructive.push(name.to_owned());
+        }
+    }
+    assert_eq!(destructive, ["schedule_delete", "run_cancel"]);
+    assert_eq!(each_time, ["run_start", "run_retry"]);
+}
+
+#[test]
+fn what_a_model_is_told_to_do_next_can_be_done() {
+    let world = world();
+    let mut client = Client::modern(&world, &["--toolsets", "core,schedule,run,ledger"]);
+    let id = schedule(&mut client);
+    let asked = json!({"schedule_id": id, "idempotency_key": "k"});
+    let next = |answer: Value| answer["next_action"].as_str().unwrap().to_owned();
+    let told = next(client.ok("run_start", asked.clone()));
+    assert!(told.contains("no daemon keeps the watch") && !told.contains("run_wait"), "{told}");
+    let _daemon = world.up();
+    world.ok(&["freeze", "--reason", "so that it waits"]);
+    let asked = json!({"schedule_id": wide_schedule(&mut client), "idempotency_key": "frozen"});
+    let frozen = client.ok("run_start", asked);
+    let run = frozen["run"]["id"].clone();
+    for told in [next(frozen), next(client.ok("run_wait", json!({"run_id": run, "max_wait_s": 0})))]
+    {
+        assert!(told.contains("a human has frozen the watch"), "{told}");
+    }
+    world.ok(&["thaw", "--reason", "on we go"]);
+    ended(&mut client, run.as_str().unwrap());
+
+    let hint = |client: &mut Client, name: &str, asked: Value| {
+        let refused = client.tool(name, asked);
+        refused["structuredContent"]["error"]["hint"].as_str().unwrap().to_owned()
+    };
+    let asked = json!({"run_id": "run_00066079f96c16ad0000179460ebb502"});
+    assert_eq!(hint(&mut client, "run_get", asked), "run_list shows the runs");
+    let mut daily = json!({"name": "d", "agent": "echo", "prompt": "p", "daily": "09:00"});
+    assert!(hint(&mut client, "schedule_create", daily.clone()).contains("`tz: Europe/Berlin`"));
+    for (field, value) in
+        [("daily", "09:00"), ("cron", "0 9 * * mon-fri"), ("at", "2090-01-01T09:00")]
+    {
+        daily.as_object_mut().unwrap().retain(|name, _| name != "daily");
+        let mut asked = daily.clone();
+        (asked[field], asked["tz"]) = (json!(value), json!("Europe/Berlin"));
+        let added = client.ok("schedule_create", asked);
+        assert!(added["next"][0].is_string(), "{added}");
+    }
+
+    // A page goes on where the last one ended.
+    let first = client.ok("ledger_query", json!({"cursor": 0, "limit": 2}));
+    let second = client.ok("ledger_query", json!({"cursor": first["cursor"], "limit": 1}));
+    assert_eq!(second["events"][0]["seq"], 3, "{second}");
+
+    // What a schedule does may be a tool.
+    let asked = json!({
+        "name": "hush", "every": "900h", "tool": "schedule_pause", "payload": {"id": id},
+    });
+    let added = client.ok("schedule_create", asked)["schedule"].clone();
+    assert_eq!(added["action"]["tool"], "schedule_pause", "{added}");
+    let changed = json!({"id": added["id"], "tool": "schedule_resume"});
+    let changed = client.ok("schedule_update", changed)["schedule"].clone();
+    assert_eq!(changed["action"]["tool"], "schedule_resume", "{changed}");
+    let neither = json!({"name": "x", "every": "1h"});
+    assert_eq!(client.refused("schedule_create", neither), "invalid_input");
 }

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::mcp_client::Client;
 use crate::world::{World, wait_for};
 
 const ROUNDS: usize = 8;
@@ -99,8 +100,6 @@ fn what_no_schedule_can_call_is_refused_when_it_is_added() {
         let add = ["schedule", "add", "--name", "x", "--every", "1h", "--tool", tool];
         world.refused(&[&add[..], &["--payload", payload]].concat(), "invalid_input", 2)
     };
-    let unknown = add("mail_send", "{}");
-    assert!(unknown.starts_with("there is no tool `mail_send`\na schedule can call "), "{unknown}");
     for (tool, payload, why) in [
         ("run_wait", r#"{"run_id": "run_1"}"#, "it waits for news"),
         ("permission_decide", r#"{"tool_name": "Bash"}"#, "it answers whoever"),
@@ -110,13 +109,33 @@ fn what_no_schedule_can_call_is_refused_when_it_is_added() {
         ("schedule_pause", r#"{"id": 7}"#, "invalid type"),
         ("schedule_pause", r#"{"id": "sch_1", "idempotency_key": "k"}"#, "leave it out"),
         ("schedule_pause", "[]", "the payload is no object"),
-        ("approval_decide", "{}", "there is no tool"),
-        ("freeze", "{}", "there is no tool"),
+        ("mail_send", "not json", "the payload is not JSON"),
     ] {
         let said = add(tool, payload);
         assert!(said.contains(why), "{tool} {payload}: {said}");
     }
     assert_eq!(world.json(&["schedule", "list"])["schedules"], json!([]));
+}
+
+/// A person may write down a tool that a later version has; until then each run says what is missing. An assistant
+/// may not: what the tool would do, nobody can judge.
+#[test]
+fn s2_a_tool_that_is_not_there_yet_is_stored_and_its_runs_fail_with_that_reason() {
+    let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let _daemon = world.up();
+    let add = ["schedule", "add", "--name", "x", "--every", "1000h", "--tool", "mail_send"];
+    let added = world.json(&[&add[..], &["--payload", "{\"to\": \"ada\"}"]].concat());
+    assert_eq!(added["created"], true, "{added}");
+    let sentence = added["orders"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("there is no tool `mail_send`"), "{sentence}");
+    let id = text(&added["schedule"]["id"]);
+    let run = text(&world.json(&["run", "start", &id])["run"]["id"]);
+    let failed = once(&world, &run, "failed");
+    assert_eq!(failed["reason"], "tool_missing", "{failed}");
+    let mut client = Client::modern(&world, &[]);
+    let asked = json!({"name": "y", "every": "1000h", "tool": "mail_send", "payload": {}});
+    assert_eq!(client.refused("schedule_create", asked), "invalid_input");
 }
 
 /// A host that speaks lines of the protocol, says these and leaves.
@@ -186,4 +205,56 @@ fn how_tools_do_is_counted_in_one_place_whichever_way_they_are_called() {
     world.ok(&["ledger", "rebuild"]);
     assert_eq!(tools(&world), all, "it is all in the log");
     world.verified();
+}
+
+/// Each call counts once, whatever it asks for on its way, and one that is refused before it asks for anything counts too.
+#[test]
+fn every_call_is_counted_once_and_every_change_that_was_asked_for_is_in_the_log() {
+    let world = World::new();
+    world.ok(&["agent", "add", "echo", "--backend", "builtin"]);
+    let _daemon = world.up();
+    let mut client = Client::legacy(&world, &["--toolsets", "core,run,astra,promptyoself"]);
+    let called = |world: &World| {
+        let kinds = world.kinds();
+        kinds.iter().filter(|kind| *kind == "tool.called").count()
+    };
+    for (name, arguments, goes_well, is_change) in [
+        ("astra.schedule.create", json!({}), false, true),
+        ("astra.schedule.modify", json!({"schedule_id": "sch_00000000", "cron": "x"}), false, true),
+        ("astra.schedule.pause", json!({"schedule_id": "sch_00000000"}), false, true),
+        (
+            "promptyoself_schedule_cron",
+            json!({"agent_id": "no", "prompt": "p", "cron": "* * * * *"}),
+            false,
+            true,
+        ),
+        (
+            "promptyoself_schedule_every",
+            json!({"agent_id": "echo", "prompt": "p", "every": "9h"}),
+            true,
+            true,
+        ),
+        ("promptyoself_cancel", json!({"schedule_id": 99}), false, true),
+        ("promptyoself_cancel", json!({"schedule_id": 1}), true, true),
+        ("promptyoself_list", json!({}), true, false),
+        ("run_list", json!({"limit": 1000}), false, false),
+        ("permission_decide", json!({"tool_name": "Bash"}), false, false),
+        ("permission_decide", json!({"tool_name": "mcp__midwatch__run_list"}), true, false),
+    ] {
+        let before = (called(&world), of_tool(&world, name));
+        client.ask("tools/call", json!({"name": name, "arguments": arguments}));
+        let after = (called(&world), of_tool(&world, name));
+        let shown = format!("{name} {arguments}: {before:?} {after:?}");
+        assert_eq!(after.0 - before.0, usize::from(is_change), "{shown}");
+        assert_eq!(after.1.0 - before.1.0, 1, "{shown}");
+        assert_eq!(after.1.1 - before.1.1, u64::from(!goes_well), "{shown}");
+    }
+}
+
+/// How often it was called today, and failed.
+fn of_tool(world: &World, name: &str) -> (u64, u64) {
+    let tools = world.json(&["status", "--tools"])["tools"].clone();
+    let found = tools.as_array().unwrap().iter().find(|it| it["tool"] == name).cloned();
+    let today = &found.unwrap_or_default()["today"];
+    (today["calls"].as_u64().unwrap_or(0), today["failures"].as_u64().unwrap_or(0))
 }
