@@ -87,15 +87,15 @@ impl Watch {
     ) -> Result<Answer, Error> {
         let id = approval_id(&asked.id)?;
         let remember = asked.remember;
-        let (rows, reads) = self.rows_of_approval(&id).await?;
-        let mut expects = vec![self.authority_row()];
+        let (mut rows, reads) = self.rows_of_approval(&id).await?;
+        rows.push(self.authority_row());
         let signed = match &asked.signature {
             Some(signature) => self.signed(&id, signature).await?,
             None => None,
         };
-        expects.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
+        rows.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
         let command = command(asked, signed)?;
-        let change = Change { rows, reads, expects, ..Change::by(actor, key) };
+        let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let approval = found(rows, &id)?;
             let ground = ground(rows, &approval.plan.run, &approval.plan.schedule, now)

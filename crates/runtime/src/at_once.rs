@@ -4,7 +4,7 @@
 use api::{Code, Error};
 use kernel::run::{self, Event};
 use kernel::schedule::Action;
-use kernel::{Actor, Body, Counter, ScheduleId, Timestamp};
+use kernel::{Actor, Body, Counter, Noun, ScheduleId, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -82,8 +82,10 @@ impl Watch {
     pub(crate) fn tick_with<'a>(&self, hand: Option<&Hand>, by: &'a Actor) -> Change<'a> {
         let mut change = Change::by(by, None);
         if let Some(Hand { taken, .. }) = hand {
-            change.reads = reads_of(&taken.schedule, taken.agent.as_ref());
-            change.expects = vec![self.authority_row()];
+            // Whoever changes the schedule writes its progress, as the tick does.
+            change.reads = reads_of(&taken.schedule, None);
+            let agent = taken.agent.as_ref().map(|name| (Noun::Agent, name.to_string()));
+            change.rows = agent.into_iter().chain([self.authority_row()]).collect();
         }
         change
     }

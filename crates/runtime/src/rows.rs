@@ -101,10 +101,14 @@ impl Rows {
         }
     }
 
-    /// That this row is as it is here.
-    pub(crate) fn expect(&self, (noun, id): &RowKey) -> Expect {
-        let version = self.row(*noun, id).map_or(0, |row| row.version);
-        Expect { noun: noun.name(), id: id.clone(), version }
+    /// That those of these rows which are no others afterwards are as they are here.
+    pub(crate) fn unchanged(&self, after: &Rows, keys: &[RowKey]) -> Vec<Expect> {
+        let unchanged = keys.iter().filter(|key| self.version(key) == after.version(key));
+        let expect = |key: &RowKey| {
+            let (noun, id) = (key.0.name(), key.1.clone());
+            Expect { noun, id, version: self.version(key) }
+        };
+        unchanged.map(expect).collect()
     }
 
     /// When the first schedule among these is due.
@@ -138,8 +142,7 @@ impl Rows {
         &'a self,
         before: &'a Rows,
     ) -> impl Iterator<Item = (&'a RowKey, &'a Arc<Row>)> {
-        let version = |key| before.0.get(key).map_or(0, |row| row.version);
-        self.0.iter().filter(move |(key, row)| version(key) != row.version)
+        self.0.iter().filter(move |(key, row)| before.version(key) != row.version)
     }
 
     /// What is to be written to get from these rows to others.
@@ -150,6 +153,11 @@ impl Rows {
             stored::write(*noun, id.clone(), before, row)
         });
         changed.collect()
+    }
+
+    /// That of a row which is not there is 0.
+    fn version(&self, key: &RowKey) -> u64 {
+        self.0.get(key).map_or(0, |row| row.version)
     }
 
     fn state(&self, noun: Noun, id: &str) -> Option<&State> {

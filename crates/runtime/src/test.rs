@@ -96,9 +96,8 @@ impl Watch {
 
     /// The intent is in the log before anything is sent.
     async fn begin_test(&self, actor: &Actor, name: &AgentName) -> Result<Agent, Error> {
-        let rows = vec![(Noun::Agent, name.to_string())];
-        let expects = vec![self.authority_row()];
-        let change = Change { rows, expects, ..Change::by(actor, None) };
+        let rows = vec![(Noun::Agent, name.to_string()), self.authority_row()];
+        let change = Change { rows, ..Change::by(actor, None) };
         let mut wanted = Wanted::default();
         let done = self.act_for(change, |rows, now| {
             let tested = agent::decide(name, rows.agent(name), now, actor, Command::Test);

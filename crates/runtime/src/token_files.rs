@@ -95,12 +95,12 @@ impl Watch {
         schedule: &ScheduleId,
         token: &TokenFile,
     ) -> Result<(), Error> {
-        let (rows, reads) = self.rows_of_approval(id).await?;
+        let (mut rows, reads) = self.rows_of_approval(id).await?;
+        rows.push(self.authority_row());
         let loaded = self.load(&[row_of(id)]).await?;
         let agent = found(&loaded, id)?.plan.agent.clone();
         let actor = self.file_owner();
-        let expects = vec![self.authority_row()];
-        let change = Change { rows, reads, expects, ..Change::by(&actor, None) };
+        let change = Change { rows, reads, ..Change::by(&actor, None) };
         let decide = |rows: &Rows, now: Timestamp| {
             let approval = found(rows, id)?;
             let changed = rows.schedule(schedule).map(|it| it.changed_at);

@@ -29,12 +29,10 @@ const KEY_BYTES_MAX: usize = 128;
 
 /// A change, as somebody asked for it.
 pub(crate) struct Change<'a> {
-    /// What it may change.
+    /// What it depends on, and may change: all of it must still be so when it is committed.
     pub rows: Vec<RowKey>,
-    /// What it depends on besides.
+    /// What it looks at besides, whatever becomes of it meanwhile, unless it changes that too.
     pub reads: Vec<RowKey>,
-    /// What it depends on, and must still be so when it is committed.
-    pub expects: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
     /// Everything but the commit; no answer is kept.
@@ -44,14 +42,7 @@ pub(crate) struct Change<'a> {
 impl<'a> Change<'a> {
     /// Nothing yet.
     pub(crate) fn by(actor: &'a Actor, key: Option<Key>) -> Change<'a> {
-        Change {
-            rows: Vec::new(),
-            reads: Vec::new(),
-            expects: Vec::new(),
-            actor,
-            key,
-            is_dry_run: false,
-        }
+        Change { rows: Vec::new(), reads: Vec::new(), actor, key, is_dry_run: false }
     }
 }
 
@@ -201,7 +192,7 @@ impl Watch {
         tell: impl Fn(&Rows, &Rows) -> Result<T, Error>,
         keep: impl Fn(Option<&Key>, &T, Timestamp) -> Result<Option<store::Answer>, Error>,
     ) -> Result<CarriedOut<T>, Error> {
-        let Change { rows, reads, expects, actor, key, is_dry_run } = change;
+        let Change { rows, reads, actor, key, is_dry_run } = change;
         let key = key.as_ref().filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // No commit would show that what is remembered is out of date.
@@ -215,10 +206,9 @@ impl Watch {
             };
             let mut before = self.load_with(trust, &rows).await?;
             before.extend(self.load_with(trust_reads, &reads).await?);
-            before.extend(self.load_with(trust, &expects).await?);
             may_remember = false;
             let is_unsure = trust == Trust::Remembered && self.store().is_shared();
-            let now = match runs_out(rows.iter().chain(&reads).chain(&expects)) {
+            let now = match runs_out(rows.iter().chain(&reads)) {
                 true => self.by_log().latest,
                 false => self.now(),
             };
@@ -250,7 +240,7 @@ impl Watch {
                 self.check_limits(&commit.deltas).await?;
                 return Ok(CarriedOut::Now(told, Done { bodies: Vec::new(), after: before }));
             }
-            commit.expects = expects.iter().map(|key| before.expect(key)).collect();
+            commit.expects = before.unchanged(&after, &rows);
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
             let committed = self.commit(Commit { answer, ..commit }).await?;

@@ -301,7 +301,8 @@ impl Watch {
         self.begin_on(taken, Some(&seen), told).await
     }
 
-    /// The durable intent: after this the run may take effect.
+    /// The durable intent: after this the run may take effect. It begins as its schedule, its agent and the
+    /// authority of the watch are at that commit, whoever has changed them meanwhile.
     async fn begin_on(
         &self,
         taken: &Taken,
@@ -309,19 +310,15 @@ impl Watch {
         told: &CancellationToken,
     ) -> Result<Begin, Error> {
         let Taken { id, schedule, agent, approval, .. } = taken;
-        let mut rows = rows_of(id, schedule);
+        let mut rows = vec![(Noun::Run, id.to_string()), self.authority_row()];
+        rows.extend(reads_of(schedule, agent.as_ref()));
         rows.extend(approval.as_ref().map(approvals::row_of));
+        rows.extend(self.signers_of(approval.as_ref()).await?);
+        rows.extend(seen.iter().flat_map(|seen| seen.others.iter().cloned()));
+        let reads = vec![(Noun::Progress, schedule.to_string())];
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let system = Actor::system();
-        let mut expects = vec![self.authority_row()];
-        expects.extend(self.signers_of(approval.as_ref()).await?);
-        expects.extend(seen.iter().flat_map(|seen| seen.others.iter().cloned()));
-        let change = Change {
-            rows,
-            reads: reads_of(schedule, agent.as_ref()),
-            expects,
-            ..Change::by(&system, None)
-        };
+        let change = Change { rows, reads, ..Change::by(&system, None) };
         let used = self.used_by(schedule, agent.as_ref()).await?;
         let mut wanted = Wanted::default();
         // Only a call is for no agent.
