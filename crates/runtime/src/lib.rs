@@ -57,6 +57,7 @@ mod token_files;
 mod tokens;
 mod tools;
 mod transact;
+mod turns;
 mod watch;
 pub mod when;
 mod why;

@@ -24,6 +24,8 @@ use crate::watch::Watch;
 
 /// How often a change is decided anew because others were faster.
 const DECISIONS_MAX: usize = 32;
+/// How often others may be faster before they have to wait.
+const OVERTAKEN_MAX: usize = 2;
 
 const KEY_BYTES_MAX: usize = 128;
 
@@ -197,6 +199,8 @@ impl Watch {
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // No commit would show that what is remembered is out of date.
         let mut may_remember = !is_dry_run;
+        let (mut overtaken, mut turn) = (0, None);
+        self.turns().pass(&rows).await;
         let _unchanged = self.steady().await;
         let in_force = self.in_force();
         for _ in 0..DECISIONS_MAX {
@@ -254,7 +258,13 @@ impl Watch {
                     self.noticed(&done);
                     return Ok(CarriedOut::Now(told, done));
                 }
-                Outcome::Conflict { .. } => {}
+                Outcome::Conflict { noun, id } => {
+                    overtaken += 1;
+                    if OVERTAKEN_MAX < overtaken {
+                        drop(turn.take());
+                        turn = Some(self.turns().take((noun, id)).await);
+                    }
+                }
                 Outcome::OverLimit { counter } => return Err(over_limit(&counter)),
                 Outcome::Answered(body) => {
                     return Ok(CarriedOut::Before(Box::new(stored_answer(&body)?)));

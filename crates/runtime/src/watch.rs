@@ -40,6 +40,7 @@ use crate::timer::{Bell, Known};
 use crate::tokens::has_maintainer;
 use crate::tools::Tools;
 use crate::transact::Done;
+use crate::turns::Turns;
 use crate::{checkpoints, damage, key, stored};
 
 /// What the watch must be told, and holds for as long as its process.
@@ -99,6 +100,7 @@ struct Inner {
     known: Known,
     /// Rows that are at hand.
     remembered: Remembered,
+    turns: Turns,
     /// Runs that wait and runs at work.
     desk: Desk,
     /// Stops tests of agents.
@@ -172,6 +174,7 @@ impl Watch {
             bell: Bell::default(),
             known: Known::default(),
             remembered: Remembered::default(),
+            turns: Turns::default(),
             desk: Desk::default(),
             tests: CancellationToken::new(),
             channels: Channels::default(),
@@ -302,6 +305,10 @@ impl Watch {
 
     pub(crate) fn remembered(&self) -> &Remembered {
         &self.0.remembered
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.0.turns
     }
 
     pub(crate) fn desk(&self) -> &Desk {
