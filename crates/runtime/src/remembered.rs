@@ -11,6 +11,8 @@ use kernel::{Noun, Row};
 
 use crate::rows::RowKey;
 
+/// Changes in doubt after which one of before is made or never will be: what is asked of a store comes in its turn.
+const DOUBTS_MAX: u64 = 1_024;
 /// Rows after which those are forgotten that nobody has asked for since half as many.
 const ROWS_MAX: usize = 131_072;
 
@@ -21,6 +23,9 @@ pub(crate) struct Remembered(Mutex<Generations>);
 struct Generations {
     young: HashMap<RowKey, Arc<Row>>,
     old: HashMap<RowKey, Arc<Row>>,
+    /// Rows with a change that may be made yet, and the turn in which nobody waited for it any more. What is
+    /// read of them is not kept until somebody has changed them again.
+    doubtful: HashMap<RowKey, u64>,
     /// How often rows were forgotten.
     turn: u64,
 }
@@ -36,7 +41,7 @@ impl Remembered {
         Some(row)
     }
 
-    /// To be asked before rows are read that shall be kept.
+    /// To be asked before rows are read or written that shall be kept.
     pub(crate) fn turn(&self) -> u64 {
         self.rows().turn
     }
@@ -45,27 +50,35 @@ impl Remembered {
     /// unless it was forgotten.
     pub(crate) fn keep_read(&self, turn: u64, key: &RowKey, row: &Arc<Row>) {
         let mut rows = self.rows();
-        if rows.turn == turn && is_read_again(key) && !rows.knows(key, row.version) {
+        let is_sure = rows.turn == turn && !rows.doubtful.contains_key(key);
+        if is_sure && is_read_again(key) && !rows.knows(key, row.version) {
             rows.put(key.clone(), Arc::clone(row));
         }
     }
 
-    /// A row that was written.
-    pub(crate) fn keep_written(&self, key: &RowKey, row: &Arc<Row>) {
+    /// A row that was written since then. A later change of it may have been forgotten meanwhile: then it is
+    /// only known that what was before is over.
+    pub(crate) fn keep_written(&self, turn: u64, key: &RowKey, row: &Arc<Row>) {
         let mut rows = self.rows();
-        if is_read_again(key) && !rows.knows(key, row.version) {
-            rows.old.remove(key);
+        if !is_read_again(key) || rows.knows(key, row.version) {
+            return;
+        }
+        rows.remove(key);
+        if rows.turn == turn {
+            rows.doubtful.remove(key);
             rows.put(key.clone(), Arc::clone(row));
         }
     }
 
-    /// Nobody knows what became of these.
+    /// Nobody knows what became of these, or will: they may be changed yet.
     pub(crate) fn forget<'a>(&self, keys: impl Iterator<Item = &'a RowKey>) {
         let mut rows = self.rows();
         rows.turn += 1;
+        let turn = rows.turn;
+        rows.doubtful.retain(|_, since| turn < *since + DOUBTS_MAX);
         for key in keys {
-            rows.young.remove(key);
-            rows.old.remove(key);
+            rows.remove(key);
+            rows.doubtful.insert(key.clone(), turn);
         }
     }
 
@@ -80,6 +93,11 @@ impl Remembered {
 }
 
 impl Generations {
+    fn remove(&mut self, key: &RowKey) {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
     fn knows(&self, key: &RowKey, version: u64) -> bool {
         let known = self.young.get(key).or_else(|| self.old.get(key));
         known.is_some_and(|known| version <= known.version)
@@ -119,30 +137,55 @@ mod tests {
     fn a_newer_row_stays_whoever_comes_later() {
         let rows = Remembered::default();
         let turn = rows.turn();
-        rows.keep_written(&key(1), &row(2));
-        rows.keep_written(&key(1), &row(1));
+        rows.keep_written(turn, &key(1), &row(2));
+        rows.keep_written(turn, &key(1), &row(1));
         rows.keep_read(turn, &key(1), &row(1));
         assert_eq!(version(&rows, 1), Some(2));
-        rows.forget([key(1)].iter());
+        rows.forget_all();
+        assert_eq!(version(&rows, 1), None);
         rows.keep_read(turn, &key(1), &row(1));
         assert_eq!(version(&rows, 1), None, "it was read before it was forgotten");
         rows.keep_read(rows.turn(), &key(1), &row(1));
         assert_eq!(version(&rows, 1), Some(1));
-        rows.forget_all();
-        assert_eq!(version(&rows, 1), None);
+    }
+
+    #[test]
+    fn what_may_be_changed_yet_is_not_kept_until_it_is_changed_again() {
+        let rows = Remembered::default();
+        let before = rows.turn();
+        rows.forget([key(1)].iter());
+        rows.keep_read(rows.turn(), &key(1), &row(1));
+        assert_eq!(version(&rows, 1), None, "the change that is in doubt may follow");
+        rows.keep_written(before, &key(1), &row(2));
+        assert_eq!(version(&rows, 1), None, "or have followed this one");
+        rows.keep_written(rows.turn(), &key(1), &row(3));
+        assert_eq!(version(&rows, 1), Some(3), "or be refused for this one");
+        rows.forget([key(2)].iter());
+        rows.keep_written(before, &key(1), &row(4));
+        assert_eq!(version(&rows, 1), None, "it is not that any more, whatever it is");
+        rows.keep_read(rows.turn(), &key(1), &row(4));
+        assert_eq!(version(&rows, 1), Some(4));
+
+        for _ in 0..DOUBTS_MAX {
+            rows.keep_read(rows.turn(), &key(2), &row(1));
+            assert_eq!(version(&rows, 2), None);
+            rows.forget([].iter());
+        }
+        rows.keep_read(rows.turn(), &key(2), &row(1));
+        assert_eq!(version(&rows, 2), Some(1), "nobody doubts for ever");
     }
 
     #[test]
     fn what_is_asked_for_is_kept_longer() {
         let rows = Remembered::default();
         for number in 0..ROWS_MAX / 2 {
-            rows.keep_written(&key(number), &row(1));
+            rows.keep_written(rows.turn(), &key(number), &row(1));
         }
         assert_eq!(version(&rows, 0), Some(1));
-        rows.keep_written(&key(ROWS_MAX), &row(1));
+        rows.keep_written(rows.turn(), &key(ROWS_MAX), &row(1));
         assert_eq!(version(&rows, 0), Some(1), "it is young again");
         for number in 0..ROWS_MAX / 2 {
-            rows.keep_written(&key(2 * ROWS_MAX + number), &row(1));
+            rows.keep_written(rows.turn(), &key(2 * ROWS_MAX + number), &row(1));
         }
         assert_eq!(version(&rows, 0), Some(1));
         assert_eq!(version(&rows, 1), None);

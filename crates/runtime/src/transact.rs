@@ -245,6 +245,7 @@ impl Watch {
                 return Ok(CarriedOut::Now(told, Done { bodies: Vec::new(), after: before }));
             }
             commit.expects = before.unchanged(&after, &rows);
+            let written_since = self.remembered().turn();
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
             let committed = self.commit(Commit { answer, ..commit }).await?;
@@ -252,7 +253,7 @@ impl Watch {
             match committed {
                 Outcome::Committed(_) => {
                     for (key, row) in after.changed(&before) {
-                        self.remembered().keep_written(key, row);
+                        self.remembered().keep_written(written_since, key, row);
                     }
                     let done = Done { bodies, after };
                     self.noticed(&done);
@@ -455,7 +456,7 @@ mod tests {
         let (before, mut after) = (rows(1, &["ada", "eve"]), rows(1, &["eve"]));
         after.extend(rows(2, &["ada"]));
         for (key, row) in before.changed(&Rows::default()) {
-            remembered.keep_written(key, row);
+            remembered.keep_written(remembered.turn(), key, row);
         }
         let turn = remembered.turn();
         drop(InDoubt { remembered: &remembered, before: &before, after: &after });
