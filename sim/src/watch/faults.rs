@@ -6,12 +6,13 @@
 //! depends on the machine, and the history must not.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::pending;
-use store::{Error, Memory};
+use store::{Commit, Error, Memory, Store};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::chance;
@@ -19,6 +20,8 @@ use super::mood::Mood;
 use crate::dice::Dice;
 
 const SLOW_MS_MAX: u64 = 12_000;
+/// What nobody waits for takes so long at most.
+const LANDING_MS_MAX: u64 = 3_000;
 
 #[derive(Debug)]
 pub(super) struct Faulty {
@@ -34,6 +37,10 @@ pub(super) struct Faulty {
     /// Commits until the process dies in the middle of one; negative for never.
     fuse: AtomicI64,
     burnt: Notify,
+    /// Whether a commit is made though nobody waits for it any more, as one is that was handed to a writer.
+    lands: AtomicBool,
+    /// Those that are on their way.
+    landing: Mutex<JoinSet<()>>,
     /// Commits that are made and not yet answered.
     pub(super) answering: Arc<()>,
 }
@@ -50,6 +57,8 @@ impl Faulty {
             upkeep: watch::Sender::new(false),
             fuse: AtomicI64::new(-1),
             burnt: Notify::new(),
+            lands: AtomicBool::new(false),
+            landing: Mutex::default(),
             answering: Arc::default(),
         }
     }
@@ -69,6 +78,19 @@ impl Faulty {
 
     pub(super) fn let_upkeep(&self) {
         self.upkeep.send_replace(true);
+    }
+
+    pub(super) fn set_landing(&self, lands: bool) {
+        self.lands.store(lands, Ordering::SeqCst);
+    }
+
+    /// What is on its way is lost with the process.
+    pub(super) fn lose_landing(&self) {
+        self.landing().abort_all();
+    }
+
+    fn landing(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.landing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The process dies in its so many-th commit from now, before or after that is made.
@@ -137,5 +159,28 @@ impl Faulty {
             true => Ok(()),
             false => Err(Error::Failed("there is no upkeep yet".to_owned())),
         }
+    }
+}
+
+/// A commit that is on its way to the store.
+pub(super) struct OnItsWay<'a> {
+    pub(super) store: &'a Faulty,
+    pub(super) commit: Option<Commit>,
+    pub(super) dice: Dice,
+}
+
+impl Drop for OnItsWay<'_> {
+    /// Whoever waited for it has hung up.
+    fn drop(&mut self) {
+        let Some(commit) = self.commit.take() else { return };
+        if !self.store.lands.load(Ordering::SeqCst) {
+            return;
+        }
+        let memory = Arc::clone(&self.store.memory);
+        let span = Duration::from_millis(self.dice.below(LANDING_MS_MAX));
+        self.store.landing().spawn(async move {
+            sleep(span).await;
+            let _ = memory.commit(commit).await;
+        });
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Try {
     pub(super) process: u64,
     /// Since the life began.
     pub(super) begun_us: u128,
+    /// What it was told to do.
+    pub(super) prompt: String,
     pub(super) has_effect: bool,
     /// What was said of it, if anything was.
     pub(super) said: Option<Said>,
@@ -133,7 +135,8 @@ impl Hands {
             Manner::Fails | Manner::FailsForGood | Manner::Hangs => false,
         };
         let (begun_us, stop) = (self.begun.elapsed().as_micros(), stop.clone());
-        let one = Try { process, begun_us, has_effect, said: None, stop, is_over: false };
+        let prompt = work.prompt.clone();
+        let one = Try { process, begun_us, prompt, has_effect, said: None, stop, is_over: false };
         if self.tries().insert((run.clone(), *epoch), one).is_some() {
             self.complain(format!("S2: try {epoch} of {run} was begun twice"));
         }

@@ -10,7 +10,7 @@ use api::{Ask, Request};
 use ledger::SigningKey;
 use store::Memory;
 use tempfile::TempDir;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet, yield_now};
 use tokio::time::sleep;
 
 use super::Options;
@@ -45,6 +45,8 @@ pub(super) struct Life {
     processes: u64,
     pub(super) calls: JoinSet<(u64, Made)>,
     calls_made: u64,
+    /// Calls that were not answered when somebody last looked.
+    under_way: Vec<UnderWay>,
     /// Calls of which nobody knows whether they were carried out.
     in_doubt: Vec<(String, (&'static str, Request))>,
     pub(super) audit: Audit,
@@ -52,6 +54,14 @@ pub(super) struct Life {
     pub(super) step: u64,
     /// By how much the clock is wrong.
     pub(super) wrong_us: i64,
+}
+
+/// A call that may be left.
+#[derive(Debug)]
+struct UnderWay {
+    call: AbortHandle,
+    key: String,
+    asked: (&'static str, Request),
 }
 
 /// Lives through one life. The message of an error names the step.
@@ -104,6 +114,7 @@ impl Life {
             processes: 0,
             calls: JoinSet::new(),
             calls_made: 0,
+            under_way: Vec::new(),
             in_doubt: Vec::new(),
             audit: Audit::new(peek),
             summary: Summary::default(),
@@ -128,6 +139,7 @@ impl Life {
 
     pub(super) async fn start(&mut self) -> Result<()> {
         self.processes += 1;
+        self.store.lose_landing();
         let (data, number) = (self.data.path(), self.processes);
         let process = Process::start(number, data, &self.store, &self.clock, &self.hands).await?;
         self.process = Some(process);
@@ -156,7 +168,8 @@ impl Life {
                 (0..count).for_each(|_| self.think());
                 let ms = self.dice.below(40);
                 sleep(Duration::from_millis(ms)).await;
-                Ok(format!("{count} calls"))
+                let left = if self.dice.is_one_in(3) { self.hang_up().await } else { 0 };
+                Ok(format!("{count} calls, {left} left"))
             }
             36..58 => self.pass(20_000).await,
             58..72 => self.pass(200_000).await,
@@ -222,7 +235,25 @@ impl Life {
     fn call(&mut self, key: (String, bool), request: (&'static str, Request)) {
         let Some(process) = &self.process else { return };
         let (number, handle) = (process.number, process.watch.handle(people::actor(request.0)));
-        self.calls.spawn(async move { (number, people::make(handle, key, request).await) });
+        let (name, asked) = (key.0.clone(), request.clone());
+        let made = async move { (number, people::make(handle, key, request).await) };
+        let call = self.calls.spawn(made);
+        self.under_way.push(UnderWay { call, key: name, asked });
+    }
+
+    /// Somebody does not wait for an answer any more; what was on its way arrives all the same. How many did so.
+    async fn hang_up(&mut self) -> u64 {
+        self.under_way.retain(|it| !it.call.is_finished());
+        let Some(UnderWay { call, key, asked }) = self.under_way.pop() else { return 0 };
+        self.store.set_landing(true);
+        call.abort();
+        while !call.is_finished() {
+            yield_now().await;
+        }
+        self.store.set_landing(false);
+        self.summary.hung_up += 1;
+        self.in_doubt.push((key, asked));
+        1
     }
 
     /// Everything that must be so.

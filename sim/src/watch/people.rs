@@ -1,7 +1,8 @@
 //! What people ask of the watch, at random, each with a key of its own; and what they were told.
 
 use api::{
-    Answer, ApprovalDecide, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel, RunRetry,
+    Action, Answer, ApprovalDecide, Ask, Call, Code, Error, EventTell, Handle, Request, RunCancel,
+    RunRetry,
 };
 use api::{Freeze, SchedulePause, ScheduleRemove, ScheduleResume, Thaw};
 use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
@@ -89,7 +90,7 @@ impl Made {
 pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
     let schedule = dice.pick(&known.schedules).cloned();
     let is_full = SCHEDULES_MAX <= known.schedules.len();
-    match dice.below(34) {
+    match dice.below(36) {
         0..6 if !is_full => {
             Some(plan::schedule(dice, known.now_us, &known.schedules).into_request())
         }
@@ -125,6 +126,7 @@ pub(super) fn think(dice: &mut Dice, known: &Known) -> Option<Request> {
         24..29 => Some(answer(dice, &known.asked)?.into_request()),
         29 => Some(answer(dice, &known.answered)?.into_request()),
         30 => Some(Freeze::default().into_request()),
+        31..33 => plan::agent(dice),
         _ => Some(Thaw::default().into_request()),
     }
 }
@@ -138,11 +140,16 @@ fn answer(dice: &mut Dice, of: &[(String, String)]) -> Option<ApprovalDecide> {
 fn edit(dice: &mut Dice, known: &Known, id: String) -> ScheduleEdit {
     let terms = plan::terms(dice, known.now_us);
     let edit = ScheduleEdit { id, ..ScheduleEdit::default() };
-    match dice.below(3) {
+    match dice.below(4) {
         0 => ScheduleEdit { terms, ..edit },
         1 => {
             let unset = vec!["max_fires".to_owned(), "start_at".to_owned(), "end_at".to_owned()];
             ScheduleEdit { unset, ..edit }
+        }
+        2 => {
+            let prompt = dice.pick(&plan::PROMPTS).map(ToString::to_string);
+            let tier = dice.is_one_in(2).then(|| dice.one(2, &[1]));
+            ScheduleEdit { action: Action { prompt, ..Action::default() }, tier, ..edit }
         }
         _ => {
             let (when, happening) = plan::trigger(dice, known.now_us, &known.schedules);

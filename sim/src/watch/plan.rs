@@ -1,6 +1,8 @@
 //! What people of a life come up with: schedules of every kind, on all sorts of terms.
 
-use api::{Action, AgentAdd, Happening, ScheduleAdd, Terms, When};
+use api::{
+    Action, AgentAdd, AgentEdit, AgentRemove, Ask, Happening, Request, ScheduleAdd, Terms, When,
+};
 use jiff::Timestamp;
 
 use super::patterns::PATTERNS;
@@ -28,6 +30,8 @@ pub(super) const POLICY: &str = r#"
 /// It is expected to tell what it uses, so a share of the day is held back for the first run.
 const TELLER: &str = "lena";
 pub(super) const PROMPT: &str = "go on";
+/// What a schedule may say later.
+pub(super) const PROMPTS: [&str; 3] = [PROMPT, "go back", "go home"];
 pub(super) const EVENTS: [&str; 2] = ["mail/in", "build.done"];
 const ZONES: [&str; 6] = [
     "UTC",
@@ -64,6 +68,20 @@ pub(super) fn agents() -> Vec<AgentAdd> {
         },
         AgentAdd { tier: Some(2), price_input: Some("1".to_owned()), ..program(BY_TWO) },
     ]
+}
+
+/// Somebody changes an agent, takes it away, or brings it again.
+pub(super) fn agent(dice: &mut Dice) -> Option<Request> {
+    let agents = agents();
+    let agent = dice.pick(&agents)?.clone();
+    Some(match dice.below(6) {
+        0 => AgentRemove { name: agent.name }.into_request(),
+        1..3 => agent.into_request(),
+        _ => {
+            let tier = Some(dice.one(2, &[0, 1]));
+            AgentEdit { name: agent.name, tier, ..AgentEdit::default() }.into_request()
+        }
+    })
 }
 
 pub(super) fn instant(micros: i64) -> String {

@@ -4,7 +4,8 @@ use futures::future::{BoxFuture, FutureExt};
 use ledger::Chain;
 use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
 
-use super::faults::Faulty;
+use super::faults::{Faulty, OnItsWay};
+use crate::dice::Dice;
 
 /// What a commit is about, as far as chance goes.
 fn about(commit: &Commit) -> String {
@@ -16,7 +17,12 @@ impl Store for Faulty {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
         async move {
             let mut dice = self.dice(&about(&commit));
+            let own = Dice::of(dice.next(), 0);
+            let mut coming = OnItsWay { store: self, commit: Some(commit), dice: own };
             self.pass(&mut dice, 4).await;
+            let Some(commit) = coming.commit.take() else {
+                return Err(Error::Failed("there is nothing to commit".to_owned()));
+            };
             if dice.is_percent(self.mood().refused) {
                 let failed = Error::Failed("the simulation says so".to_owned());
                 return Err(if dice.is_one_in(2) { Error::Full } else { failed });

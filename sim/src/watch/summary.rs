@@ -14,6 +14,8 @@ pub(super) struct Summary {
     pub(super) acknowledged: u64,
     pub(super) refused: u64,
     pub(super) in_doubt: u64,
+    /// Calls that nobody waited for any more.
+    pub(super) hung_up: u64,
     pub(super) jumps: u64,
     pub(super) crashes: u64,
     pub(super) stops: u64,
@@ -46,6 +48,7 @@ impl Summary {
         self.acknowledged += other.acknowledged;
         self.refused += other.refused;
         self.in_doubt += other.in_doubt;
+        self.hung_up += other.hung_up;
         self.jumps += other.jumps;
         self.crashes += other.crashes;
         self.stops += other.stops;

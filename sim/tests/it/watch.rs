@@ -10,9 +10,10 @@ const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// Another seed than a random one, to look at a failure again.
 const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Each of these must have happened: lives in which nothing happened prove nothing.
-const HAPPENED: [&str; 32] = [
+const HAPPENED: [&str; 33] = [
     "/acknowledged",
     "/in_doubt",
+    "/hung_up",
     "/jumps",
     "/crashes",
     "/stops",

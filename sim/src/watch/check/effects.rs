@@ -16,12 +16,15 @@ impl Audit {
                 self.runs.get(&id).with_context(|| format!("S2: {run} is not in the log"))?;
             let known = track.epoch;
             ensure!(*epoch <= known, "S2: try {epoch} of {run} was begun, the log has {known}");
+            let begun = track.begun.get(epoch).with_context(|| format!("try {epoch} of {run}"))?;
+            let (told, written) = (&one.prompt, &begun.prompt);
+            ensure!(told == written, "{run} was told `{told}`, and `{written}` is written");
             self.check_told(&id, track, one).with_context(|| format!("try {epoch} of {run}"))?;
         }
-        for (id, run) in self.runs.iter().filter(|(_, run)| !run.is_repeatable) {
+        for (id, run) in &self.runs {
             let from = (id.to_string(), 0);
             let own = tries.range(from..).take_while(|((other, _), _)| other == id.as_str());
-            let effects = own.filter(|(_, one)| one.has_effect).count();
+            let effects = own.filter(|(_, one)| one.has_effect).map(|((_, epoch), _)| epoch);
             check_count(run, effects).with_context(|| format!("run {id}: {run:?}"))?;
         }
         Ok(())
@@ -36,12 +39,15 @@ impl Audit {
     }
 }
 
-/// Of a run that must not be repeated.
-fn check_count(run: &RunTrack, effects: usize) -> Result<()> {
-    let most = 1 + run.requeued as usize;
-    ensure!(effects <= most, "S2: it took effect {effects} times");
+/// By the tries that took effect. One that must not be repeated is the last, unless people ask for it again.
+fn check_count<'a>(run: &RunTrack, effects: impl Iterator<Item = &'a u32>) -> Result<()> {
+    let (mut all, mut once) = (0, 0);
+    for epoch in effects {
+        all += 1;
+        once += u32::from(run.begun.get(epoch).is_some_and(|begun| !begun.is_repeatable));
+    }
+    ensure!(once <= 1 + run.requeued, "S2: it took effect {once} times");
     let is_done = run.stand == Stand::Ended(Outcome::Done) && !run.is_settled;
-    ensure!(!is_done || 1 <= effects, "S2: it is done and never took effect");
-    ensure!(0 < run.epoch || effects == 0, "S2: it took effect and was never started");
+    ensure!(!is_done || 1 <= all, "S2: it is done and never took effect");
     Ok(())
 }

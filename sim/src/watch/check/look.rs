@@ -53,7 +53,8 @@ impl Audit {
         let mut at_work = self.runs.iter().filter(|(_, run)| run.stand == Stand::Running);
         at_work.any(|(id, run)| {
             let own = tries.get(&(id.to_string(), run.epoch));
-            run.is_repeatable && own.is_some_and(|own| !own.is_over && own.begun_us < long_ago_us)
+            let is_repeatable = run.begun.get(&run.epoch).is_some_and(|it| it.is_repeatable);
+            is_repeatable && own.is_some_and(|own| !own.is_over && own.begun_us < long_ago_us)
         })
     }
 

@@ -12,6 +12,7 @@ mod run;
 mod schedule;
 mod spending;
 mod tables;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,9 +34,10 @@ use super::history::History;
 use super::peek::Peek;
 use super::process::LIMITS;
 use crate::fold::decode;
-use run::RunTrack;
+use run::{Begun, RunTrack};
 use schedule::Track;
-use spending::{Spending, terms_of};
+use spending::Spending;
+use written::Written;
 
 #[derive(Debug)]
 pub(super) struct Audit {
@@ -186,9 +188,15 @@ impl Audit {
                 ensure!(started.charge.is_some() == is_counted, "I8: {started:?} is not counted");
                 self.charge(started.charge.as_ref(), 1)?;
                 let run = run(&self.tables, id).context("a run begins that is not there")?;
-                let agent = run.agent.as_ref().context("a run begins without an agent")?;
-                let terms = terms_of(&self.tables, &run.schedule)?;
+                let written = Written::of(&self.tables, run)?;
+                written.check(started)?;
+                let (agent, terms) = (&written.agent.name, &written.definition.terms);
                 self.spending.begins(id, (agent, &run.schedule), started, terms)?;
+                if let Some(run) = self.runs.get_mut(id) {
+                    let prompt = written.prompt.to_owned();
+                    let begun = Begun { prompt, is_repeatable: started.repeatable };
+                    run.begun.insert(started.epoch, begun);
+                }
             }
             RunEvent::Retried(retried) => {
                 self.charge(retried.refund.as_ref(), -1)?;

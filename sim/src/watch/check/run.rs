@@ -1,6 +1,6 @@
 //! One run, followed through the log: S4 and S6.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail, ensure};
 use kernel::approval::{self, Decision};
@@ -16,9 +16,9 @@ use super::super::plan::BY_TWO;
 pub(super) struct RunTrack {
     pub(super) schedule: ScheduleId,
     pub(super) epoch: u32,
+    /// Its tries, by their epoch.
+    pub(super) begun: BTreeMap<u32, Begun>,
     pub(super) stand: Stand,
-    /// Whether each of its tries so far might be repeated.
-    pub(super) is_repeatable: bool,
     pub(super) is_cancelled: bool,
     /// How often people asked for it again.
     pub(super) requeued: u32,
@@ -34,6 +34,13 @@ pub(super) struct RunTrack {
     consumed: Option<(ApprovalId, u32)>,
 }
 
+/// What a try was begun by.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) prompt: String,
+    pub(super) is_repeatable: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Queued,
@@ -47,8 +54,8 @@ impl RunTrack {
         RunTrack {
             schedule: queued.schedule.clone(),
             epoch: 0,
+            begun: BTreeMap::new(),
             stand: Stand::Queued,
-            is_repeatable: true,
             is_cancelled: false,
             requeued: 0,
             is_settled: false,
@@ -83,7 +90,6 @@ impl RunTrack {
                 self.epoch = started.epoch;
                 self.approved = None;
                 self.stand = Stand::Running;
-                self.is_repeatable &= started.repeatable;
             }
             Event::Retried(retried) => {
                 let is_own = self.stand == Stand::Running && retried.epoch == self.epoch;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use kernel::agent::AgentName;
 use kernel::budget::{Hold, Spent, day};
 use kernel::run::Started;
 use kernel::schedule::terms::Terms;
-use kernel::{Noun, RunId, ScheduleId, State, Tables};
+use kernel::{RunId, ScheduleId};
 
 use super::super::process::LIMITS;
 
@@ -127,14 +127,5 @@ impl Spending {
             *self.used.entry((scope.clone(), What::Tokens, day)).or_default() += tokens;
             *self.used.entry((scope, What::Money, day)).or_default() += money;
         }
-    }
-}
-
-/// Of a run that is about to begin.
-pub(super) fn terms_of<'a>(tables: &'a Tables, schedule: &ScheduleId) -> Result<&'a Terms> {
-    let row = tables.rows.get(&(Noun::Schedule, schedule.to_string()));
-    match row.and_then(|row| row.state.as_ref()) {
-        Some(State::Schedule(schedule)) => Ok(&schedule.definition.terms),
-        _ => bail!("a run begins of a schedule that is not there"),
     }
 }
