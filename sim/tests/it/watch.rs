@@ -63,13 +63,6 @@ fn lives_of_a_random_seed_keep_every_invariant() {
     check(&arguments);
 }
 
-/// A run that waits to be tried again while the clock is set back is tried at once. It was taken and put back without
-/// end, because the desk went by the clock and the decision by the log.
-#[test]
-fn a_run_waits_for_no_time_again_that_a_clock_has_shown() {
-    check(&["--seed", "3761025941", "--life", "2", "--steps", "80"]);
-}
-
 #[test]
 fn one_run_does_not_wait_behind_thousands_of_another_agent() {
     check(&["--crowd", "2000", "--seed", "1"]);

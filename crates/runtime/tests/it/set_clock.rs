@@ -49,6 +49,24 @@ async fn anomalies(world: &World) -> Vec<i64> {
     events.map(|it| off(it.body) / SECOND_US).collect()
 }
 
+/// The desk goes by the clock and what is decided by the end of the log: a run that waits to be tried again is not taken
+/// and put back without end.
+#[tokio::test(start_paused = true)]
+async fn a_run_waits_for_no_time_again_that_a_clock_has_shown() {
+    let world = world().await;
+    let id = add(&world, every("1h", "fail")).await;
+    keep(&world, async {
+        fire(&world, &id).await;
+        settle().await;
+        let tries = begun(&world);
+        assert!(the_run(&world).await.retry_at.is_some(), "it waits to be tried again");
+        world.set_clock(OCTOBER_US - HOUR_US);
+        settle().await;
+        assert!(tries < begun(&world));
+    })
+    .await;
+}
+
 /// Where a clock is that an answer or a beginning meets: past the expiry by so much, and set back after
 /// something was written then.
 const TABLE: [(i64, i64, bool); 7] = [
