@@ -21,7 +21,7 @@ use crate::dice::Dice;
 
 const SLOW_MS_MAX: u64 = 12_000;
 /// What nobody waits for takes so long at most.
-const LANDING_MS_MAX: u64 = 3_000;
+pub(super) const LANDING_MS_MAX: u64 = 3_000;
 
 #[derive(Debug)]
 pub(super) struct Faulty {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::{Ask, Request};
+use api::{Ask, Request, ScheduleShow, ask};
+use futures::future::FutureExt;
 use ledger::SigningKey;
 use store::Memory;
 use tempfile::TempDir;
@@ -16,7 +17,7 @@ use tokio::time::sleep;
 use super::Options;
 use super::check::Audit;
 use super::clock::SimClock;
-use super::faults::Faulty;
+use super::faults::{Faulty, LANDING_MS_MAX};
 use super::hands::Hands;
 use super::history::History;
 use super::mood::Mood;
@@ -168,8 +169,7 @@ impl Life {
                 (0..count).for_each(|_| self.think());
                 let ms = self.dice.below(40);
                 sleep(Duration::from_millis(ms)).await;
-                let left = if self.dice.is_one_in(3) { self.hang_up().await } else { 0 };
-                Ok(format!("{count} calls, {left} left"))
+                Ok(format!("{count} calls"))
             }
             36..58 => self.pass(20_000).await,
             58..72 => self.pass(200_000).await,
@@ -177,7 +177,8 @@ impl Life {
             75..84 => Ok(self.jump()),
             84..90 => self.crash().await,
             90..92 => self.stop().await,
-            92..96 => self.overtake().await,
+            92..94 => self.overtake().await,
+            94..97 => self.lose_patience().await,
             _ => Ok(self.read()?),
         }
     }
@@ -202,6 +203,17 @@ impl Life {
         read?;
         self.summary.reads += 1;
         Ok("reading".to_owned())
+    }
+
+    /// Somebody looks at everything while nobody knows what is true.
+    fn glance(&self) {
+        let Some(process) = &self.process else { return };
+        self.store.set_instant(true);
+        for id in self.audit.known(self.clock.now_us()).schedules {
+            let handle = process.watch.handle(people::actor(NAME));
+            let _ = ask(&handle, ScheduleShow { id }).now_or_never();
+        }
+        self.store.set_instant(false);
     }
 
     pub(super) fn think(&mut self) {
@@ -241,10 +253,16 @@ impl Life {
         self.under_way.push(UnderWay { call, key: name, asked });
     }
 
-    /// Somebody does not wait for an answer any more; what was on its way arrives all the same. How many did so.
-    async fn hang_up(&mut self) -> u64 {
+    /// The store is slow, and somebody does not wait for an answer any more; what was on its way arrives all the
+    /// same. What was read before must not be taken for true then.
+    async fn lose_patience(&mut self) -> Result<String> {
+        self.store.set_mood(Mood { slow: 100, ..Mood::default() });
+        self.think();
+        self.pass(LANDING_MS_MAX).await?;
         self.under_way.retain(|it| !it.call.is_finished());
-        let Some(UnderWay { call, key, asked }) = self.under_way.pop() else { return 0 };
+        let Some(UnderWay { call, key, asked }) = self.under_way.pop() else {
+            return Ok("nobody waits".to_owned());
+        };
         self.store.set_landing(true);
         call.abort();
         while !call.is_finished() {
@@ -253,7 +271,11 @@ impl Life {
         self.store.set_landing(false);
         self.summary.hung_up += 1;
         self.in_doubt.push((key, asked));
-        1
+        self.store.set_mood(Mood::default());
+        self.glance();
+        self.pass(2 * LANDING_MS_MAX).await?;
+        let read = self.read()?;
+        Ok(format!("somebody hangs up, {read}"))
     }
 
     /// Everything that must be so.
