@@ -9,7 +9,7 @@ mod event;
 pub mod terms;
 pub mod trigger;
 
-use calendar::{Calendar, START_US, Zone};
+use calendar::{Advice, Calendar, START_US, Zone};
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
@@ -152,7 +152,7 @@ impl Definition {
             }
         };
         Calendar::new(trigger, self.zone.clone())
-            .map_err(|invalid| Refusal::Invalid(invalid.to_string()))
+            .map_err(|invalid| Refusal::invalid(&invalid.reason(), &invalid.advice()))
     }
 
     /// Without what its tool was when it was written: what makes two definitions the same.
@@ -213,17 +213,20 @@ impl Action {
     /// Refuses words that are too long or none. Those that are sealed were looked at before.
     pub fn check_words(&self) -> Result<(), Refusal> {
         let is_empty = |words: &Wording| words.plain().is_some_and(|text| text.trim().is_empty());
-        let what = match self {
-            Action::Prompt { prompt, .. } if !prompt.fits(PROMPT_BYTES_MAX) => {
-                "a prompt has at most 64 KiB"
+        let (what, hint) = match self {
+            Action::Prompt { prompt, .. } if !prompt.fits(PROMPT_BYTES_MAX) => (
+                "a prompt has at most 64 KiB",
+                "put the rest into a file, and say in the prompt where it is",
+            ),
+            Action::Prompt { prompt, .. } if is_empty(prompt) => {
+                ("a prompt is not empty", "say what the agent is to do, with `--prompt TEXT`")
             }
-            Action::Prompt { prompt, .. } if is_empty(prompt) => "a prompt is not empty",
             Action::Tool { payload, .. } if !payload.fits(PAYLOAD_BYTES_MAX) => {
-                "a payload has at most 64 KiB"
+                ("a payload has at most 64 KiB", "leave out what the tool does not need")
             }
             Action::Prompt { .. } | Action::Tool { .. } => return Ok(()),
         };
-        Err(Refusal::Invalid(what.to_owned()))
+        Err(Refusal::invalid(what, hint))
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
         )),
         Schedule::Looser => says(Code::HumanNeeded)
             .hint("leave those as they are, or ask a human to change them with `midwatch schedule edit`"),
-        Schedule::Invalid(_) => says(Code::InvalidInput),
+        Schedule::Invalid { hint, .. } => says(Code::InvalidInput).hint(hint),
         Schedule::Fired(run) => says(Code::KeyTaken)
             .hint(format!("`midwatch run show {run}` shows it; a new key starts another")),
         Schedule::Live(run) => says(Code::NotNow)

@@ -165,8 +165,9 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         }
         (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),
         (Command::Settle { outcome: Outcome::Unknown, .. }, _) => {
-            let said = "a run is settled as done, failed or cancelled".to_owned();
-            Err(schedule::Refusal::Invalid(said).into())
+            let said = "a run is settled as done, failed or cancelled";
+            Err(schedule::Refusal::invalid(said, "look at what it was to do, and say what you see")
+                .into())
         }
         (Command::Settle { outcome, note }, State::Ended(Outcome::Unknown)) => {
             check_note(note.as_deref())?;

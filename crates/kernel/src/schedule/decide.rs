@@ -93,8 +93,8 @@ pub enum Refusal {
     TierTooLow { agent: AgentName, min: Tier },
     #[error("agent `{0}` gets its prompts as an argument, which everybody on the machine can read")]
     Shown(AgentName),
-    #[error("{0}")]
-    Invalid(String),
+    #[error("{what}")]
+    Invalid { what: String, hint: String },
     #[error("run `{0}` was started with this key before")]
     Fired(RunId),
     #[error("run `{0}` is live, and the overlap policy lets no other run beside it")]
@@ -121,6 +121,12 @@ pub enum Refusal {
     Looser,
     #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
+}
+
+impl Refusal {
+    pub(crate) fn invalid(what: &str, hint: &str) -> Refusal {
+        Refusal::Invalid { what: what.to_owned(), hint: hint.to_owned() }
+    }
 }
 
 /// What is known when a command about a schedule is decided.
@@ -311,7 +317,8 @@ fn backfill(
         let most = format!(
             "at most {half} runs of a backfill are live at a time, half of what the overlap policy lets"
         );
-        return Err(Refusal::Invalid(most));
+        let hint = "leave `--at-once N` out for as many as may be, or let more overlap with `--overlap allow:N`";
+        return Err(Refusal::invalid(&most, hint));
     }
     let begun = BackfillBegun {
         first,
@@ -349,7 +356,11 @@ fn fire(
     (run, key): (RunId, String),
 ) -> Result<Vec<Body>, Refusal> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
-        return Err(Refusal::Invalid("a key has 1 to 256 bytes of printable text".to_owned()));
+        let what = "a key has 1 to 256 bytes of printable text";
+        return Err(Refusal::invalid(
+            what,
+            "take a new one for each run that you mean, such as a UUID",
+        ));
     }
     if let Some(Fate::Run { run, .. }) = ground.fired.map(|slot| &slot.fate) {
         return Err(Refusal::Fired(run.clone()));
@@ -588,42 +599,72 @@ impl Definition {
     }
 
     fn check(&self, agent: Option<&Agent>) -> Result<(), Refusal> {
-        let invalid = |what: &str| Err(Refusal::Invalid(what.to_owned()));
+        let invalid = |what, hint| Err(Refusal::invalid(what, hint));
         let terms = &self.terms;
         if self.name.is_empty() || NAME_CHARS_MAX < self.name.chars().count() {
-            return invalid("the name of a schedule has 1 to 120 characters");
+            return invalid(
+                "the name of a schedule has 1 to 120 characters",
+                "say what it is for in a few words, with `--name TEXT`",
+            );
         }
         if self.name.chars().any(|c| c.is_control() || is_reordering(c)) {
-            return invalid("the name of a schedule is one line of printable text");
+            return invalid(
+                "the name of a schedule is one line of printable text",
+                "leave out line breaks, and characters that nobody sees",
+            );
         }
         if PRIORITY_MAX < terms.priority {
-            return invalid("a priority is from 0 to 9");
+            return invalid(
+                "a priority is from 0 to 9",
+                "5 is the default, and each step is worth a minute of waiting",
+            );
         }
         if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
-            return invalid("a run is tried 1 to 100 times");
+            return invalid("a run is tried 1 to 100 times", "`--attempts 1` tries it once");
         }
         if !(1..=BACKOFF_FACTOR_MAX).contains(&terms.retry.factor) {
-            return invalid("the factor of a backoff is from 1 to 10");
+            return invalid(
+                "the factor of a backoff is from 1 to 10",
+                "it is the middle one, as in `--backoff 1s:2:5m`",
+            );
         }
         if terms.retry.cap < terms.retry.initial || BACKOFF_CAP_MAX < terms.retry.cap {
-            return invalid("the cap of a backoff is from its first delay to a day");
+            return invalid(
+                "the cap of a backoff is from its first delay to a day",
+                "it is the last one, as in `--backoff 1s:2:5m`",
+            );
         }
         if KEYS_MAX < terms.keys.len() {
-            return invalid("a schedule has at most 8 concurrency keys");
+            return invalid(
+                "a schedule has at most 8 concurrency keys",
+                "use one key for all that must not go on at once",
+            );
         }
         if terms.per_day == Some(0) {
-            return invalid("a schedule runs at least once a day");
+            return invalid(
+                "a schedule runs at least once a day",
+                "leave `--per-day N` out for a limit that follows from the trigger, or stop it with `midwatch schedule pause`",
+            );
         }
         if terms.tokens_per_day == Some(0) || terms.money_per_day == Some(Money::ZERO) {
-            return invalid("a schedule that may use nothing never runs");
+            return invalid(
+                "a schedule that may use nothing never runs",
+                "leave the limit out, or stop it with `midwatch schedule pause`",
+            );
         }
         if terms.max_fires == Some(0) {
-            return invalid("a schedule fires at least once");
+            return invalid(
+                "a schedule fires at least once",
+                "leave `--max-fires N` out for no limit",
+            );
         }
         if let (Some(start), Some(end)) = (terms.start_at, terms.end_at)
             && end < start
         {
-            return invalid("a schedule ends after it starts");
+            return invalid(
+                "a schedule ends after it starts",
+                "give a later `--end-at T`, or an earlier `--start-at T`",
+            );
         }
         self.action.check_words()?;
         match &self.action {
@@ -641,6 +682,7 @@ impl Definition {
                 if !(1..=128).contains(&tool.len()) || !tool.chars().all(is_plain) {
                     return invalid(
                         "the name of a tool has 1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `-`",
+                        "docs/mcp-tools.md lists the tools",
                     );
                 }
             }
@@ -662,7 +704,7 @@ pub(crate) fn check_room(terms: &Terms, progress: &Progress) -> Result<(), Refus
 pub(crate) fn check_note(note: Option<&str>) -> Result<(), Refusal> {
     match note {
         Some(note) if NOTE_BYTES_MAX < note.len() => {
-            Err(Refusal::Invalid("a note has at most 1024 bytes".to_owned()))
+            Err(Refusal::invalid("a note has at most 1024 bytes", "say it in fewer words"))
         }
         _ => Ok(()),
     }
