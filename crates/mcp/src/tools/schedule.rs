@@ -123,9 +123,16 @@ struct ScheduleCreate {
     per_day: Option<u32>,
     /// The most runs altogether. Default: no limit.
     max_fires: Option<u64>,
-    /// What happens while an earlier run is still going on: `skip` (the default), `buffer_one`, `allow`.
+    /// What happens to a slot while an earlier run goes on: `skip` it (the default), run it afterwards (`buffer_one`, or
+    /// `buffer_all:N` for N of them), run it beside (`allow:N` for N at a time), or end the earlier one
+    /// (`cancel_other`, `terminate_other`).
+    #[schemars(regex(
+        pattern = r"^(skip|buffer_one|buffer_all(:\d+)?|allow(:\d+)?|cancel_other|terminate_other)$"
+    ))]
     overlap: Option<String>,
-    /// What happens to slots that were missed: `latest` (the default), `all`, `skip`.
+    /// Which of the slots run that were missed while nobody kept the watch: the `latest` (the default), the `earliest`,
+    /// `all:N` for N of them at most, or none (`skip`).
+    #[schemars(regex(pattern = r"^(latest|earliest|all(:\d+)?|skip)$"))]
     missed: Option<String>,
     /// Keep the prompt and what its runs say out of lists, logs and exports. Default: false.
     sensitive: Option<bool>,

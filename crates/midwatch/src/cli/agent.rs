@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use api::{
-    Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, Error, RunUsage, Test,
+    Agent, AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, AgentTest, Error, RunUsage,
+    Schedule, ScheduleList, Test,
 };
 use calendar::{InvalidSpan, Span};
 use clap::{Args, Subcommand};
 
 use super::list_limit;
+use super::schedule::called;
 use crate::access::ask;
 use crate::context::Context;
 use crate::output::{pairs, paragraphs, table_with_more};
@@ -189,11 +191,27 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             return Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Command::Remove { name } => {
-            let answer = ask(context, AgentRemove { name }).await?;
-            output.show(&answer, |answer| format!("agent `{}` removed", answer.agent.name));
+            let answer = ask(context, AgentRemove { name: name.clone() }).await?;
+            let left =
+                ScheduleList { agent: Some(name), limit: Some(1), ..ScheduleList::default() };
+            let left = ask(context, left).await?.schedules;
+            output.show(&answer, |answer| removed(&answer.agent.name, left.first()));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Its schedules stay, and say so one by one when they are due: better now.
+fn removed(name: &str, left: Option<&Schedule>) -> String {
+    let removed = format!("agent `{name}` removed");
+    match left {
+        Some(schedule) => format!(
+            "{removed}; schedule {} still prompts it, and its runs fail until there is an agent of that name: \
+             `midwatch schedule list --agent {name}` shows all that do",
+            called(schedule)
+        ),
+        None => removed,
+    }
 }
 
 impl Add {

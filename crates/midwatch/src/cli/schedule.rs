@@ -25,7 +25,7 @@ use crate::access::ask;
 use crate::context::Context;
 use add::Asked;
 pub(super) use import::promptyoself_database;
-use page::called;
+pub(super) use page::called;
 
 const ID: &str = "Its id, as `midwatch schedule list` shows it";
 

@@ -137,7 +137,7 @@ fn held(Bounds { window, per_day }: &Bounds) -> String {
 }
 
 /// Its name, and the id by which other commands know it.
-pub(super) fn called(schedule: &Schedule) -> String {
+pub(in crate::cli) fn called(schedule: &Schedule) -> String {
     format!("`{}` ({})", schedule.name, schedule.id)
 }
 

@@ -42,6 +42,21 @@ fn agents_are_registered_changed_shown_and_removed() {
     insta::assert_snapshot!("agent", transcript.finish());
 }
 
+/// Whoever takes an agent away learns of what still needs it.
+#[test]
+fn an_agent_that_is_removed_leaves_word_of_its_schedules() {
+    let world = World::new();
+    let add = ["agent", "add", "ada", "--backend", "builtin"];
+    world.ok(&add);
+    assert_eq!(world.ok(&["agent", "remove", "ada"]).trim(), "agent `ada` removed");
+    world.ok(&add);
+    let nightly = ["--every", "1h", "--agent", "ada", "--prompt", "go on"];
+    world.ok(&[&["schedule", "add", "--name", "nightly"], &nightly[..]].concat());
+    let said = world.ok(&["agent", "remove", "ada"]);
+    assert!(said.contains("; schedule `nightly` (sch_"), "{said}");
+    assert!(said.contains("`midwatch schedule list --agent ada` shows all"), "{said}");
+}
+
 #[test]
 fn a_program_is_started_as_its_agent_says() {
     let world = World::new();
