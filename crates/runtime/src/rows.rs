@@ -145,6 +145,11 @@ impl Rows {
         self.0.iter().filter(move |(key, row)| before.version(key) != row.version)
     }
 
+    /// Whether one of them, by the name of its noun, is another than it was before.
+    pub(crate) fn is_changed(&self, before: &Rows, noun: &str, id: &str) -> bool {
+        self.changed(before).any(|((its, key), _)| its.name() == noun && key == id)
+    }
+
     /// What is to be written to get from these rows to others.
     pub(crate) fn writes(&self, after: &Rows) -> Result<Vec<Write>, Error> {
         let none = Row::default();

@@ -20,11 +20,12 @@ use crate::remembered::Remembered;
 use crate::rows::{RowKey, Rows};
 use crate::sealing::Sealing;
 use crate::stored;
+use crate::turns::Turn;
 use crate::watch::Watch;
 
 /// How often a change is decided anew because others were faster.
 const DECISIONS_MAX: usize = 32;
-/// How often others may be faster before they have to wait.
+/// How often others may be faster before they have to wait for one's turn.
 const OVERTAKEN_MAX: usize = 2;
 
 const KEY_BYTES_MAX: usize = 128;
@@ -33,7 +34,7 @@ const KEY_BYTES_MAX: usize = 128;
 pub(crate) struct Change<'a> {
     /// What it depends on, and may change: all of it must still be so when it is committed.
     pub rows: Vec<RowKey>,
-    /// What it looks at besides, whatever becomes of it meanwhile, unless it changes that too.
+    /// What it only looks at, whatever becomes of it meanwhile: its version is named only if it is written.
     pub reads: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<Key>,
@@ -200,7 +201,6 @@ impl Watch {
         // No commit would show that what is remembered is out of date.
         let mut may_remember = !is_dry_run;
         let (mut overtaken, mut turn) = (0, None);
-        self.turns().pass(&rows).await;
         let _unchanged = self.steady().await;
         let in_force = self.in_force();
         for _ in 0..DECISIONS_MAX {
@@ -244,6 +244,10 @@ impl Watch {
                 self.check_limits(&commit.deltas).await?;
                 return Ok(CarriedOut::Now(told, Done { bodies: Vec::new(), after: before }));
             }
+            if turn.is_none() && self.turns().pass(after.changed(&before).map(|(key, _)| key)).await
+            {
+                continue;
+            }
             commit.expects = before.unchanged(&after, &rows);
             let written_since = self.remembered().turn();
             let in_doubt =
@@ -261,7 +265,9 @@ impl Watch {
                 }
                 Outcome::Conflict { noun, id } => {
                     overtaken += 1;
-                    if OVERTAKEN_MAX < overtaken {
+                    let has_it = turn.as_ref().is_some_and(|turn: &Turn<'_>| turn.is_at(noun, &id));
+                    let writes_it = after.is_changed(&before, noun, &id);
+                    if OVERTAKEN_MAX <= overtaken && writes_it && !has_it {
                         drop(turn.take());
                         turn = Some(self.turns().take((noun, id)).await);
                     }

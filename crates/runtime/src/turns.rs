@@ -1,10 +1,10 @@
 //! Turns at a row over which many are at odds.
 //!
 //! Whoever changes a row decides undisturbed and commits by its version; the slower one decides again. One who was
-//! overtaken too often takes a turn: whoever wants to change the row from then on waits for it. So nobody loses for
-//! ever, least of all a human's word about a schedule that fires all the time.
+//! overtaken too often takes a turn: whoever is about to write that row from then on waits, and decides again. So
+//! nobody loses for ever, least of all a human's word about a schedule that fires all the time.
 //!
-//! Nobody has two turns, and nobody waits at a row who has one: so none wait in a circle.
+//! Nobody has two turns, and who has one waits for no other: so none wait in a circle.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(crate) struct Turns {
     taken: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Until it is dropped, nobody else begins to change the row.
+/// Until it is dropped, nobody else of this process writes the row who was not about to.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
@@ -31,18 +31,20 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turns {
-    /// Returns when none who took a turn at one of these before has it any more.
-    pub(crate) async fn pass(&self, rows: &[RowKey]) {
-        if self.taken().is_empty() {
-            return;
-        }
-        for (noun, id) in rows {
-            let place = (noun.name(), id.clone());
-            let is_taken = self.taken().contains_key(&place);
-            if is_taken {
-                drop(self.take(place).await);
+    /// Returns when none who took a turn at one of these before has it any more, and whether there was somebody.
+    pub(crate) async fn pass(&self, rows: impl Iterator<Item = &RowKey>) -> bool {
+        let taken: Vec<Place> = {
+            let taken = self.taken();
+            match taken.is_empty() {
+                true => return false,
+                false => rows.map(place_of).filter(|place| taken.contains_key(place)).collect(),
             }
+        };
+        let has_waited = !taken.is_empty();
+        for place in taken {
+            drop(self.take(place).await);
         }
+        has_waited
     }
 
     pub(crate) async fn take(&self, place: Place) -> Turn<'_> {
@@ -52,6 +54,16 @@ impl Turns {
 
     fn taken(&self) -> MutexGuard<'_, HashMap<Place, Arc<tokio::sync::Mutex<()>>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn place_of((noun, id): &RowKey) -> Place {
+    (noun.name(), id.clone())
+}
+
+impl Turn<'_> {
+    pub(crate) fn is_at(&self, noun: &str, id: &str) -> bool {
+        self.place.0 == noun && self.place.1 == id
     }
 }
 
@@ -81,11 +93,12 @@ mod tests {
         let turns = Turns::default();
         let [ada, eve] = ["ada", "eve"].map(|id| [(Noun::Agent, id.to_owned())]);
         let turn = turns.take(place("ada")).await;
-        assert!(turns.pass(&ada).now_or_never().is_none());
-        assert!(turns.pass(&eve).now_or_never().is_some());
+        assert!(turn.is_at("agent", "ada") && !turn.is_at("agent", "eve"));
+        assert_eq!(turns.pass(ada.iter()).now_or_never(), None);
+        assert_eq!(turns.pass(eve.iter()).now_or_never(), Some(false));
         assert!(turns.take(place("ada")).now_or_never().is_none());
-        let (_, ()) = join(turns.pass(&ada), async { drop(turn) }).await;
-        assert!(turns.pass(&ada).now_or_never().is_some());
+        assert_eq!(join(turns.pass(ada.iter()), async { drop(turn) }).await, (true, ()));
+        assert_eq!(turns.pass(ada.iter()).now_or_never(), Some(false));
     }
 
     #[tokio::test]
