@@ -135,7 +135,7 @@ impl Watch {
         let defined = if is_same { self.seal_words(defined)? } else { self.reviewed(defined)? };
         let revision = *revision;
         let draft = self.draft(id.clone(), defined).await?;
-        let change = Change { rows: rows_of(&id), reads: draft.reads(), ..Change::by(actor, key) };
+        let change = Change { rows: draft.rows(), reads: draft.reads(), ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             // What is not said stays as it is, so it must not have changed meanwhile.
             if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
@@ -167,7 +167,7 @@ impl Watch {
             let drafts = self.drafts(addition.defined.clone()).await?;
             let told = |before: &Rows, after: &Rows| answer(&drafts, before, after);
             match self.add_drafts(&addition, &drafts, told).await {
-                // Somebody else has taken an id meanwhile, so another one is free.
+                // Somebody else has taken an id meanwhile, so another one is free; or what it follows is another.
                 Err(taken) if taken.code == Code::Busy && 1 < tries => tries -= 1,
                 other => return other,
             }
@@ -181,7 +181,7 @@ impl Watch {
         answer: impl Fn(&Rows, &Rows) -> Result<Answer, Error>,
     ) -> Result<Answer, Error> {
         let Addition { actor, ref key, dry_run: is_dry_run, .. } = *addition;
-        let mut rows: Vec<RowKey> = drafts.iter().flat_map(|draft| rows_of(&draft.id)).collect();
+        let mut rows: Vec<RowKey> = drafts.iter().flat_map(Draft::rows).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
         reads.push(self.authority_row());
         let asking = match actor.call() {
@@ -318,6 +318,12 @@ impl Watch {
 }
 
 impl Draft {
+    /// Its own, and those of what it follows, so that two who follow one another are never both added.
+    fn rows(&self) -> Vec<RowKey> {
+        let upstream = self.upstream.iter().map(|(id, ..)| (Noun::Schedule, id.to_string()));
+        rows_of(&self.id).into_iter().chain(upstream).collect()
+    }
+
     fn reads(&self) -> Vec<RowKey> {
         let agent = self.definition.action.agent().map(|name| (Noun::Agent, name.to_string()));
         agent.into_iter().collect()
@@ -331,6 +337,11 @@ impl Draft {
         maker: Option<Maker<'_>>,
         command: Command,
     ) -> Result<Vec<Body>, Error> {
+        let mut upstream = self.upstream.iter();
+        if upstream.any(|(id, schedule, _)| rows.schedule(id) != Some(schedule)) {
+            let what = "a schedule that it follows was changed at the same time";
+            return Err(Error::new(Code::Busy, what).hint("try again"));
+        }
         let agent = self.definition.action.agent().and_then(|name| rows.agent(name));
         let ground = ground(rows, &self.id, now);
         let ground = Ground { agent, upstream: &self.upstream, maker, ..ground };
