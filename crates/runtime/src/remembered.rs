@@ -11,8 +11,8 @@ use kernel::{Noun, Row};
 
 use crate::rows::RowKey;
 
-/// Changes in doubt after which one of before is made or never will be: what is asked of a store comes in its turn.
-const DOUBTS_MAX: u64 = 1_024;
+/// Changes in doubt after which one of before is made or never will be: more than ever wait for a store at once.
+const DOUBTS_MAX: u64 = 8_192;
 /// Rows after which those are forgotten that nobody has asked for since half as many.
 const ROWS_MAX: usize = 131_072;
 
@@ -83,8 +83,10 @@ impl Remembered {
     }
 
     pub(crate) fn forget_all(&self) {
-        let turn = self.turn() + 1;
-        *self.rows() = Generations { turn, ..Generations::default() };
+        let mut rows = self.rows();
+        rows.turn += 1;
+        rows.young.clear();
+        rows.old.clear();
     }
 
     fn rows(&self) -> MutexGuard<'_, Generations> {
