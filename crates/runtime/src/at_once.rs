@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use crate::timer::Ready;
 use crate::transact::{Change, Done};
 use crate::watch::Watch;
-use crate::work::{Begin, Handed, ground, reads_of};
+use crate::work::{Begin, Handed, reads_of, ground};
 
 /// Where the timer hands over the runs that it has begun.
 pub(crate) struct AtOnce {
@@ -105,6 +105,11 @@ impl Watch {
         }
         let rows = rows.after(queued);
         let Some(ground) = ground(&rows, id, schedule, now) else { return Vec::new() };
+        // The two rows were not read at once: an edit may have come between.
+        let revision = rows.schedule(schedule).map(|schedule| schedule.revision);
+        if revision != ground.progress.map(|progress| progress.revision) {
+            return Vec::new();
+        }
         let agent = agent.as_ref().and_then(|name| rows.agent(name));
         let holder = self.holder().get().map(Holder::name).unwrap_or_default();
         let begun = self.under_orders(schedule, None, &rows, used, |orders| {
