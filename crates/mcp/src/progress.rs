@@ -28,7 +28,10 @@ pub(crate) async fn shown<T>(
         waited += EVERY;
         let sign = ProgressNotificationParam::new(token.clone(), waited.as_secs_f64())
             .with_message(format!("{} seconds", waited.as_secs()));
-        // Whoever does not hear it is told by the answer.
-        let _ = context.peer.notify_progress(sign).await;
+        // Whoever does not hear it is told by the answer, which does not wait for them to listen.
+        select! {
+            answer = &mut call => return answer,
+            _ = context.peer.notify_progress(sign) => {}
+        }
     }
 }
