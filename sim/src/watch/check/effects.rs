@@ -6,7 +6,7 @@ use kernel::run::Outcome;
 
 use super::super::hands::{Tries, Try};
 use super::Audit;
-use super::run::{RunTrack, Stand};
+use super::run::{Begun, RunTrack, Stand};
 
 impl Audit {
     pub(super) fn check_effects(&self, tries: &Tries) -> Result<()> {
@@ -41,13 +41,13 @@ impl Audit {
 
 /// By the tries that took effect. One that must not be repeated is the last, unless people ask for it again.
 fn check_count<'a>(run: &RunTrack, effects: impl Iterator<Item = &'a u32>) -> Result<()> {
-    let (mut all, mut once) = (0, 0);
-    for epoch in effects {
-        all += 1;
-        once += u32::from(run.begun.get(epoch).is_some_and(|begun| !begun.is_repeatable));
+    let mut last: Option<&Begun> = None;
+    for begun in effects.filter_map(|epoch| run.begun.get(epoch)) {
+        let is_again = last.is_some_and(|it| !it.is_repeatable && it.requeued == begun.requeued);
+        ensure!(!is_again, "S2: it took effect again");
+        last = Some(begun);
     }
-    ensure!(once <= 1 + run.requeued, "S2: it took effect {once} times");
     let is_done = run.stand == Stand::Ended(Outcome::Done) && !run.is_settled;
-    ensure!(!is_done || 1 <= all, "S2: it is done and never took effect");
+    ensure!(!is_done || last.is_some(), "S2: it is done and never took effect");
     Ok(())
 }

@@ -37,7 +37,7 @@ use crate::fold::decode;
 use run::{Begun, RunTrack};
 use schedule::Track;
 use spending::Spending;
-use written::Written;
+use written::{Written, check_chain};
 
 #[derive(Debug)]
 pub(super) struct Audit {
@@ -153,6 +153,7 @@ impl Audit {
     }
 
     fn of_schedule(&mut self, id: &ScheduleId, event: &ScheduleEvent) -> Result<()> {
+        check_chain(&self.tables, id)?;
         if let ScheduleEvent::Added(added) = event {
             let before = self.schedules.remove(id);
             self.schedules.insert(id.clone(), Track::new(added, before)?);
@@ -194,7 +195,8 @@ impl Audit {
                 self.spending.begins(id, (agent, &run.schedule), started, terms)?;
                 if let Some(run) = self.runs.get_mut(id) {
                     let prompt = written.prompt.to_owned();
-                    let begun = Begun { prompt, is_repeatable: started.repeatable };
+                    let (is_repeatable, requeued) = (started.repeatable, run.requeued);
+                    let begun = Begun { prompt, is_repeatable, requeued };
                     run.begun.insert(started.epoch, begun);
                 }
             }

@@ -39,6 +39,8 @@ pub(super) struct RunTrack {
 pub(super) struct Begun {
     pub(super) prompt: String,
     pub(super) is_repeatable: bool,
+    /// How often people had asked for its run again.
+    pub(super) requeued: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
