@@ -194,7 +194,8 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
             let answer = ask(context, AgentRemove { name: name.clone() }).await?;
             let left =
                 ScheduleList { agent: Some(name), limit: Some(1), ..ScheduleList::default() };
-            let left = ask(context, left).await?.schedules;
+            // It is removed, whether or not they can be listed.
+            let left = ask(context, left).await.map(|left| left.schedules).unwrap_or_default();
             output.show(&answer, |answer| removed(&answer.agent.name, left.first()));
         }
     }
