@@ -23,7 +23,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
-use crate::work::{ground, reads_of, rows_of};
+use crate::work::{defined_by, ground, rows_of};
 
 /// Questions that are given up at a time.
 const BATCH: usize = 256;
@@ -202,7 +202,7 @@ impl Watch {
         let mut rows = rows_of(run, schedule);
         rows.push(row_of(id));
         rows.extend(agent.as_ref().map(|agent| (Noun::Agent, agent.to_string())));
-        Ok((rows, reads_of(schedule, None)))
+        Ok((rows, defined_by(schedule, None)))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use crate::timer::Ready;
 use crate::transact::{Change, Done};
 use crate::watch::Watch;
-use crate::work::{Begin, Handed, reads_of, ground};
+use crate::work::{Begin, Handed, defined_by, ground};
 
 /// Where the timer hands over the runs that it has begun.
 pub(crate) struct AtOnce {
@@ -83,7 +83,7 @@ impl Watch {
         let mut change = Change::by(by, None);
         if let Some(Hand { taken, .. }) = hand {
             // Whoever changes the schedule writes its progress, as the tick does.
-            change.reads = reads_of(&taken.schedule, None);
+            change.reads = defined_by(&taken.schedule, None);
             let agent = taken.agent.as_ref().map(|name| (Noun::Agent, name.to_string()));
             change.rows = agent.into_iter().chain([self.authority_row()]).collect();
         }

@@ -17,7 +17,7 @@ use crate::rows::{RowKey, Rows};
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
-use crate::work::{ground, reads_of, rows_of};
+use crate::work::{defined_by, ground, rows_of};
 
 /// How often to look where another process may freeze the watch: the kill switch works within a second.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -168,7 +168,7 @@ impl Watch {
 
     async fn stop_run(&self, id: &RunId, schedule: &ScheduleId, by: &str) -> Result<(), Error> {
         let system = Actor::system();
-        let stopped = self.act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
+        let stopped = self.act(rows_of(id, schedule), defined_by(schedule, None), |rows, now| {
             let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
             // One that is only about to begin will not.
             if !matches!(ground.run.state, State::Running { .. }) {

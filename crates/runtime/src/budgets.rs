@@ -17,7 +17,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Added, added_by};
 use crate::watch::Watch;
-use crate::work::reads_of;
+use crate::work::defined_by;
 
 /// Limits that one answer tells of.
 const LIMITS_MAX: usize = 1_000;
@@ -100,7 +100,7 @@ impl Watch {
         schedule: &ScheduleId,
         agent: Option<&AgentName>,
     ) -> Result<Vec<(Counter, i64)>, Error> {
-        let rows = self.load_remembered(&reads_of(schedule, agent)).await?;
+        let rows = self.load_remembered(&defined_by(schedule, agent)).await?;
         let agent = agent.and_then(|name| rows.agent(name));
         let Some(of) = rows.schedule(schedule) else { return Ok(Vec::new()) };
         let in_force = self.in_force();

@@ -20,7 +20,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
 use crate::watch::Watch;
-use crate::work::{PAUSE, ground, reads_of, rows_of};
+use crate::work::{PAUSE, defined_by, ground, rows_of};
 
 const STATES: [&str; 7] =
     ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
@@ -153,7 +153,7 @@ impl Watch {
         let found = self.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
-        let (rows, reads) = (rows_of(id, &schedule), reads_of(&schedule, None));
+        let (rows, reads) = (rows_of(id, &schedule), defined_by(&schedule, None));
         let change = Change { rows, reads, ..Change::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let ground = ground(rows, id, &schedule, now).ok_or_else(unknown)?;

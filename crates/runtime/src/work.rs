@@ -176,7 +176,7 @@ impl Watch {
 
     async fn recover(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {
         let recovered = self
-            .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
+            .act(rows_of(id, schedule), defined_by(schedule, None), |rows, now| {
                 Ok(ground(rows, id, schedule, now).map(run::recover).unwrap_or_default())
             })
             .await?;
@@ -311,7 +311,7 @@ impl Watch {
     ) -> Result<Begin, Error> {
         let Taken { id, schedule, agent, approval, .. } = taken;
         let mut rows = vec![(Noun::Run, id.to_string()), self.authority_row()];
-        rows.extend(reads_of(schedule, agent.as_ref()));
+        rows.extend(defined_by(schedule, agent.as_ref()));
         rows.extend(approval.as_ref().map(approvals::row_of));
         rows.extend(self.signers_of(approval.as_ref()).await?);
         rows.extend(seen.iter().flat_map(|seen| seen.others.iter().cloned()));
@@ -428,7 +428,7 @@ impl Watch {
         let Taken { id, schedule, .. } = taken;
         let mut rows = rows_of(id, schedule);
         rows.extend(taken.approval.as_ref().map(approvals::row_of));
-        let ended = self.act(rows, reads_of(schedule, None), |rows, now| {
+        let ended = self.act(rows, defined_by(schedule, None), |rows, now| {
             let ground = ground(rows, id, schedule, now);
             let end = |ground| match &lacks {
                 Lacks::Budget(what) => run::starve(ground, what),
@@ -454,7 +454,7 @@ impl Watch {
         }
         loop {
             let recorded = self
-                .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
+                .act(rows_of(id, schedule), defined_by(schedule, None), |rows, now| {
                     let Some(ground) = ground(rows, id, schedule, now) else { return Ok(vec![]) };
                     // Nobody wanted this run to stop: the watch ends.
                     if was_stopped && ground.run.cancel.is_none() {
@@ -502,7 +502,7 @@ impl Watch {
             // The commit that begins it may have been made, and only its answer be lost. Nothing was
             // done about it then.
             let found = self
-                .act(rows_of(id, schedule), reads_of(schedule, None), |rows, now| {
+                .act(rows_of(id, schedule), defined_by(schedule, None), |rows, now| {
                     let ground = ground(rows, id, schedule, now);
                     Ok(ground.map(|it| run::give_back(it, ours)).unwrap_or_default())
                 })
@@ -526,8 +526,8 @@ pub(crate) fn rows_of(id: &RunId, schedule: &ScheduleId) -> Vec<RowKey> {
     vec![(Noun::Run, id.to_string()), (Noun::Progress, schedule.to_string())]
 }
 
-/// What it depends on besides.
-pub(crate) fn reads_of(schedule: &ScheduleId, agent: Option<&AgentName>) -> Vec<RowKey> {
+/// The rows of what a run does: its schedule and its agent.
+pub(crate) fn defined_by(schedule: &ScheduleId, agent: Option<&AgentName>) -> Vec<RowKey> {
     let mut rows = vec![(Noun::Schedule, schedule.to_string())];
     rows.extend(agent.map(|name| (Noun::Agent, name.to_string())));
     rows
