@@ -23,11 +23,11 @@ pub(crate) struct Remembered(Mutex<Generations>);
 struct Generations {
     young: HashMap<RowKey, Arc<Row>>,
     old: HashMap<RowKey, Arc<Row>>,
-    /// Rows with a change that may be made yet, and the turn in which nobody waited for it any more. What is
+    /// Rows with a change that may be made yet, and the mark at which nobody waited for it any more. What is
     /// read of them is not kept until somebody has changed them again.
     doubtful: HashMap<RowKey, u64>,
-    /// How often rows were forgotten.
-    turn: u64,
+    /// Moves on whenever rows are forgotten.
+    mark: u64,
 }
 
 impl Remembered {
@@ -42,15 +42,15 @@ impl Remembered {
     }
 
     /// To be asked before rows are read or written that shall be kept.
-    pub(crate) fn turn(&self) -> u64 {
-        self.rows().turn
+    pub(crate) fn mark(&self) -> u64 {
+        self.rows().mark
     }
 
     /// A row that was read since then. It may have been written meanwhile: then that is known here,
     /// unless it was forgotten.
-    pub(crate) fn keep_read(&self, turn: u64, key: &RowKey, row: &Arc<Row>) {
+    pub(crate) fn keep_read(&self, mark: u64, key: &RowKey, row: &Arc<Row>) {
         let mut rows = self.rows();
-        let is_sure = rows.turn == turn && !rows.doubtful.contains_key(key);
+        let is_sure = rows.mark == mark && !rows.doubtful.contains_key(key);
         if is_sure && is_read_again(key) && !rows.knows(key, row.version) {
             rows.put(key.clone(), Arc::clone(row));
         }
@@ -58,13 +58,13 @@ impl Remembered {
 
     /// A row that was written since then. A later change of it may have been forgotten meanwhile: then it is
     /// only known that what was before is over.
-    pub(crate) fn keep_written(&self, turn: u64, key: &RowKey, row: &Arc<Row>) {
+    pub(crate) fn keep_written(&self, mark: u64, key: &RowKey, row: &Arc<Row>) {
         let mut rows = self.rows();
         if !is_read_again(key) || rows.knows(key, row.version) {
             return;
         }
         rows.remove(key);
-        if rows.turn == turn {
+        if rows.mark == mark {
             rows.doubtful.remove(key);
             rows.put(key.clone(), Arc::clone(row));
         }
@@ -73,18 +73,18 @@ impl Remembered {
     /// Nobody knows what became of these, or will: they may be changed yet.
     pub(crate) fn forget<'a>(&self, keys: impl Iterator<Item = &'a RowKey>) {
         let mut rows = self.rows();
-        rows.turn += 1;
-        let turn = rows.turn;
-        rows.doubtful.retain(|_, since| turn < *since + DOUBTS_MAX);
+        rows.mark += 1;
+        let mark = rows.mark;
+        rows.doubtful.retain(|_, since| mark < *since + DOUBTS_MAX);
         for key in keys {
             rows.remove(key);
-            rows.doubtful.insert(key.clone(), turn);
+            rows.doubtful.insert(key.clone(), mark);
         }
     }
 
     pub(crate) fn forget_all(&self) {
         let mut rows = self.rows();
-        rows.turn += 1;
+        rows.mark += 1;
         rows.young.clear();
         rows.old.clear();
     }
@@ -108,7 +108,7 @@ impl Generations {
     fn put(&mut self, key: RowKey, row: Arc<Row>) {
         if ROWS_MAX / 2 <= self.young.len() {
             self.old = std::mem::take(&mut self.young);
-            self.turn += 1;
+            self.mark += 1;
         }
         self.young.insert(key, row);
     }
@@ -138,42 +138,42 @@ mod tests {
     #[test]
     fn a_newer_row_stays_whoever_comes_later() {
         let rows = Remembered::default();
-        let turn = rows.turn();
-        rows.keep_written(turn, &key(1), &row(2));
-        rows.keep_written(turn, &key(1), &row(1));
-        rows.keep_read(turn, &key(1), &row(1));
+        let mark = rows.mark();
+        rows.keep_written(mark, &key(1), &row(2));
+        rows.keep_written(mark, &key(1), &row(1));
+        rows.keep_read(mark, &key(1), &row(1));
         assert_eq!(version(&rows, 1), Some(2));
         rows.forget_all();
         assert_eq!(version(&rows, 1), None);
-        rows.keep_read(turn, &key(1), &row(1));
+        rows.keep_read(mark, &key(1), &row(1));
         assert_eq!(version(&rows, 1), None, "it was read before it was forgotten");
-        rows.keep_read(rows.turn(), &key(1), &row(1));
+        rows.keep_read(rows.mark(), &key(1), &row(1));
         assert_eq!(version(&rows, 1), Some(1));
     }
 
     #[test]
     fn what_may_be_changed_yet_is_not_kept_until_it_is_changed_again() {
         let rows = Remembered::default();
-        let before = rows.turn();
+        let before = rows.mark();
         rows.forget([key(1)].iter());
-        rows.keep_read(rows.turn(), &key(1), &row(1));
+        rows.keep_read(rows.mark(), &key(1), &row(1));
         assert_eq!(version(&rows, 1), None, "the change that is in doubt may follow");
         rows.keep_written(before, &key(1), &row(2));
         assert_eq!(version(&rows, 1), None, "or have followed this one");
-        rows.keep_written(rows.turn(), &key(1), &row(3));
+        rows.keep_written(rows.mark(), &key(1), &row(3));
         assert_eq!(version(&rows, 1), Some(3), "or be refused for this one");
         rows.forget([key(2)].iter());
         rows.keep_written(before, &key(1), &row(4));
         assert_eq!(version(&rows, 1), None, "it is not that any more, whatever it is");
-        rows.keep_read(rows.turn(), &key(1), &row(4));
+        rows.keep_read(rows.mark(), &key(1), &row(4));
         assert_eq!(version(&rows, 1), Some(4));
 
         for _ in 0..DOUBTS_MAX {
-            rows.keep_read(rows.turn(), &key(2), &row(1));
+            rows.keep_read(rows.mark(), &key(2), &row(1));
             assert_eq!(version(&rows, 2), None);
             rows.forget([].iter());
         }
-        rows.keep_read(rows.turn(), &key(2), &row(1));
+        rows.keep_read(rows.mark(), &key(2), &row(1));
         assert_eq!(version(&rows, 2), Some(1), "nobody doubts for ever");
     }
 
@@ -181,13 +181,13 @@ mod tests {
     fn what_is_asked_for_is_kept_longer() {
         let rows = Remembered::default();
         for number in 0..ROWS_MAX / 2 {
-            rows.keep_written(rows.turn(), &key(number), &row(1));
+            rows.keep_written(rows.mark(), &key(number), &row(1));
         }
         assert_eq!(version(&rows, 0), Some(1));
-        rows.keep_written(rows.turn(), &key(ROWS_MAX), &row(1));
+        rows.keep_written(rows.mark(), &key(ROWS_MAX), &row(1));
         assert_eq!(version(&rows, 0), Some(1), "it is young again");
         for number in 0..ROWS_MAX / 2 {
-            rows.keep_written(rows.turn(), &key(2 * ROWS_MAX + number), &row(1));
+            rows.keep_written(rows.mark(), &key(2 * ROWS_MAX + number), &row(1));
         }
         assert_eq!(version(&rows, 0), Some(1));
         assert_eq!(version(&rows, 1), None);

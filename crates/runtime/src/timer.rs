@@ -137,11 +137,11 @@ impl Watch {
         failed.0.retain(|_, until| now < *until && *until <= latest);
         // Those that failed a moment ago must not keep the others from their turn.
         let limit = BATCH + failed.0.len();
-        let turn = self.remembered().turn();
+        let mark = self.remembered().mark();
         let noun = Noun::Progress.name();
         let due = self.store().due(noun, FIRST_DUE, now.as_micros(), limit).await?;
         let due: Vec<_> = due.iter().filter(|item| !failed.0.contains_key(&item.id)).collect();
-        let ticks = join_all(due.iter().map(|item| self.tick(item, turn, at_once))).await;
+        let ticks = join_all(due.iter().map(|item| self.tick(item, mark, at_once))).await;
         for (item, ticked) in due.into_iter().zip(ticks) {
             if let Err(reason) = ticked {
                 error!(schedule = item.id, %reason, "its slots could not be decided");
@@ -175,9 +175,9 @@ impl Watch {
     }
 
     /// Decides the slots of one schedule that are due, and begins a run of them if it can begin at once.
-    async fn tick(&self, item: &Item, turn: u64, at_once: &AtOnce) -> Result<(), Error> {
+    async fn tick(&self, item: &Item, mark: u64, at_once: &AtOnce) -> Result<(), Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
-        let row = self.row_of(item, turn)?;
+        let row = self.row_of(item, mark)?;
         let Some(State::Progress(progress)) = &row.state else { return Ok(()) };
         let Some(ready) = self.ready(&id, progress.revision).await? else { return Ok(()) };
         let beside = self.beside(&id, &ready, progress).await?;
@@ -239,8 +239,8 @@ impl Watch {
         }
     }
 
-    /// The row of an item that was read at a turn.
-    fn row_of(&self, item: &Item, turn: u64) -> Result<Arc<Row>, Error> {
+    /// The row of an item that was read since a mark.
+    fn row_of(&self, item: &Item, mark: u64) -> Result<Arc<Row>, Error> {
         let key = (Noun::Progress, item.id.clone());
         let known = self.remembered().get(&key);
         if let Some(row) = known.filter(|row| row.version == item.version) {
@@ -248,7 +248,7 @@ impl Watch {
         }
         let stored = store::Row { version: item.version, body: item.body.clone() };
         let row = Arc::new(stored::row(Noun::Progress, stored)?);
-        self.remembered().keep_read(turn, &key, &row);
+        self.remembered().keep_read(mark, &key, &row);
         Ok(row)
     }
 

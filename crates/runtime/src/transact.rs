@@ -249,7 +249,7 @@ impl Watch {
                 continue;
             }
             commit.expects = before.unchanged(&after, &rows);
-            let written_since = self.remembered().turn();
+            let written_since = self.remembered().mark();
             let in_doubt =
                 InDoubt { remembered: self.remembered(), before: &before, after: &after };
             let committed = self.commit(Commit { answer, ..commit }).await?;
@@ -304,7 +304,7 @@ impl Watch {
             Trust::Known => !self.store().is_shared(),
             Trust::Stored => false,
         };
-        let turn = self.remembered().turn();
+        let mark = self.remembered().mark();
         let mut rows = Rows::default();
         let mut missing: BTreeMap<Noun, Vec<&str>> = BTreeMap::new();
         for key in keys {
@@ -320,7 +320,7 @@ impl Watch {
             };
             for (id, row) in ids.into_iter().zip(found) {
                 let (key, row) = ((noun, id.to_owned()), Arc::new(stored::row(noun, row)?));
-                self.remembered().keep_read(turn, &key, &row);
+                self.remembered().keep_read(mark, &key, &row);
                 rows.insert(key, row);
             }
         }
@@ -462,14 +462,14 @@ mod tests {
         let (before, mut after) = (rows(1, &["ada", "eve"]), rows(1, &["eve"]));
         after.extend(rows(2, &["ada"]));
         for (key, row) in before.changed(&Rows::default()) {
-            remembered.keep_written(remembered.turn(), key, row);
+            remembered.keep_written(remembered.mark(), key, row);
         }
-        let turn = remembered.turn();
+        let mark = remembered.mark();
         drop(InDoubt { remembered: &remembered, before: &before, after: &after });
         let [ada, eve] = ["ada", "eve"].map(|name| (Noun::Agent, name.to_owned()));
         assert_eq!(remembered.get(&ada), None);
         assert_eq!(remembered.get(&eve).map(|row| row.version), Some(1), "it was only read");
-        remembered.keep_read(turn, &ada, &Arc::new(kernel::Row { version: 1, state: None }));
+        remembered.keep_read(mark, &ada, &Arc::new(kernel::Row { version: 1, state: None }));
         assert_eq!(remembered.get(&ada), None, "it was read before");
     }
 
