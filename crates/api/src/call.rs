@@ -100,6 +100,9 @@ macro_rules! requests {
         }
 
         impl Request {
+            /// The wire name of every request.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
             /// Its name on the wire.
             pub const fn name(&self) -> &'static str {
                 match self {

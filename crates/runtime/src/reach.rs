@@ -161,14 +161,48 @@ impl Watch {
                 }
                 return Ok(request);
             }
+            // Each of these answers about the caller alone: `status` is cut down to the agent's own.
+            Request::HealthAsk(_)
+            | Request::StatusAsk(_)
+            | Request::PolicyDecide(_)
+            | Request::ToolMisuse(_)
+            | Request::ToolEnd(_) => return Ok(request),
+            // The policy has allowed the change; the kernel refuses it for another agent's schedule or run.
+            Request::ScheduleAdd(_)
+            | Request::ScheduleAddAll(_)
+            | Request::ScheduleEdit(_)
+            | Request::SchedulePause(_)
+            | Request::ScheduleResume(_)
+            | Request::ScheduleRemove(_)
+            | Request::ScheduleFire(_)
+            | Request::RunRetry(_)
+            | Request::RunCancel(_) => return Ok(request),
+            // Each of these names other agents, or is for people only.
             Request::LedgerTail(_)
             | Request::PolicyReplay(_)
             | Request::BudgetList(_)
-            | Request::ToolList(_) => {
-                return Err(too_low());
-            }
-            // What changes something has rules of its own, and the rest is everybody's.
-            _ => return Ok(request),
+            | Request::ToolList(_)
+            | Request::CheckAsk(_)
+            | Request::ConfigAsk(_)
+            | Request::TokenList(_)
+            | Request::AgentAdd(_)
+            | Request::AgentEdit(_)
+            | Request::AgentRemove(_)
+            | Request::AgentTest(_)
+            | Request::EventTell(_)
+            | Request::ScheduleBackfill(_)
+            | Request::ScheduleBackfillEnd(_)
+            | Request::RunSettle(_)
+            | Request::ApprovalDecide(_)
+            | Request::Freeze(_)
+            | Request::Thaw(_)
+            | Request::LeaseRenew(_)
+            | Request::ConfigReload(_)
+            | Request::TokenCreate(_)
+            | Request::TokenRevoke(_)
+            | Request::LedgerCheckpoint(_)
+            | Request::LedgerExport(_)
+            | Request::LedgerRebuild(_) => return Err(too_low()),
         };
         self.check_own(&agent, wanted).await?;
         Ok(request)

@@ -29,6 +29,8 @@ mod replay;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]
+mod scope;
+#[cfg(test)]
 mod set_clock;
 #[cfg(test)]
 mod steps;
