@@ -33,8 +33,8 @@ struct Arguments {
 enum Command {
     /// Durable changes through the handle, against the raw engine writing the same rows
     Store {
-        #[arg(long, value_enum, default_value_t = store::Engine::Sqlite)]
-        engine: store::Engine,
+        #[arg(long, value_enum, default_value_t = store::Database::Sqlite)]
+        engine: store::Database,
         #[arg(long, default_value_t = 64)]
         writers: usize,
         #[arg(long, default_value_t = 4)]

@@ -15,7 +15,7 @@ use cluster::Cluster;
 use futures::future::try_join_all;
 use kernel::Actor;
 use ledger::Entry;
-use runtime::{Settings, Standing, SystemClock, Watch};
+use runtime::{Settings, Standing, SystemClock, Engine};
 use store::{PAGE_ENTRIES_MAX, Store};
 use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
@@ -23,15 +23,15 @@ use tempfile::TempDir;
 
 use crate::{machine, raw, raw_postgres, spread};
 
-pub(crate) fn default_dirs(engine: Engine) -> Vec<PathBuf> {
+pub(crate) fn default_dirs(engine: Database) -> Vec<PathBuf> {
     match engine {
-        Engine::Sqlite => vec![std::env::temp_dir(), PathBuf::from("/dev/shm")],
-        Engine::Postgres => vec![std::env::temp_dir()],
+        Database::Sqlite => vec![std::env::temp_dir(), PathBuf::from("/dev/shm")],
+        Database::Postgres => vec![std::env::temp_dir()],
     }
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Engine {
+pub(crate) enum Database {
     Sqlite,
     Postgres,
 }
@@ -39,7 +39,7 @@ pub(crate) enum Engine {
 /// How much is measured, and of what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Database,
     pub(crate) writers: usize,
     pub(crate) span: Duration,
     pub(crate) rounds: usize,
@@ -61,11 +61,11 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (our, raw) = match engine {
-            Engine::Sqlite => {
+            Database::Sqlite => {
                 let (our, rows) = runtime.block_on(on_sqlite(&place, load))?;
                 (our, raw::replay(place.path(), &rows, our.batch)?)
             }
-            Engine::Postgres => {
+            Database::Postgres => {
                 let cluster = Cluster::start()?;
                 let (our, rows) = runtime.block_on(on_postgres(&cluster, &place, load))?;
                 let database = cluster.database()?;
@@ -188,11 +188,11 @@ async fn changes_in(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
     }
 }
 
-pub(crate) async fn open(data: &Path) -> anyhow::Result<Watch> {
+pub(crate) async fn open(data: &Path) -> anyhow::Result<Engine> {
     watch_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data).await
 }
 
-pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Watch> {
+pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Engine> {
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),
@@ -202,7 +202,7 @@ pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Resu
         drain: Duration::ZERO,
         secret_variables: Vec::new(),
     };
-    Ok(Watch::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
+    Ok(Engine::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
 }
 
 fn name(writer: usize) -> String {

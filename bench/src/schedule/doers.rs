@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use agents::{Doer, Ended, Outcome, Output, Work};
+use agents::{AgentBackend, Ended, Outcome, Output, Work};
 use futures::future::{BoxFuture, FutureExt};
 use runtime::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ impl Counting {
     }
 }
 
-impl Doer for Noting {
+impl AgentBackend for Noting {
     fn work(&self, work: Work, _: CancellationToken) -> BoxFuture<'_, Ended> {
         async move {
             let now = SystemClock.now().as_micros();
@@ -58,14 +58,14 @@ impl Doer for Noting {
     }
 }
 
-impl Doer for Counting {
+impl AgentBackend for Counting {
     fn work(&self, _: Work, _: CancellationToken) -> BoxFuture<'_, Ended> {
         self.0.fetch_add(1, Ordering::Relaxed);
         std::future::ready(ended(Outcome::Done)).boxed()
     }
 }
 
-impl Doer for Hanging {
+impl AgentBackend for Hanging {
     fn work(&self, _: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         async move {
             stop.cancelled().await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use api::{StatusAsk, ask};
 use kernel::Actor;
-use runtime::{Clock, Local, SystemClock, Watch};
+use runtime::{Clock, Local, SystemClock, Engine};
 use store::{PAGE_ENTRIES_MAX, Store};
 use store_sqlite::Sqlite;
 
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// An open data directory.
 pub(crate) struct Place {
     pub(crate) store: Arc<Sqlite>,
-    pub(crate) watch: Watch,
+    pub(crate) watch: Engine,
     pub(crate) handle: Arc<Local>,
 }
 

@@ -15,7 +15,7 @@ use kernel::ruling::Details;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::Doer;
+use crate::AgentBackend;
 use crate::command;
 use crate::footing::{self, Look};
 use crate::http::Http;
@@ -114,7 +114,7 @@ impl Backends {
     }
 }
 
-impl Doer for Backends {
+impl AgentBackend for Backends {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         Box::pin(async move {
             let mut recorder = match work.is_sensitive {

@@ -47,7 +47,7 @@ pub use script::SCRIPT_BYTES_MAX;
 pub use secrets::Secrets;
 pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
 
-pub trait Doer: Debug + Send + Sync + 'static {
+pub trait AgentBackend: Debug + Send + Sync + 'static {
     /// Does the work until it has ended, its time is over, or `stop` is cancelled.
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
 

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agents::{Backends, Doer, Http};
+use agents::{Backends, AgentBackend, Http};
 use api::wire::{self, Hello};
 use api::{Answer, Ask, Call, Code, Error, Handle, ProgressSink, Request};
 use client::{Socket, connect};
 use futures::future::{BoxFuture, FutureExt};
-use runtime::{Descent, Kept, Local, SystemClock, Visitor, Watch};
+use runtime::{Descent, Kept, Local, SystemClock, Visitor, Engine};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
@@ -49,7 +49,7 @@ const NEWS_POLL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub enum Access {
     Daemon(Socket),
-    Directory { handle: Local, watch: Watch, lock: Lock },
+    Directory { handle: Local, watch: Engine, lock: Lock },
 }
 
 /// What to do about a directory without a log.
@@ -302,7 +302,7 @@ pub fn doer(
     environment: BTreeMap<String, String>,
     redactor: Arc<Redactor>,
     own_port: Option<u16>,
-) -> Arc<dyn Doer> {
+) -> Arc<dyn AgentBackend> {
     let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
     let outputs = context.directory.path().join(OUTPUTS);
     let http = Http::new().keeping_off(own_port);
@@ -310,11 +310,11 @@ pub fn doer(
 }
 
 /// Opens the directory whose lock the caller holds.
-pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Watch, Error> {
+pub async fn open_watch(context: &Context, loaded: &Loaded) -> Result<Engine, Error> {
     let (settings, standing) = (context.settings(&loaded.config), context.standing(loaded)?);
     let storage = Storage::of(context, &loaded.config)?;
     let store = storage.open(&context.directory).await?;
-    let watch = Watch::open(store, Arc::new(SystemClock), settings, standing).await?;
+    let watch = Engine::open(store, Arc::new(SystemClock), settings, standing).await?;
     watch.keeps(kept_secrets(context, &loaded.config));
     watch.set_tools(Arc::new(OwnTools));
     Ok(watch)

@@ -15,9 +15,9 @@ use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn agent_add(
         &self,
         actor: &Actor,

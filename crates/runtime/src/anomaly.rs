@@ -13,7 +13,7 @@ use tracing::{error, warn};
 
 use crate::keep::micros;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// How often to look, where nothing tells that the clock was set.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ pub(crate) struct Looked {
     steady: Option<Duration>,
 }
 
-impl Watch {
+impl Engine {
     /// A clock that is behind the log was set back while nobody kept the watch, or was ahead before.
     pub(crate) async fn clock_at_start(&self) -> Result<Looked, Error> {
         let steady = self.clock().steady();

@@ -22,7 +22,7 @@ use crate::signatures::statement;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::{defined_by, ground, rows_of};
 
 /// Questions that are given up at a time.
@@ -30,7 +30,7 @@ const BATCH: usize = 256;
 /// The longest sleep: another process on the same database may have asked.
 const SLEEP_US_MAX: i64 = 60_000_000;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn approval_list(&self, asked: ApprovalList) -> Result<Approvals, Error> {
         let agent = asked.agent.as_deref();
         let page = Listed {

@@ -13,7 +13,7 @@ use crate::holder::Holder;
 use crate::rows::Rows;
 use crate::timer::Ready;
 use crate::transact::{Change, Done};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::{Begin, Handed, defined_by, ground};
 
 /// Where the timer hands over the runs that it has begun.
@@ -31,7 +31,7 @@ pub(crate) struct Hand {
 
 impl AtOnce {
     /// Hands over what a tick has begun, or may have begun: nobody knows that when its commit has failed.
-    pub(crate) fn hand_over(&self, watch: &Watch, hand: Hand, ticked: &Result<Done, Error>) {
+    pub(crate) fn hand_over(&self, watch: &Engine, hand: Hand, ticked: &Result<Done, Error>) {
         let taken = hand.taken;
         let begun = match ticked {
             Ok(done) => match watch.begun(&taken, done) {
@@ -50,7 +50,7 @@ impl AtOnce {
     }
 }
 
-impl Watch {
+impl Engine {
     /// A hand for the run of a schedule that is due, if it could begin at once.
     pub(crate) async fn hand_for(
         &self,

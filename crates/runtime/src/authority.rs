@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agents::Doer;
+use agents::AgentBackend;
 use api::{Answer, AuthorityChanged, Error, Freeze, LeaseRenew, Thaw};
 use kernel::authority::{self, Authority, Command, Said, Step};
 use kernel::run::{self, State};
@@ -16,7 +16,7 @@ use crate::errors;
 use crate::rows::{RowKey, Rows};
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::{defined_by, ground, rows_of};
 
 /// How often to look where another process may freeze the watch: the kill switch works within a second.
@@ -26,7 +26,7 @@ const STOP_EVERY: Duration = Duration::from_millis(100);
 /// The longest sleep: clocks are set.
 const SLEEP: Duration = Duration::from_secs(60);
 
-impl Watch {
+impl Engine {
     pub(crate) async fn freeze(
         &self,
         actor: &Actor,
@@ -98,7 +98,7 @@ impl Watch {
     }
 
     /// Obeys what people say about the authority, here or elsewhere, and warns them before it decays.
-    pub(crate) async fn follow_authority(&self, doer: &dyn Doer) {
+    pub(crate) async fn follow_authority(&self, doer: &dyn AgentBackend) {
         loop {
             let wake = match self.look_at_authority(doer).await {
                 Ok(wake) => wake,
@@ -116,7 +116,7 @@ impl Watch {
     }
 
     /// When to look again.
-    async fn look_at_authority(&self, doer: &dyn Doer) -> Result<Timestamp, Error> {
+    async fn look_at_authority(&self, doer: &dyn AgentBackend) -> Result<Timestamp, Error> {
         let authority = self.authority().await?;
         self.obey(&authority);
         if let Some(said) = &authority.frozen {

@@ -16,7 +16,7 @@ use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Added, added_by};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::defined_by;
 
 /// Limits that one answer tells of.
@@ -53,7 +53,7 @@ impl Wanted {
     }
 }
 
-impl Watch {
+impl Engine {
     /// Budgets that one schedule exceeds alone, so that it stands still for a part of each day.
     pub(crate) fn exceeded(&self, id: &ScheduleId, rows: &Rows) -> Result<Vec<String>, Error> {
         let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {

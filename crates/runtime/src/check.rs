@@ -12,9 +12,9 @@ use crate::checkpoints::{notes, unreadable};
 use crate::errors;
 use crate::log::verify;
 use crate::rebuild::{Fold, differences};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn check(&self) {
         self.set_check_found("running");
         match self.try_check().await {

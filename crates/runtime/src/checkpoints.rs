@@ -16,13 +16,13 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use crate::errors;
-use crate::watch::{Settings, Watch};
+use crate::watch::{Settings, Engine};
 
 const FILE_NAME: &str = "checkpoints.log";
 /// The end of a file in which its last note is looked for; many notes fit into it.
 const TAIL_BYTES: u64 = 64 << 10;
 
-impl Watch {
+impl Engine {
     /// Signs the log as it is. When that size was signed already, it is not signed again.
     pub(crate) async fn checkpoint(&self) -> Result<CheckpointMade, Error> {
         let _one_at_a_time = self.signing().lock().await;
@@ -143,7 +143,7 @@ async fn is_stored(store: &dyn Store, note: &SignedCheckpoint) -> Result<Option<
 }
 
 /// Before anything is appended: the newest checkpoint must belong to this log and to this key.
-pub(crate) async fn check_newest(watch: &Watch) -> Result<(), Error> {
+pub(crate) async fn check_newest(watch: &Engine) -> Result<(), Error> {
     let store = watch.store();
     let keys = [watch.key().verifying_key().clone()];
     if let Some(last) = store.last_checkpoint().await.map_err(errors::store)? {

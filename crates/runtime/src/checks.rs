@@ -17,7 +17,7 @@ use crate::errors;
 use crate::standing::InForce;
 use crate::stored;
 use crate::tokens::token_hash;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Agents that are looked at in one go.
 const PAGE_ITEMS: usize = 1_000;
@@ -63,7 +63,7 @@ impl InForce {
     }
 }
 
-impl Watch {
+impl Engine {
     /// All that is found now.
     pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
         let agents = self.every_agent().await?;

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use crate::errors::{self, internal};
 use crate::pair::Pair;
 use crate::stored;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 const DIRECTORY: &str = "exports";
 
@@ -51,7 +51,7 @@ impl Ended {
     }
 }
 
-impl Watch {
+impl Engine {
     pub(crate) async fn export(
         &self,
         asked: LedgerExport,
@@ -116,7 +116,7 @@ impl Watch {
 
 /// One export, on a thread that may block.
 struct Job {
-    watch: Watch,
+    watch: Engine,
     runtime: Handle,
     /// Entries after this one are left for the next export.
     end: u64,

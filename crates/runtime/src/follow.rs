@@ -13,7 +13,7 @@ use crate::rows::{RowKey, Rows};
 use crate::runs;
 use crate::timer::Ready;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Schedules that are looked up at once.
 const PAGE: usize = 1_000;
@@ -27,7 +27,7 @@ struct End {
     depth: u32,
 }
 
-impl Watch {
+impl Engine {
     /// What the ends of runs among these events lead to. The rows of the schedules that follow are
     /// loaded, so that what is decided about them is part of the same commit.
     pub(crate) async fn followers_of(
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::{Settings, Standing, SystemClock};
 
-    async fn watch(data: &std::path::Path) -> Watch {
+    async fn watch(data: &std::path::Path) -> Engine {
         let settings = Settings {
             data: data.to_owned(),
             version: "test".into(),
@@ -240,7 +240,7 @@ mod tests {
             secret_variables: Vec::new(),
         };
         let (store, clock) = (Arc::new(Memory::new()), Arc::new(SystemClock));
-        Watch::open(store, clock, settings, Standing::default()).await.unwrap()
+        Engine::open(store, clock, settings, Standing::default()).await.unwrap()
     }
 
     /// Between the look for those who wait for an event and the decision about each.

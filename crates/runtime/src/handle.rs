@@ -7,7 +7,7 @@ use kernel::Actor;
 use crate::errors;
 use crate::principals::{Attempt, least_role};
 use crate::transact::Key;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// What is said to a question by whoever approves.
 const APPROVE: &str = "approve";
@@ -15,12 +15,12 @@ const APPROVE: &str = "approve";
 /// A watch, and the principal for whom it acts.
 #[derive(Clone, Debug)]
 pub struct Local {
-    watch: Watch,
+    watch: Engine,
     actor: Actor,
 }
 
 impl Local {
-    pub(crate) fn new(watch: Watch, actor: Actor) -> Local {
+    pub(crate) fn new(watch: Engine, actor: Actor) -> Local {
         Local { watch, actor }
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Doer;
+use agents::AgentBackend;
 use api::Error;
 use futures::future::{Either, FutureExt, join, join5, pending, select};
 use kernel::watch::{Event as WatchEvent, Heartbeat, Started, Stopped};
@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 use crate::at_once::AtOnce;
 use crate::errors;
 use crate::notices::Messenger;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// A checkpoint is made after this many entries …
 pub(crate) const CHECKPOINT_ENTRIES: u64 = 1_000;
@@ -29,12 +29,12 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3_600);
 /// How long the answer to a key is kept.
 const ANSWERS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
-impl Watch {
+impl Engine {
     /// Keeps the watch until `stop` gives the reason to end, or the disk fails. A damaged log is
     /// still served for reading.
     pub async fn keep(
         &self,
-        doer: Arc<dyn Doer>,
+        doer: Arc<dyn AgentBackend>,
         messengers: Vec<Arc<dyn Messenger>>,
         stop: impl Future<Output = String>,
     ) -> Result<(), Error> {

@@ -83,4 +83,4 @@ pub use signatures::{SIGNATURE_PREFIX, Statement, hashes};
 pub use standing::Standing;
 pub use tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
 pub use tools::{Meant, Tools};
-pub use watch::{Settings, Watch};
+pub use watch::{Settings, Engine};

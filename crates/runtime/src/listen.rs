@@ -13,9 +13,9 @@ use tokio::time::timeout;
 use crate::errors;
 use crate::log::WAIT_MS_MAX;
 use crate::runs::{run_id, wire_in};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn run_watch(&self, asked: RunWatch) -> Result<RunWatched, Error> {
         let id = run_id(&asked.id)?;
         let seen = asked.seen.unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::page::page_size;
 use crate::runs::run_id;
 use crate::stored;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// The longest that one request waits for something to happen.
 pub(crate) const WAIT_MS_MAX: u32 = 25_000;
@@ -34,7 +34,7 @@ const LOOKED_THROUGH_MAX: u64 = 100_000;
 /// Checkpoints read at once.
 const NOTES_MAX: usize = 64;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn tail(&self, asked: LedgerTail) -> Result<Events, Error> {
         let limit = page_size(asked.limit)?;
         let store = self.store();

@@ -24,7 +24,7 @@ use tracing::{error, warn};
 
 use crate::errors;
 use crate::keep::micros;
-use crate::watch::Watch;
+use crate::watch::Engine;
 pub(crate) use channels::Channels;
 use needed::Needed;
 use position::{Place, Position};
@@ -71,7 +71,7 @@ enum Looked {
     Called,
 }
 
-impl Watch {
+impl Engine {
     /// Where each channel goes on. A new one begins at the end of the log as it is now; that is found
     /// out before this process adds to it.
     pub(crate) async fn callers(

@@ -16,7 +16,7 @@ use crate::errors;
 use crate::rows::Rows as Loaded;
 use crate::runs::run_id;
 use crate::signatures::{hashes, holds};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// What the operator's own rules are called, in the data directory and in every decision.
 pub const POLICY_FILE: &str = "policy.toml";
@@ -67,7 +67,7 @@ fn described(document: &str) -> Result<Example, String> {
     }
 }
 
-impl Watch {
+impl Engine {
     /// What a run is begun under.
     pub(crate) fn under_orders<T>(
         &self,

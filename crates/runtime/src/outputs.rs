@@ -8,12 +8,12 @@ use api::{Code, Error, RunPiece, RunRead, RunShow};
 use kernel::Actor;
 use rustix::fs::{Mode, OFlags};
 
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// The longest piece. As a text in JSON it is at most six times as long.
 const PIECE_BYTES_MAX: u64 = 8 << 10;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn run_read(&self, actor: &Actor, asked: RunRead) -> Result<RunPiece, Error> {
         let run = self.run_show(actor, RunShow { id: asked.id }).await?.run;
         let Some(output) = run.output else {

@@ -7,7 +7,7 @@ use kernel::Noun;
 use store::Item;
 
 use crate::errors;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Rows that are looked at for one page; the next one goes on there. Only where an agent has none among so
 /// many, a page may be empty and have another's id for its cursor.
@@ -31,7 +31,7 @@ pub(crate) struct Listed<'a> {
     pub cursor: Option<String>,
 }
 
-impl Watch {
+impl Engine {
     /// A page of a list, and the cursor with which to ask for the next one, if there is more. `show` says
     /// what is shown of a row, nothing of one that is not asked for.
     pub(crate) async fn page<Id: FromStr, T>(

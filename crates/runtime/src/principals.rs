@@ -21,7 +21,7 @@ use kernel::{Actor, Noun, Role, RunId, Timestamp};
 use tracing::warn;
 
 use crate::tokens::has_maintainer;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Refusals of one kind are written this often.
 const WRITTEN_EVERY_US: i64 = 60_000_000;
@@ -86,7 +86,7 @@ pub(crate) struct Refusals(Mutex<HashMap<RefusalKind, (Timestamp, u64)>>);
 /// Who called what.
 type RefusalKind = (String, Option<&'static str>);
 
-impl Watch {
+impl Engine {
     /// Who that is.
     pub async fn admit(&self, visitor: Visitor<'_>) -> Result<Actor, Error> {
         match visitor.descent {

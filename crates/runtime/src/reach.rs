@@ -18,7 +18,7 @@ use crate::orders::{FORESEEN, sentence};
 use crate::rows::{RowKey, Rows};
 use crate::runs::run_id;
 use crate::schedules::{edited_action, not_scheduled, parsed_id};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// An agent that asks, and where to look for it.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum Wanted {
     Agent(AgentName),
 }
 
-impl Watch {
+impl Engine {
     /// The agent for which somebody asks to do this. Humans ask for themselves.
     pub(crate) async fn asking(
         &self,

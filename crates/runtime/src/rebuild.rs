@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use crate::errors::{self, internal};
 use crate::stored;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// The tables as a fold over the log, up to some entry.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Fold {
     }
 }
 
-impl Watch {
+impl Engine {
     /// Makes all derived tables anew, whether or not they are right.
     pub(crate) async fn rebuild(
         &self,

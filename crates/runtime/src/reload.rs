@@ -15,7 +15,7 @@ use crate::checks;
 use crate::errors::internal;
 use crate::orders::POLICY_FILE;
 use crate::standing::{InForce, Standing};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// What is kept of the reason of a refusal.
 const REASON_CHARS_MAX: usize = 1_000;
@@ -44,7 +44,7 @@ struct Next {
     warnings: Vec<Finding>,
 }
 
-impl Watch {
+impl Engine {
     /// From now on it can be told anew. To be called once, by whoever keeps the watch.
     pub fn reread_from(&self, reader: Arc<dyn Reader>) {
         let _ = self.reader().set(reader);

@@ -16,7 +16,7 @@ use crate::errors::{self, internal};
 use crate::orders::{self, POLICY_FILE};
 use crate::stored;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::when;
 
 /// Decisions that one request looks at.
@@ -44,7 +44,7 @@ struct Replay {
     found: PolicyReplayed,
 }
 
-impl Watch {
+impl Engine {
     pub(crate) async fn policy_replay(
         &self,
         asked: PolicyReplay,

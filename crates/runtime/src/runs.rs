@@ -19,13 +19,13 @@ use crate::sealing::Purpose;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::{PAUSE, defined_by, ground, rows_of};
 
 const STATES: [&str; 7] =
     ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 
-impl Watch {
+impl Engine {
     pub(crate) async fn run_list(&self, asked: RunList) -> Result<Runs, Error> {
         let state = asked.state.as_deref();
         if state.is_some_and(|state| !STATES.contains(&state)) {

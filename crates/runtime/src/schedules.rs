@@ -23,7 +23,7 @@ use crate::runs;
 use crate::sealing::Purpose;
 use crate::stored;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 pub(crate) use add::not_scheduled;
 pub(crate) use define::edited_action;
 use wire::{bounds, released, skipped, upcoming, wire};
@@ -39,7 +39,7 @@ pub fn check_schedule(asked: &ScheduleAdd, now: Timestamp) -> Result<(), Error> 
     }
 }
 
-impl Watch {
+impl Engine {
     pub(crate) async fn schedule_list(&self, asked: ScheduleList) -> Result<Schedules, Error> {
         let agent = asked.agent.as_deref();
         let is_asked_for = |schedule: &Schedule| {

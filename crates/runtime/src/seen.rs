@@ -4,7 +4,7 @@
 //! A look takes time, and a decision does not. What was seen is good as long as it is still about the same;
 //! otherwise nothing is decided on it.
 
-use agents::Doer;
+use agents::AgentBackend;
 use api::Error;
 use kernel::approval::{Approval, Looked};
 use kernel::backend::Backend;
@@ -14,7 +14,7 @@ use kernel::{ApprovalId, Noun, RunId};
 use crate::approvals::row_of;
 use crate::desk::Taken;
 use crate::rows::{RowKey, Rows};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 #[derive(Debug)]
 pub(crate) struct Seen {
@@ -33,8 +33,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) questions: Vec<(&'a ApprovalId, &'a Approval)>,
 }
 
-impl Watch {
-    pub(crate) async fn look_at(&self, taken: &Taken, doer: &dyn Doer) -> Result<Seen, Error> {
+impl Engine {
+    pub(crate) async fn look_at(&self, taken: &Taken, doer: &dyn AgentBackend) -> Result<Seen, Error> {
         let others = match taken.approval {
             Some(_) => Vec::new(),
             None => self.others_than(taken).await?,

@@ -16,7 +16,7 @@ use policy::Rules;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
 
 use crate::orders;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// What the watch is told at the start, and again by a reload.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,7 @@ impl Snapshot {
     }
 }
 
-impl Watch {
+impl Engine {
     /// What holds now.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.snapshot().now.borrow())

@@ -15,9 +15,9 @@ use crate::approvals;
 use crate::errors;
 use crate::runs;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn health(&self) -> Result<Health, Error> {
         let chain = self.store().head().await.map_err(errors::store)?;
         let stopped = self.stopped_writing().map(|reason| reason.to_string());

@@ -24,7 +24,7 @@ use tracing::warn;
 use crate::errors;
 use crate::stored;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// How often the count is written.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ pub(crate) struct Measured {
     began: Duration,
 }
 
-impl Watch {
+impl Engine {
     /// What is to be known of a call before it is made, if a tool of ours makes it.
     pub(crate) fn measured(&self, tool: Option<&str>, request: &Request) -> Option<Measured> {
         let name = tool.filter(|name| self.tools().is_some_and(|tools| tools.is_known(name)))?;

@@ -4,7 +4,7 @@
 //! one asks in person; what they deny is not tested, nor is what reaches outside. A frozen watch tests nobody,
 //! and a freeze stops a test. It counts in the budgets as a run does; nothing else of it is kept.
 
-use agents::{Doer, Ended, Outcome, Said, Work};
+use agents::{AgentBackend, Ended, Outcome, Said, Work};
 use api::{AgentTest, AgentTested, Code, Error, RunUsage, Test};
 use kernel::agent::{self, Agent, AgentName, Command};
 use kernel::authority::{Authority, Step};
@@ -21,14 +21,14 @@ use crate::budgets::{Lacks, Wanted};
 use crate::errors::{self, internal};
 use crate::orders::{FORESEEN, sentence};
 use crate::transact::Change;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Nobody sits before it for longer.
 const TIME_MAX: Duration = Duration::from_secs(120);
 const SAID_CHARS_MAX: usize = 500;
 const PROMPT: &str = "This is a test of the connection. Please answer with one word: ready.";
 
-impl Watch {
+impl Engine {
     /// Stops all tests, for good: whoever waits for one would keep the watch from ending.
     pub fn stop_tests(&self) {
         self.tests().cancel();
@@ -150,7 +150,7 @@ impl Watch {
     }
 
     /// Stops when the watch is frozen or ends, as runs do.
-    async fn work_until_frozen(&self, doer: &dyn Doer, work: Work) -> Ended {
+    async fn work_until_frozen(&self, doer: &dyn AgentBackend, work: Work) -> Ended {
         let stop = self.tests().child_token();
         let mut ended = doer.work(work, stop.clone());
         select! {

@@ -32,7 +32,7 @@ use crate::keep::micros;
 use crate::rows::Rows;
 use crate::stored;
 use crate::transact::Done;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Schedules that are decided at a time.
 const BATCH: usize = 1_024;
@@ -100,7 +100,7 @@ impl Bell {
     }
 }
 
-impl Watch {
+impl Engine {
     /// Decides what is due until it is told to stop.
     pub(crate) async fn timer(&self, at_once: AtOnce) {
         let mut failed = Failed::default();

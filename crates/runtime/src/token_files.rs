@@ -24,7 +24,7 @@ use crate::errors::{self, internal};
 use crate::principals::Attempt;
 use crate::rows::Rows;
 use crate::transact::Change;
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::work::ground;
 
 /// Where they are put, in the data directory.
@@ -39,7 +39,7 @@ const CALL: &str = "approval.token_file";
 const KEYS: [&str; 5] =
     ["schedule_id", "schedule_name", "approved_by", "approved_at", "expires_at"];
 
-impl Watch {
+impl Engine {
     /// Answers questions with the files that people put there, and never ends.
     pub async fn take_token_files(&self) -> std::convert::Infallible {
         let place = self.settings().data.join(PLACE);

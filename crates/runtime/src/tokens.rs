@@ -15,7 +15,7 @@ use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Roles that a token can have.
 const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
@@ -25,7 +25,7 @@ pub fn token_hash(secret: &str) -> String {
     Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Watch {
+impl Engine {
     pub(crate) async fn token_create(
         &self,
         actor: &Actor,

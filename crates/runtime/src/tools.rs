@@ -15,7 +15,7 @@ use kernel::{Actor, RunId};
 use policy::capability;
 
 use crate::sealing::Purpose;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// The tools that a schedule may call.
 pub trait Tools: Debug + Send + Sync {
@@ -51,7 +51,7 @@ pub(crate) struct Call {
     pub(crate) is_sensitive: bool,
 }
 
-impl Watch {
+impl Engine {
     /// What a call of a tool asks for.
     pub(crate) fn meant(&self, tool: &str, payload: &Wording) -> Result<Meant, Error> {
         let unknown = || {

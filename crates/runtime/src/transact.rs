@@ -21,7 +21,7 @@ use crate::rows::{RowKey, Rows};
 use crate::sealing::Sealing;
 use crate::stored;
 use crate::turns::Turn;
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// How often a change is decided anew because others were faster.
 const DECISIONS_MAX: usize = 32;
@@ -137,7 +137,7 @@ fn may_be_sensitive(request: &Request) -> bool {
     }
 }
 
-impl Watch {
+impl Engine {
     /// The answer that an earlier call with this key got.
     pub(crate) async fn answered(&self, key: Option<&Key>) -> Result<Option<Answer>, Error> {
         let Some(key) = key else { return Ok(None) };

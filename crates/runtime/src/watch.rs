@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use agents::Doer;
+use agents::AgentBackend;
 use api::{Code, Error, ProgressSink};
 use kernel::approval;
 use kernel::posture::{self, Finding};
@@ -63,7 +63,7 @@ pub struct Settings {
 
 /// Cheap to clone; all clones are the same watch.
 #[derive(Clone, Debug)]
-pub struct Watch(Arc<Inner>);
+pub struct Engine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -87,7 +87,7 @@ struct Inner {
     /// Who works on runs, while this process keeps the watch.
     holder: OnceLock<Holder>,
     /// Who does the work of runs, once that is known.
-    doer: OnceLock<Arc<dyn Doer>>,
+    doer: OnceLock<Arc<dyn AgentBackend>>,
     /// The tools that schedules may call.
     tools: OnceLock<Arc<dyn Tools>>,
     /// Where the pages for humans are.
@@ -130,7 +130,7 @@ struct Inner {
     verdict: Mutex<Option<String>>,
 }
 
-impl Watch {
+impl Engine {
     /// Opens a data directory whose lock the caller holds. A new one gets its key and the first
     /// entry of its log.
     pub async fn open(
@@ -138,7 +138,7 @@ impl Watch {
         clock: Arc<dyn Clock>,
         settings: Settings,
         standing: Standing,
-    ) -> Result<Watch, Error> {
+    ) -> Result<Engine, Error> {
         let mut in_force = InForce::of(settings.posture, &settings.data, standing.clone())?;
         checkpoints::check_not_rewound(&*store, &settings).await?;
         let is_empty = store.head().await.map_err(errors::store)?.size() == 0;
@@ -154,7 +154,7 @@ impl Watch {
             in_force = InForce::of(posture, &settings.data, standing)?;
         }
         let place = store.place();
-        let watch = Watch(Arc::new(Inner {
+        let watch = Engine(Arc::new(Inner {
             store,
             clock,
             settings,
@@ -265,11 +265,11 @@ impl Watch {
     }
 
     /// Says who does the work. The first one stays.
-    pub fn set_doer(&self, doer: Arc<dyn Doer>) {
+    pub fn set_doer(&self, doer: Arc<dyn AgentBackend>) {
         let _ = self.0.doer.set(doer);
     }
 
-    pub(crate) fn doer(&self) -> Option<&Arc<dyn Doer>> {
+    pub(crate) fn doer(&self) -> Option<&Arc<dyn AgentBackend>> {
         self.0.doer.get()
     }
 

@@ -15,13 +15,13 @@ use crate::errors::{self, internal};
 use crate::schedules::parsed_id;
 use crate::stored;
 use crate::times::rfc3339;
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::when;
 
 /// A slot, and its run if it got one.
 type WithRun = (Slot, Option<Run>);
 
-impl Watch {
+impl Engine {
     /// Also of a schedule that was removed: its slots stay.
     pub(crate) async fn why(&self, asked: Why) -> Result<Explained, Error> {
         let id = parsed_id(&asked.id)?;

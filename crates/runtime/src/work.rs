@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Doer, Ended, Outcome, Work};
+use agents::{AgentBackend, Ended, Outcome, Work};
 use api::Error;
 use futures::future::FutureExt;
 use kernel::agent::{AGENTS_MAX, AgentName};
@@ -38,7 +38,7 @@ use crate::stored;
 use crate::times::rfc3339;
 use crate::tools::Call;
 use crate::transact::{Change, Done};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Live runs that are looked at at a time.
 const LIVE_PAGE: usize = 1_000;
@@ -93,7 +93,7 @@ struct Live {
 
 impl Live {
     /// The next of them, if there are more.
-    async fn page(&mut self, watch: &Watch) -> Result<Option<Vec<(RunId, Run)>>, Error> {
+    async fn page(&mut self, watch: &Engine) -> Result<Option<Vec<(RunId, Run)>>, Error> {
         let after = self.seen.as_ref().map_or(FIRST_DUE, |(due_us, id)| (*due_us, id));
         let live = watch.store().due(Noun::Run.name(), after, i64::MAX, LIVE_PAGE).await;
         let live = live.map_err(errors::store)?;
@@ -111,7 +111,7 @@ impl Live {
     }
 }
 
-impl Watch {
+impl Engine {
     /// Takes up what the store holds: runs that wait, and those that an earlier process left behind.
     pub(crate) async fn take_up(&self) -> Result<(), Error> {
         self.desk().open();
@@ -189,7 +189,7 @@ impl Watch {
     /// Works on runs until it is told to stop; then lets those at work end, and stops the rest.
     pub(crate) async fn work(
         &self,
-        doer: Arc<dyn Doer>,
+        doer: Arc<dyn AgentBackend>,
         mut handed: UnboundedReceiver<Handed>,
         stop: CancellationToken,
     ) {
@@ -235,7 +235,7 @@ impl Watch {
         }
     }
 
-    async fn go_on_with(self, run: Handed, doer: Arc<dyn Doer>, stop: CancellationToken) {
+    async fn go_on_with(self, run: Handed, doer: Arc<dyn AgentBackend>, stop: CancellationToken) {
         let Handed { taken, begun } = run;
         match begun {
             Some(begun) => self.carry_on(&taken, begun, &*doer).await,
@@ -244,7 +244,7 @@ impl Watch {
         self.desk().done(&taken.id);
     }
 
-    async fn work_on(self, taken: Taken, doer: Arc<dyn Doer>, stop: CancellationToken) {
+    async fn work_on(self, taken: Taken, doer: Arc<dyn AgentBackend>, stop: CancellationToken) {
         match self.begin(&taken, &*doer, &stop).await {
             Ok(Begin::Now(begun)) => self.carry_on(&taken, *begun, &*doer).await,
             Ok(Begin::Decided) => {}
@@ -266,7 +266,7 @@ impl Watch {
     }
 
     /// Does what was begun, and records how it ended.
-    async fn carry_on(&self, taken: &Taken, begun: Begun, doer: &dyn Doer) {
+    async fn carry_on(&self, taken: &Taken, begun: Begun, doer: &dyn AgentBackend) {
         let Begun { epoch, task } = begun;
         let (over, is_sensitive) = match task {
             Ok(Task::Prompt(work)) => {
@@ -288,7 +288,7 @@ impl Watch {
     async fn begin(
         &self,
         taken: &Taken,
-        doer: &dyn Doer,
+        doer: &dyn AgentBackend,
         told: &CancellationToken,
     ) -> Result<Begin, Error> {
         if taken.approval.is_none()
@@ -544,7 +544,7 @@ pub(crate) fn ground<'a>(
     Some(Ground { id, run: rows.run(id)?, definition, progress, now })
 }
 
-async fn done(doer: &dyn Doer, work: Work, stop: CancellationToken) -> Over {
+async fn done(doer: &dyn AgentBackend, work: Work, stop: CancellationToken) -> Over {
     // Nobody knows how far it got that went to pieces.
     let broken = || Ended { outcome: Outcome::Cancelled, output: Default::default(), usage: None };
     let work = AssertUnwindSafe(doer.work(work, stop)).catch_unwind();

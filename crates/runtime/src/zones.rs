@@ -15,12 +15,12 @@ use tracing::{error, info};
 
 use crate::errors::{self, internal};
 use crate::timer::progress;
-use crate::watch::{Watch, commit_row, identity};
+use crate::watch::{Engine, commit_row, identity};
 
 /// Schedules that are looked at in one go.
 const PAGE: usize = 1_024;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn follow_zones(&self) {
         if let Err(failed) = self.rebase_all(tzdata_version()).await {
             // The next start tries again.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
+use agents::{AgentBackend, Ended, Failure, Outcome, Output, Reason, Work};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::budget::Usage;
 use kernel::run::Kind;
@@ -197,7 +197,7 @@ impl Hands {
 #[derive(Debug)]
 struct Hand(u64, Arc<Hands>);
 
-impl Doer for Hand {
+impl AgentBackend for Hand {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         let Hand(process, hands) = self;
         async move {
@@ -252,6 +252,6 @@ impl Drop for Over<'_> {
 }
 
 /// Those of the so many-th process of a life.
-pub(super) fn doer(hands: &Arc<Hands>, process: u64) -> Arc<dyn Doer> {
+pub(super) fn doer(hands: &Arc<Hands>, process: u64) -> Arc<dyn AgentBackend> {
     Arc::new(Hand(process, hands.clone()))
 }

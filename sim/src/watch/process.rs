@@ -9,7 +9,7 @@ use api::Error;
 use futures::future::pending;
 use kernel::budget::Limits;
 use kernel::money::Money;
-use runtime::{Clock, Settings, Standing, Watch};
+use runtime::{Clock, Settings, Standing, Engine};
 use store::Store;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -43,7 +43,7 @@ const fn micros(micros: i64) -> Money {
 pub(super) struct Process {
     /// Counted from 1 in each life.
     pub(super) number: u64,
-    pub(super) watch: Watch,
+    pub(super) watch: Engine,
     kept: JoinSet<Result<(), Error>>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -76,7 +76,7 @@ impl Process {
         };
         let (shared, time): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
         store.set_instant(true);
-        let opened = Watch::open(shared, time, settings, standing).await;
+        let opened = Engine::open(shared, time, settings, standing).await;
         store.set_instant(false);
         let (watch, doer) = (opened?, doer(hands, number));
         let (stop, told) = oneshot::channel();

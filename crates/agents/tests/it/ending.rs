@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agents::{Doer, Ended, Work};
+use agents::{AgentBackend, Ended, Work};
 use rustix::process::{Signal, kill_process};
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use agents::Doer;
+use agents::AgentBackend;
 use kernel::approval::Footing;
 use kernel::backend::Settings;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Backends, Doer, Ended, Http, Outcome, Said, Secrets, Work};
+use agents::{Backends, AgentBackend, Ended, Http, Outcome, Said, Secrets, Work};
 use kernel::Timestamp;
 use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind, SecretRef, Settings, Tier};

@@ -9,7 +9,7 @@ use api::{Answer, Call, Code, Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::{Door, Ends, Guest};
 use mcp::Selection;
-use runtime::{Local, Visitor, Watch};
+use runtime::{Local, Visitor, Engine};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -54,13 +54,13 @@ fn refused(address: SocketAddr, error: &io::Error) -> Error {
 
 /// Lets in whoever has a token.
 pub(super) struct ByToken {
-    watch: Watch,
+    watch: Engine,
     /// For whoever looks through the processes of the machine, one after the other.
     looking: Semaphore,
 }
 
 impl ByToken {
-    pub(super) fn new(watch: Watch) -> ByToken {
+    pub(super) fn new(watch: Engine) -> ByToken {
         ByToken { watch, looking: Semaphore::new(1) }
     }
 }
@@ -100,7 +100,7 @@ impl Door for ByToken {
 struct Shown {
     token: Secret,
     handle: Local,
-    watch: Watch,
+    watch: Engine,
 }
 
 impl Handle for Shown {

@@ -19,7 +19,7 @@ use futures::future::{FutureExt, join};
 use kernel::Actor;
 use kernel::posture::Finding;
 use mcp::Server;
-use runtime::Watch;
+use runtime::Engine;
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -186,7 +186,7 @@ fn refuse(config: &Config, found: &[Finding]) -> Result<(), Error> {
 }
 
 /// Reloads at every `SIGHUP`, until one says that the terminal has gone in which this was started.
-async fn reload_on(hangups: &mut Hangups, watch: &Watch) -> String {
+async fn reload_on(hangups: &mut Hangups, watch: &Engine) -> String {
     loop {
         hangups.signal.recv().await;
         if hangups.had_terminal && !has_terminal() {

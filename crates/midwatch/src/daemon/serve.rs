@@ -12,7 +12,7 @@ use api::{Call, Code, Error, Handle, ProgressSink};
 use client::frames;
 use gateway::{Place, Places};
 use kernel::{Actor, Role};
-use runtime::{Visitor, Watch};
+use runtime::{Visitor, Engine};
 use tokio::io::BufReader;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -60,7 +60,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
 }
 
 /// Serves until it is told to stop; nothing is answered any more once this returns.
-pub(super) async fn serve(listener: UnixListener, watch: Watch, stopped: Receiver<bool>) {
+pub(super) async fn serve(listener: UnixListener, watch: Engine, stopped: Receiver<bool>) {
     let mut connections = JoinSet::new();
     let of_runs = Arc::new(Semaphore::new(OF_RUNS_MAX));
     let room = Arc::new(Room::default());
@@ -139,7 +139,7 @@ impl Room {
 }
 
 impl Connection {
-    async fn serve(self, watch: Watch, room: Arc<Room>, stopped: Receiver<bool>) {
+    async fn serve(self, watch: Engine, room: Arc<Room>, stopped: Receiver<bool>) {
         if let Err(error) = converse(self.stream, self.peer, watch, &room, stopped).await {
             debug!(%error, "a connection ended early");
         }
@@ -149,7 +149,7 @@ impl Connection {
 async fn converse(
     stream: UnixStream,
     peer: Peer,
-    watch: Watch,
+    watch: Engine,
     room: &Room,
     mut stopped: Receiver<bool>,
 ) -> io::Result<()> {

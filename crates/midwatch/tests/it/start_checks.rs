@@ -9,7 +9,7 @@ use std::sync::Arc;
 use api::{AgentAdd, ask};
 use futures::future::{BoxFuture, FutureExt, pending};
 use kernel::{Actor, Timestamp};
-use runtime::{Clock, Settings, Standing, Watch};
+use runtime::{Clock, Settings, Standing, Engine};
 use serde_json::Value;
 use store_sqlite::Sqlite;
 
@@ -353,7 +353,7 @@ fn write_later(world: &World) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Arc::new(Sqlite::open(&world.data().join("midwatch.db")).unwrap());
-        let watch = Watch::open(store, Arc::new(Later), settings, standing).await.unwrap();
+        let watch = Engine::open(store, Arc::new(Later), settings, standing).await.unwrap();
         let eve = AgentAdd { name: "eve".into(), backend: "builtin".into(), ..AgentAdd::default() };
         ask(&watch.handle(Actor::local_user(0)), eve).await.unwrap();
     });

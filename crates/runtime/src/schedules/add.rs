@@ -23,7 +23,7 @@ use crate::reach::Asking;
 use crate::rows::{RowKey, Rows};
 use crate::sealing::Purpose;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 
 /// Schedules that are added at once.
 const LIST_MAX: usize = 1_000;
@@ -48,7 +48,7 @@ struct Draft {
     called: Option<Result<Called, Cause>>,
 }
 
-impl Watch {
+impl Engine {
     pub(crate) async fn schedule_add(
         &self,
         actor: &Actor,

@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use crate::stored;
 use crate::times::rfc3339;
 use crate::transact::{Change, Key};
-use crate::watch::Watch;
+use crate::watch::Engine;
 use crate::when;
 
 /// More slots than this are run only after a dry run.
@@ -23,7 +23,7 @@ const TOKEN_DIGITS: usize = 8;
 /// Rows of slots that are looked at in one go.
 const PAGE: usize = 1_000;
 
-impl Watch {
+impl Engine {
     pub(crate) async fn schedule_backfill(
         &self,
         actor: &Actor,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
+use agents::{AgentBackend, Ended, Failure, Outcome, Output, Reason, Work};
 use api::{AgentAdd, Ask, Call, ConfigValue, Error, Event, LedgerTail, ask};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
@@ -11,7 +11,7 @@ use kernel::budget::{Limits, Usage};
 use kernel::posture::Flags;
 use kernel::run::Kind;
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Watch};
+use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Engine};
 use store::{Memory, Store};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -66,7 +66,7 @@ impl Hands {
     }
 }
 
-impl Doer for Hands {
+impl AgentBackend for Hands {
     fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
         async move {
             let (prompt, text) = (work.prompt.clone(), work.prompt.clone());
@@ -104,7 +104,7 @@ pub(crate) struct World {
     pub(crate) data: TempDir,
     pub(crate) store: Arc<Memory>,
     pub(crate) clock: Arc<SetClock>,
-    pub(crate) watch: Watch,
+    pub(crate) watch: Engine,
     /// The operator's own rules, from the next opening on.
     pub(crate) policy: String,
     /// From the next opening on.
@@ -140,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn doer(&self) -> Arc<dyn Doer> {
+    pub(crate) fn doer(&self) -> Arc<dyn AgentBackend> {
         self.hands.clone()
     }
 
@@ -211,7 +211,7 @@ async fn open(
     store: &Arc<Memory>,
     clock: &Arc<SetClock>,
     (policy, lease, limits): (&str, Lease, Limits),
-) -> Result<Watch, Error> {
+) -> Result<Engine, Error> {
     let settings = Settings {
         data: data.path().to_owned(),
         version: "test".into(),
@@ -222,7 +222,7 @@ async fn open(
         secret_variables: vec!["MIDWATCH_TOKEN".to_owned()],
     };
     let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
-    Watch::open(store, clock, settings, standing(policy, lease, limits)).await
+    Engine::open(store, clock, settings, standing(policy, lease, limits)).await
 }
 
 pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {

@@ -13,7 +13,7 @@ use api::{AgentAdd, ask};
 use clap::{Args, ValueEnum};
 use futures::future::try_join;
 use kernel::Actor;
-use runtime::{Local, Settings, Standing, SystemClock, Watch};
+use runtime::{Local, Settings, Standing, SystemClock, Engine};
 use store_sqlite::Sqlite;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -72,7 +72,7 @@ async fn keep(options: &HostOptions) -> Result<()> {
     try_join(kept, played).await.map(|((), ())| ())
 }
 
-async fn open(data: &Path) -> Result<Watch> {
+async fn open(data: &Path) -> Result<Engine> {
     fs::create_dir_all(data)?;
     let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
     let settings = Settings {
@@ -84,7 +84,7 @@ async fn open(data: &Path) -> Result<Watch> {
         drain: Duration::ZERO,
         secret_variables: Vec::new(),
     };
-    Ok(Watch::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
+    Ok(Engine::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
 }
 
 impl HostOptions {

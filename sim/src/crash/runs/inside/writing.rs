@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use agents::{Doer, Ended, Failure, Outcome, Output, Reason, Work};
+use agents::{AgentBackend, Ended, Failure, Outcome, Output, Reason, Work};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::run::Kind;
 use tokio::time::sleep;
@@ -35,7 +35,7 @@ impl Writing {
     }
 }
 
-impl Doer for Writing {
+impl AgentBackend for Writing {
     /// Nobody stops it: the last host ends when there is nothing left to do, and the others are killed.
     fn work(&self, work: Work, _: CancellationToken) -> BoxFuture<'_, Ended> {
         async move {
