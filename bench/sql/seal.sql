@@ -1,4 +1,4 @@
--- Gives places to all entries of transactions that have ended, every 20 ms.
+-- Numbers the entries of all ended transactions, every 20 ms.
 \sleep 20 ms
 BEGIN;
 SELECT sealed FROM head FOR UPDATE;

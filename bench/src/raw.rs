@@ -1,7 +1,7 @@
-//! The raw engine: the rows that a run through the handle has written, written again.
+//! The raw database: writes again the rows that were written through the handle.
 //!
-//! Same schema, same settings, same rows in the same order, in transactions of the same size on
-//! average, by one loop that has all of them in memory: no kernel, no hash to compute, nobody to wake.
+//! Schema, settings, rows and their order are the same, and so is the average size of a transaction. One loop writes them
+//! from memory: without the kernel, hashing and waking of callers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,9 +14,10 @@ use store_sqlite::Sqlite;
 use crate::machine;
 use crate::store::Measured;
 
-/// A row's body and an answer as they are in such a run.
+/// A row's body, like those that the handle writes.
 pub(crate) const BODY: &[u8] = br#"{"backend":{"kind":"builtin"},"changed_at":1794771785426889,"name":"writer-0001","registered_at":1794771785426889,"tier":1}"#;
-pub(crate) const ANSWER: &[u8] = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
+/// A stored response, like those that the handle writes.
+pub(crate) const RESPONSE: &[u8] = br#"{"call":"agent.edit","answer":{"agent":{"name":"writer-0001","backend":"builtin","tier":1,"registered_at":"2026-11-15T19:43:05.426889Z","changed_at":"2026-11-15T19:43:05.426889Z"},"changed":true}}"#;
 
 pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<Measured> {
     let path = dir.join("raw.db");
@@ -42,14 +43,14 @@ pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<M
     let mut update_item = connection.prepare(
         "UPDATE item SET version = ?3, body = ?4 WHERE noun = ?1 AND id = ?2 AND version = ?5",
     )?;
-    let mut insert_answer =
+    let mut insert_response =
         connection.prepare("INSERT INTO answer VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
 
     let (started, cpu) = (Instant::now(), machine::cpu_seconds());
     let (mut written, mut due) = (0_u64, 0.0);
     let mut rest = rows.iter().peekable();
     while rest.peek().is_some() {
-        // A batch need not be a whole number: some transactions have one change more.
+        // The batch size is an average: some transactions have one change more.
         due += batch;
         begin.execute(())?;
         while (written as f64) < due
@@ -57,7 +58,7 @@ pub(crate) fn replay(dir: &Path, rows: &[Entry], batch: f64) -> anyhow::Result<M
         {
             written += 1;
             if let Some(key) = row.cause.strip_prefix("key:") {
-                insert_answer.execute((key, row.hash.as_bytes(), ANSWER, row.ts_us))?;
+                insert_response.execute((key, row.hash.as_bytes(), RESPONSE, row.ts_us))?;
             }
             let version = versions.entry(&row.noun_id).or_default();
             update_item.execute((&row.noun, &row.noun_id, *version + 1, BODY, *version))?;

@@ -1,4 +1,4 @@
-//! The same on PostgreSQL: batched statements on one connection, sent together, nothing else.
+//! The raw database on PostgreSQL: batched statements on one connection, in one pipeline.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,12 +9,12 @@ use store_postgres::{Postgres, Target};
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::machine;
-use crate::raw::{ANSWER, BODY};
+use crate::raw::{BODY, RESPONSE};
 use crate::store::Measured;
 
 const INSERT_ITEMS: &str =
     "INSERT INTO item SELECT 'agent', id, 1, $2 FROM unnest($1::text[]) AS t (id)";
-const INSERT_ANSWERS: &str = "INSERT INTO answer
+const INSERT_RESPONSES: &str = "INSERT INTO answer
     SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bigint[]) ON CONFLICT DO NOTHING";
 const UPDATE_ITEMS: &str = "UPDATE item SET version = new.version, body = $3
     FROM unnest($1::text[], $2::bigint[]) AS new (id, version)
@@ -26,7 +26,7 @@ const INSERT_ENTRIES: &str = "INSERT INTO entry SELECT * FROM unnest($1::bigint[
 pub(crate) async fn replay(url: &str, rows: &[Entry], batch: f64) -> anyhow::Result<Measured> {
     drop(Postgres::open(&Target::new(url, None, None)?).await?);
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    let driven = tokio::task::spawn(connection);
+    let driver = tokio::task::spawn(connection);
     let mut versions: BTreeMap<&str, i64> = BTreeMap::new();
     for row in rows {
         versions.insert(&row.noun_id, 1);
@@ -34,7 +34,7 @@ pub(crate) async fn replay(url: &str, rows: &[Entry], batch: f64) -> anyhow::Res
     let ids: Vec<&str> = versions.keys().copied().collect();
     client.execute(INSERT_ITEMS, &[&ids, &BODY]).await?;
     let raw = Raw {
-        insert_answers: client.prepare(INSERT_ANSWERS).await?,
+        insert_responses: client.prepare(INSERT_RESPONSES).await?,
         update_items: client.prepare(UPDATE_ITEMS).await?,
         insert_entries: client.prepare(INSERT_ENTRIES).await?,
         client,
@@ -55,13 +55,13 @@ pub(crate) async fn replay(url: &str, rows: &[Entry], batch: f64) -> anyhow::Res
         cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / written as f64,
     };
     drop(raw);
-    driven.await??;
+    driver.await??;
     Ok(measured)
 }
 
 struct Raw {
     client: Client,
-    insert_answers: Statement,
+    insert_responses: Statement,
     update_items: Statement,
     insert_entries: Statement,
 }
@@ -76,8 +76,8 @@ impl Raw {
         let keyed = || rows.iter().filter_map(|row| Some((row, row.cause.strip_prefix("key:")?)));
         let keys: Vec<&str> = keyed().map(|(_, key)| key).collect();
         let requests: Vec<&[u8]> = keyed().map(|(row, _)| row.hash.as_bytes().as_slice()).collect();
-        let answers: Vec<&[u8]> = keys.iter().map(|_| ANSWER).collect();
-        let answered: Vec<i64> = keyed().map(|(row, _)| row.ts_us).collect();
+        let responses: Vec<&[u8]> = keys.iter().map(|_| RESPONSE).collect();
+        let stored_at: Vec<i64> = keyed().map(|(row, _)| row.ts_us).collect();
 
         let mut changed: BTreeMap<&str, i64> = BTreeMap::new();
         for row in rows {
@@ -102,7 +102,8 @@ impl Raw {
 
         try_join5(
             async { self.client.batch_execute("BEGIN").await },
-            self.client.execute(&self.insert_answers, &[&keys, &requests, &answers, &answered]),
+            self.client
+                .execute(&self.insert_responses, &[&keys, &requests, &responses, &stored_at]),
             self.client.execute(&self.update_items, &[&ids, &new, &BODY]),
             self.client.execute(
                 &self.insert_entries,

@@ -1,21 +1,20 @@
-//! Schedules: how late they fire, how many fire, what a fire costs, how fast they come back and are
-//! made. Each phase stands beside what it is measured against, in the same run.
+//! Schedules: lateness, rate and cost of fires, recovery after a kill, and creation. Each phase also measures its baseline.
 
+mod backends;
 mod conditions;
 mod cost;
 mod create;
-mod doers;
+mod decisions;
 mod done;
 mod fires;
 mod growth;
-mod large;
+mod instance;
+mod large_store;
 mod lateness;
 mod peers;
-mod place;
-mod plan;
 mod raw;
 mod recovery;
-mod steps;
+mod workload;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -26,49 +25,48 @@ use self::peers::Peers;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// What to measure; may be given several times [default: all]
+    /// What to measure; may be repeated [default: all]
     #[arg(long, value_enum)]
     phase: Vec<Phase>,
-    /// Schedules, instead of the number that the phase has by default
+    /// Number of schedules [default: depends on the phase]
     #[arg(long)]
     schedules: Option<usize>,
-    /// How long lateness, fires and growth are measured
+    /// Duration of `lateness`, `fires` and `growth`
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Slots that come due in a second of `fires` [default: a fifth more than can be decided]
+    /// Slots due per second in `fires` [default: 20 % more than can be decided]
     #[arg(long)]
     rate: Option<f64>,
-    /// How often `done` and `recovery` are measured
+    /// Rounds of `done` and `recovery`
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Installs the peers below `target/` and measures them too; needs npm and its registry
+    /// Also install the peers below `target/` and measure them; needs npm and its registry
     #[arg(long)]
     peers: bool,
-    /// Where to write [default: a temporary directory]
+    /// Directory to write to [default: a temporary directory]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// SQL for the raw engine of `fires` before it writes once more, to see what a setting or an
-    /// index is worth; may be given several times
+    /// Run the raw database of `fires` once more after this SQL, to measure a setting or an index; may be repeated
     #[arg(long)]
     raw_sql: Vec<String>,
-    /// Where the large store of `growth` and `recovery` is kept for another run
+    /// Directory that keeps the large store of `growth` and `recovery` for the next time
     #[arg(long)]
     large: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Phase {
-    /// From the instant of a slot to its handler, beside Restate
+    /// From the time of a slot to its handler, compared with Restate
     Lateness,
-    /// Slots decided and runs queued in a second, beside the raw engine
+    /// Slots decided and runs queued per second, compared with the raw database
     Fires,
-    /// Runs from due to done in a second, beside job queues
+    /// Runs from due to done per second, compared with job queues
     Done,
-    /// What a fire costs among a million schedules, beside a thousand
+    /// The cost of a fire among a million schedules, compared with a thousand
     Growth,
     /// From a start after a kill to the first slot, with a million schedules
     Recovery,
-    /// Schedules added in a second
+    /// Schedules added per second
     Create,
 }
 
@@ -79,7 +77,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         [] => Phase::value_variants(),
         chosen => chosen,
     };
-    let mut large = large::Large::new(options.large.clone());
+    let mut large = large_store::LargeStore::new(options.large.clone());
     for phase in phases {
         match phase {
             Phase::Lateness => lateness::run(options, peers)?,
@@ -103,7 +101,7 @@ impl Options {
     }
 }
 
-/// Carries out a phase as the daemon of a machine with two cores would.
+/// Runs a phase like the daemon on a machine with two cores.
 fn block_on<T>(phase: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

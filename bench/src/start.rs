@@ -1,4 +1,4 @@
-//! From starting the program to its `ready` line on a long log, its memory at rest, `--version`.
+//! The time from starting the program to its `ready` line on a long ledger, its memory at rest, and `--version`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::spread;
-use crate::verify::make_log;
+use crate::verify::write_ledger;
 
-/// How long the daemon is left alone before its memory is read.
+/// How long the daemon is idle before its memory is read.
 const REST: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     let program = program()?;
-    let place = tempfile::tempdir()?;
+    let data = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(make_log(place.path(), entries))?;
+    runtime.block_on(write_ledger(data.path(), entries))?;
 
     let version = (0..rounds).map(|_| {
         let started = Instant::now();
@@ -30,7 +30,7 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     let mut spans = Vec::new();
     for _ in 0..rounds {
         let started = Instant::now();
-        let mut daemon = start(&program, place.path())?;
+        let mut daemon = start(&program, data.path())?;
         spans.push(started.elapsed().as_secs_f64() * 1e3);
         daemon.kill()?;
         daemon.wait()?;
@@ -38,7 +38,7 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     let (ms, least, most) = spread(spans);
     println!("ready after kill -9, {entries} entries: {ms:.0} ms [{least:.0}–{most:.0}]");
 
-    let mut daemon = start(&program, place.path())?;
+    let mut daemon = start(&program, data.path())?;
     std::thread::sleep(REST);
     println!("resident at rest, {entries} entries: {}", resident(daemon.id())?);
     daemon.kill()?;
@@ -47,20 +47,20 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     let empty = tempfile::tempdir()?;
     let mut daemon = start(&program, empty.path())?;
     std::thread::sleep(REST);
-    println!("resident at rest, new log: {}", resident(daemon.id())?);
+    println!("resident at rest, new ledger: {}", resident(daemon.id())?);
     daemon.kill()?;
     daemon.wait()?;
     Ok(())
 }
 
-/// Starts the daemon, and returns when it says that it is ready.
+/// Starts the daemon and waits for its `ready` line.
 pub(crate) fn start(program: &Path, data: &Path) -> anyhow::Result<Child> {
     let mut command = Command::new(program);
     command.args(["up", "--data"]).arg(data).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut daemon = command.spawn()?;
     let mut line = String::new();
     BufReader::new(daemon.stdout.take().context("no output")?).read_line(&mut line)?;
-    anyhow::ensure!(line.starts_with("ready"), "the daemon did not come up: {line}");
+    anyhow::ensure!(line.starts_with("ready"), "the daemon is not ready: {line}");
     Ok(daemon)
 }
 
@@ -70,7 +70,7 @@ fn resident(pid: u32) -> anyhow::Result<String> {
     Ok(line.context("no VmRSS")?.trim().to_owned())
 }
 
-/// The release build of the program, beside this one.
+/// The release build of `midwatch`, in the folder of this program.
 pub(crate) fn program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("midwatch");
     anyhow::ensure!(path.exists(), "build it first: cargo build --release -p midwatch");

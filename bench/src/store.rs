@@ -1,25 +1,25 @@
-//! Durable changes per second through the handle, against a loop that writes the same rows.
+//! Durable changes per second through the handle, compared with a loop that writes the same rows.
 //!
-//! A change is one entry of the log, one guarded update of a row and, as every surface makes it, the
-//! answer under its key; it is acknowledged when it is on the disk. `--no-keys` leaves the last out.
-//! Each writer waits for its acknowledgement before its next change. What was
-//! written is then written again by a loop with nothing around it, see `raw`.
+//! A change is one entry of the ledger, one conditional update of a row and, unless `--no-keys` is given, the response under
+//! its key; it is acknowledged when it is on the disk. Each writer waits for that before its next change. Afterwards
+//! `raw` writes the same rows again.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::{AgentAdd, AgentEdit, Call, Handle, ask};
-use cluster::Cluster;
+use agents::{AgentBackend, NoBackend};
+use api::{AgentAdd, AgentEdit, Call, Handle, send};
 use futures::future::try_join_all;
 use kernel::Actor;
 use ledger::Entry;
-use runtime::{Settings, Standing, SystemClock, Engine};
+use runtime::{Components, Engine, ReloadableConfig, Settings, SystemClock};
 use store::{PAGE_ENTRIES_MAX, Store};
 use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
 use tempfile::TempDir;
+use test_postgres::PostgresServer;
 
 use crate::{machine, raw, raw_postgres, spread};
 
@@ -36,7 +36,7 @@ pub(crate) enum Database {
     Postgres,
 }
 
-/// How much is measured, and of what.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) engine: Database,
@@ -56,19 +56,19 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
     );
     let (mut ours, mut raws, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
-        let place = tempfile::tempdir_in(dir)?;
-        let (p50, p99) = machine::flush_ms(place.path())?;
+        let temp = tempfile::tempdir_in(dir)?;
+        let (p50, p99) = machine::flush_ms(temp.path())?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (our, raw) = match engine {
             Database::Sqlite => {
-                let (our, rows) = runtime.block_on(on_sqlite(&place, load))?;
-                (our, raw::replay(place.path(), &rows, our.batch)?)
+                let (our, rows) = runtime.block_on(on_sqlite(&temp, load))?;
+                (our, raw::replay(temp.path(), &rows, our.batch)?)
             }
             Database::Postgres => {
-                let cluster = Cluster::start()?;
-                let (our, rows) = runtime.block_on(on_postgres(&cluster, &place, load))?;
-                let database = cluster.database()?;
+                let postgres = PostgresServer::start()?;
+                let (our, rows) = runtime.block_on(on_postgres(&postgres, &temp, load))?;
+                let database = postgres.create_database()?;
                 let raw = raw_postgres::replay(&database, &rows, our.batch);
                 (our, runtime.block_on(raw)?)
             }
@@ -86,40 +86,42 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What one side did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     /// Changes per second.
     pub(crate) rate: f64,
     /// Changes in one transaction, on average.
     pub(crate) batch: f64,
-    /// Processor time of one change.
+    /// Processor time for one change.
     pub(crate) cpu_us: f64,
 }
 
 impl fmt::Display for Measured {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Measured { rate, batch, cpu_us } = self;
-        write!(out, "{rate:>7.0}/s, {batch:.1} in a transaction, {cpu_us:.1} µs of processor each")
+        write!(
+            out,
+            "{rate:>7.0}/s, {batch:.1} per transaction, {cpu_us:.1} µs of processor time each"
+        )
     }
 }
 
-async fn on_sqlite(place: &TempDir, load: Load) -> anyhow::Result<(Measured, Vec<Entry>)> {
-    let data = place.path().join("ours");
+async fn on_sqlite(temp: &TempDir, load: Load) -> anyhow::Result<(Measured, Vec<Entry>)> {
+    let data = temp.path().join("ours");
     std::fs::create_dir(&data)?;
     let store = Arc::new(Sqlite::open(&data.join("midwatch.db"))?);
     let counted = Arc::clone(&store);
-    through_the_handles(vec![store], &data, load, move || counted.transactions()).await
+    measure_handles(vec![store], &data, load, move || counted.transactions()).await
 }
 
 async fn on_postgres(
-    cluster: &Cluster,
-    place: &TempDir,
+    postgres: &PostgresServer,
+    temp: &TempDir,
     load: Load,
 ) -> anyhow::Result<(Measured, Vec<Entry>)> {
-    let data = place.path().join("ours");
+    let data = temp.path().join("ours");
     std::fs::create_dir(&data)?;
-    let target = Target::new(&cluster.database()?, None, None)?;
+    let target = Target::new(&postgres.create_database()?, None, None)?;
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     let mut counted = Vec::new();
     for _ in 0..load.nodes {
@@ -128,11 +130,11 @@ async fn on_postgres(
         stores.push(store);
     }
     let transactions = move || counted.iter().map(|store| store.transactions()).sum();
-    through_the_handles(stores, &data, load, transactions).await
+    measure_handles(stores, &data, load, transactions).await
 }
 
-/// What it did, and the entries that it wrote.
-async fn through_the_handles(
+/// The result, and the entries that were written.
+async fn measure_handles(
     stores: Vec<Arc<dyn Store>>,
     data: &Path,
     load: Load,
@@ -141,13 +143,13 @@ async fn through_the_handles(
     let Load { writers, span, has_keys, .. } = load;
     let mut handles: Vec<Arc<dyn Handle>> = Vec::new();
     for store in &stores {
-        let watch = watch_on(Arc::clone(store), data).await?;
-        handles.push(Arc::new(watch.handle(Actor::local_user(0))));
+        let engine = engine_on(Arc::clone(store), data, Arc::new(NoBackend)).await?;
+        handles.push(Arc::new(engine.handle(Actor::local_user(0))));
     }
     for (writer, handle) in (0..writers).zip(handles.iter().cycle()) {
         let agent =
             AgentAdd { name: name(writer), backend: "builtin".into(), ..AgentAdd::default() };
-        ask(&**handle, agent).await?;
+        send(&**handle, agent).await?;
     }
     let (before, cpu) = (transactions(), machine::cpu_seconds());
     let started = Instant::now();
@@ -159,7 +161,7 @@ async fn through_the_handles(
                 let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
                 let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
                 let key = has_keys.then(|| key(changes, writer));
-                Call { key, ..Call::new(edit) }.ask::<AgentEdit>(&*handle).await?;
+                Call { key, ..Call::new(edit) }.send::<AgentEdit>(&*handle).await?;
                 changes += 1;
             }
             Ok::<u64, api::Error>(changes)
@@ -172,13 +174,13 @@ async fn through_the_handles(
         cpu_us: (machine::cpu_seconds() - cpu) * 1e6 / changes,
     };
     let rows = match stores.first() {
-        Some(store) => changes_in(&**store).await?,
+        Some(store) => read_changes(&**store).await?,
         None => Vec::new(),
     };
     Ok((measured, rows))
 }
 
-async fn changes_in(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
+async fn read_changes(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
     let (mut rows, mut after) = (Vec::new(), 0);
     loop {
         let page = store.entries(after, PAGE_ENTRIES_MAX).await?;
@@ -189,27 +191,32 @@ async fn changes_in(store: &dyn Store) -> anyhow::Result<Vec<Entry>> {
 }
 
 pub(crate) async fn open(data: &Path) -> anyhow::Result<Engine> {
-    watch_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data).await
+    engine_on(Arc::new(Sqlite::open(&data.join("midwatch.db"))?), data, Arc::new(NoBackend)).await
 }
 
-pub(crate) async fn watch_on(store: Arc<dyn Store>, data: &Path) -> anyhow::Result<Engine> {
+pub(crate) async fn engine_on(
+    store: Arc<dyn Store>,
+    data: &Path,
+    backend: Arc<dyn AgentBackend>,
+) -> anyhow::Result<Engine> {
     let settings = Settings {
         data: data.to_owned(),
         version: "bench".into(),
-        posture: kernel::ruling::Posture::Staging,
+        posture: kernel::posture::Posture::Staging,
         checkpoint_copy: None,
         heartbeat: Duration::ZERO,
         drain: Duration::ZERO,
         secret_variables: Vec::new(),
     };
-    Ok(Engine::open(store, Arc::new(SystemClock), settings, Standing::default()).await?)
+    let components = Components { backend, ..Components::new(store, Arc::new(SystemClock)) };
+    Ok(Engine::open(components, settings, ReloadableConfig::default()).await?)
 }
 
 fn name(writer: usize) -> String {
     format!("writer-{writer:04}")
 }
 
-/// In the order of time, as the keys of the commands are.
+/// Sorted by time, like the keys of the command line.
 fn key(change: u64, writer: usize) -> String {
     format!("01a1e0bc-{change:012}-{writer:04}")
 }

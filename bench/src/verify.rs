@@ -1,4 +1,4 @@
-//! Verifying a stored log, against computing all hashes of its format in memory.
+//! Verifying a stored ledger, compared with computing its hashes in memory.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,15 +12,15 @@ use store_sqlite::Sqlite;
 use crate::spread;
 use crate::store::open;
 
-/// Entries in one commit while the log is made.
+/// Entries in one commit while the ledger is written.
 const COMMIT_ENTRIES: u64 = 1_000;
 
 pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let place = tempfile::tempdir()?;
-        make_log(place.path(), entries).await?;
-        let store = Sqlite::open_read_only(&place.path().join("midwatch.db"))?;
+        let data = tempfile::tempdir()?;
+        write_ledger(data.path(), entries).await?;
+        let store = Sqlite::open_read_only(&data.path().join("midwatch.db"))?;
         let mut pages = Vec::new();
         let mut after = 0;
         loop {
@@ -36,7 +36,7 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
             let mut chain = Chain::empty();
             for page in &pages {
                 for fields in page.iter() {
-                    chain.check(&fields)?;
+                    chain.verify_next(&fields)?;
                 }
             }
             let hashing = started.elapsed().as_secs_f64();
@@ -44,7 +44,10 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
             let report =
                 runtime::verify(&store, Anchors::default(), &ProgressSink::default()).await?;
             let verifying = started.elapsed().as_secs_f64();
-            anyhow::ensure!(report.verdict == Verdict::Ok, "the log is not sound: {report:?}");
+            anyhow::ensure!(
+                report.verdict == Verdict::Ok,
+                "the ledger does not verify: {report:?}"
+            );
             let ratio = verifying / hashing;
             println!(
                 "round {round}: verify {verifying:.2} s  hashes {hashing:.2} s  ratio {ratio:.2}"
@@ -59,16 +62,16 @@ pub(crate) fn run(entries: u64, rounds: usize) -> anyhow::Result<()> {
     })
 }
 
-/// A log of changes to agents, signed every thousand entries.
-pub(crate) async fn make_log(data: &Path, entries: u64) -> anyhow::Result<()> {
-    let watch = open(data).await?;
-    let store = watch.store();
+/// Writes a ledger of heartbeats, signed every thousand entries.
+pub(crate) async fn write_ledger(data: &Path, entries: u64) -> anyhow::Result<()> {
+    let engine = open(data).await?;
+    let store = engine.store();
     while store.head().await?.size() < entries {
         let size = store.head().await?.size();
         let count = COMMIT_ENTRIES.min(entries - size);
         let drafts = (0..count).map(|n| draft(size + n)).collect::<Result<_, _>>()?;
         store.commit(Commit { drafts, ..Commit::default() }).await?;
-        watch.leave().await?;
+        engine.close().await?;
     }
     Ok(())
 }

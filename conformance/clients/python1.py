@@ -1,4 +1,4 @@
-"""The story, told with the first Python SDK."""
+"""Runs the story with version 1 of the Python SDK."""
 
 import sys
 from contextlib import asynccontextmanager
@@ -12,15 +12,15 @@ from pydantic import AnyUrl
 import story
 
 
-class Told:
-    def __init__(self, session, heard, opened):
-        self.session, self.heard, self.opened = session, heard, opened
+class StoryClient:
+    def __init__(self, session, updated, opened):
+        self.session, self.updated, self.opened = session, updated, opened
 
     async def tools(self):
         return [tool.name for tool in (await self.session.list_tools()).tools]
 
-    async def call(self, name, asked):
-        answer = await self.session.call_tool(name, asked)
+    async def call(self, name, arguments):
+        answer = await self.session.call_tool(name, arguments)
         return answer.isError, answer.structuredContent
 
     async def code_of(self, name):
@@ -36,36 +36,36 @@ class Told:
     async def follow(self, uri):
         await self.session.subscribe_resource(AnyUrl(uri))
 
-        async def has_come():
+        async def has_changed():
             await anyio.sleep(0)
-            return uri in self.heard
+            return uri in self.updated
 
-        yield has_come
-        # It does not bear news after it has left.
+        yield has_changed
+        # The session fails on notifications after it is closed.
         await self.session.unsubscribe_resource(AnyUrl(uri))
 
 
-async def main(how, where):
-    heard, opened = set(), []
+async def main(transport_name, address):
+    updated, opened = set(), []
 
-    async def open_link(_, asked):
-        opened.append(asked.url)
+    async def open_link(_, params):
+        opened.append(params.url)
         return ElicitResult(action="accept")
 
-    async def hear(message):
+    async def on_message(message):
         if isinstance(getattr(message, "root", None), ResourceUpdatedNotification):
-            heard.add(str(message.root.params.uri))
+            updated.add(str(message.root.params.uri))
 
-    if how == "http":
-        transport = streamablehttp_client(where, headers=story.bearer())
+    if transport_name == "http":
+        transport = streamablehttp_client(address, headers=story.bearer())
     else:
-        parameters = StdioServerParameters(command=where, args=["mcp"], env=story.environment())
+        parameters = StdioServerParameters(command=address, args=["mcp"], env=story.environment())
         transport = stdio_client(parameters)
     async with transport as (read, write, *_):
-        callbacks = {"message_handler": hear, "elicitation_callback": open_link}
+        callbacks = {"message_handler": on_message, "elicitation_callback": open_link}
         async with ClientSession(read, write, **callbacks) as session:
             await session.initialize()
-            await story.tell(Told(session, heard, opened))
+            await story.run(StoryClient(session, updated, opened))
 
 
 anyio.run(main, *sys.argv[1:])

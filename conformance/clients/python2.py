@@ -1,4 +1,4 @@
-"""The story, told with the second Python SDK, which speaks the later era."""
+"""Runs the story with version 2 of the Python SDK, which speaks the later era."""
 
 import sys
 from contextlib import asynccontextmanager
@@ -12,15 +12,15 @@ from mcp.types import ElicitResult
 import story
 
 
-class Told:
+class StoryClient:
     def __init__(self, client, opened):
         self.client, self.opened = client, opened
 
     async def tools(self):
         return [tool.name for tool in (await self.client.list_tools()).tools]
 
-    async def call(self, name, asked):
-        answer = await self.client.call_tool(name, asked)
+    async def call(self, name, arguments):
+        answer = await self.client.call_tool(name, arguments)
         return answer.is_error, answer.structured_content
 
     async def code_of(self, name):
@@ -34,35 +34,35 @@ class Told:
 
     @asynccontextmanager
     async def follow(self, uri):
-        async with self.client.listen(resource_subscriptions=[uri]) as news:
+        async with self.client.listen(resource_subscriptions=[uri]) as updates:
 
-            async def has_come():
+            async def has_changed():
                 with anyio.move_on_after(0.05):
-                    async for event in news:
+                    async for event in updates:
                         return event.uri == uri
                 return False
 
-            yield has_come
+            yield has_changed
 
 
-async def main(how, where):
-    if how == "http":
-        async with httpx2.AsyncClient(headers=story.bearer(), timeout=60) as asking:
-            await told(streamable_http_client(where, http_client=asking))
+async def main(transport, address):
+    if transport == "http":
+        async with httpx2.AsyncClient(headers=story.bearer(), timeout=60) as http:
+            await run_story(streamable_http_client(address, http_client=http))
     else:
-        await told(StdioServerParameters(command=where, args=["mcp"], env=story.environment()))
+        await run_story(StdioServerParameters(command=address, args=["mcp"], env=story.environment()))
 
 
-async def told(server):
+async def run_story(server):
     opened = []
 
-    async def open_link(_, asked):
-        opened.append(asked.url)
+    async def open_link(_, params):
+        opened.append(params.url)
         return ElicitResult(action="accept")
 
     async with Client(server, mode="2026-07-28", elicitation_callback=open_link) as client:
         assert client.protocol_version == "2026-07-28", client.protocol_version
-        await story.tell(Told(client, opened))
+        await story.run(StoryClient(client, opened))
 
 
 anyio.run(main, *sys.argv[1:])

@@ -1,22 +1,22 @@
-// The suite knows no tokens: every request of this process shows the one in the environment.
-const ask = globalThis.fetch;
+// The suite does not support tokens: adds the one from the environment to every request of this process.
+const originalFetch = globalThis.fetch;
 globalThis.fetch = (target, options = {}) => {
   const headers = new Headers(options.headers ?? (target instanceof Request ? target.headers : undefined));
   if (!headers.has('authorization')) headers.set('authorization', `Bearer ${process.env.MIDWATCH_TOKEN}`);
-  return ask(target, { ...options, headers });
+  return originalFetch(target, { ...options, headers });
 };
-// What does not go through fetch goes through here.
+// Requests that do not use fetch.
 const http = require('node:http');
-const request = http.request;
-http.request = (...asked) => {
-  const made = request(...asked);
-  if (!made.hasHeader('authorization')) made.setHeader('authorization', `Bearer ${process.env.MIDWATCH_TOKEN}`);
-  return made;
+const originalRequest = http.request;
+http.request = (...args) => {
+  const request = originalRequest(...args);
+  if (!request.hasHeader('authorization')) request.setHeader('authorization', `Bearer ${process.env.MIDWATCH_TOKEN}`);
+  return request;
 };
-// The suite bundles a fetch of its own.
+// Requests of the fetch that the suite bundles.
 const diagnostics = require('node:diagnostics_channel');
 diagnostics.subscribe('undici:request:create', ({ request }) => {
-  const shown = request.headers;
-  const has = Array.isArray(shown) ? shown.some((it) => String(it).toLowerCase() === 'authorization') : /^authorization:/im.test(shown);
+  const headers = request.headers;
+  const has = Array.isArray(headers) ? headers.some((it) => String(it).toLowerCase() === 'authorization') : /^authorization:/im.test(headers);
   if (!has) request.addHeader('authorization', `Bearer ${process.env.MIDWATCH_TOKEN}`);
 });

@@ -1,14 +1,14 @@
-// The story, told with the first TypeScript SDK.
+// Runs the story with version 1 of the TypeScript SDK.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { heard, place, tell } from './story.mjs';
+import { isResolved, run, target } from './story.mjs';
 
-const there = place();
-const transport = there.url
-  ? new StreamableHTTPClientTransport(there.url, { requestInit: there.requestInit })
-  : new StdioClientTransport(there);
+const options = target();
+const transport = options.url
+  ? new StreamableHTTPClientTransport(options.url, { requestInit: options.requestInit })
+  : new StdioClientTransport(options);
 const capabilities = { elicitation: { url: {} } };
 const client = new Client({ name: 'story', version: '1' }, { capabilities });
 const opened = [];
@@ -17,17 +17,17 @@ client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
   return { action: 'accept' };
 });
 await client.connect(transport);
-await tell({
+await run({
   opened,
   tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
-  call: (name, asked) => client.callTool({ name, arguments: asked }),
+  call: (name, input) => client.callTool({ name, arguments: input }),
   read: async (uri) => (await client.readResource({ uri })).contents[0].text,
   follow: async (uri) => {
-    const news = new Promise((done) => {
+    const updated = new Promise((done) => {
       client.setNotificationHandler(ResourceUpdatedNotificationSchema, (it) => it.params.uri === uri && done());
     });
     await client.subscribeResource({ uri });
-    return heard(news);
+    return isResolved(updated);
   },
 });
 await client.close();

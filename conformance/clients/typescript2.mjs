@@ -1,12 +1,12 @@
-// The story, told with the second TypeScript SDK, which speaks the later era.
+// Runs the story with version 2 of the TypeScript SDK, which speaks the later era.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { heard, place, tell } from './story.mjs';
+import { isResolved, run, target } from './story.mjs';
 
-const there = place();
-const transport = there.url
-  ? new StreamableHTTPClientTransport(there.url, { requestInit: there.requestInit })
-  : new StdioClientTransport(there);
+const options = target();
+const transport = options.url
+  ? new StreamableHTTPClientTransport(options.url, { requestInit: options.requestInit })
+  : new StdioClientTransport(options);
 const versionNegotiation = { mode: { pin: '2026-07-28' } };
 const capabilities = { elicitation: { url: {} } };
 const client = new Client({ name: 'story', version: '1' }, { versionNegotiation, capabilities });
@@ -17,17 +17,17 @@ client.setRequestHandler('elicitation/create', ({ params }) => {
 });
 await client.connect(transport);
 let listening;
-await tell({
+await run({
   opened,
   tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
-  call: (name, asked) => client.callTool({ name, arguments: asked }),
+  call: (name, input) => client.callTool({ name, arguments: input }),
   read: async (uri) => (await client.readResource({ uri })).contents[0].text,
   follow: async (uri) => {
-    const news = new Promise((done) => {
+    const updated = new Promise((done) => {
       client.setNotificationHandler('notifications/resources/updated', (it) => it.params.uri === uri && done());
     });
     listening = await client.listen({ resourceSubscriptions: [uri] });
-    return heard(news);
+    return isResolved(updated);
   },
 });
 await listening.close();

@@ -1,20 +1,19 @@
-//! A server with the tools, resources and prompts that the official suite asks for, and nothing of the watch.
+//! A server with the tools, resources and prompts that the official suite needs, and nothing of Midwatch behind it.
 //!
-//! The suite tests how a server speaks by what it says, so it needs one that says certain things. This one is
-//! reached over the same lines and the same HTTP as the real one. What it says is written as the suite writes it.
-#![expect(deprecated, reason = "the suite asks for logging in the earlier era")]
+//! It uses the same stdio and HTTP transports as the real server. The suite prescribes its texts.
+#![expect(deprecated, reason = "the suite tests logging in the earlier era")]
 
+mod input_required;
 mod prompts;
 mod resources;
-mod rounds;
 mod tools;
 
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Answer, Call, Code, Error, Handle};
+use api::{Call, Code, Error, Handle, Response};
 use futures::future::{BoxFuture, FutureExt, ready};
-use gateway::{Door, Ends, Guest};
+use gateway::{Authenticated, Authenticator, ConnectionAddresses};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
@@ -31,42 +30,42 @@ use tokio::net::TcpListener;
 use tokio::select;
 use tokio::sync::watch;
 
-/// What one client meets.
+/// The server of one client.
 #[derive(Clone, Debug)]
 struct Fixture {
     changes: Arc<Changes>,
-    /// What has changed since this client came.
+    /// List changes since this client connected.
     tools: watch::Receiver<()>,
     prompts: watch::Receiver<()>,
 }
 
-/// Told when a list is said to have changed.
+/// Notifies all clients that a list has changed.
 #[derive(Debug, Default)]
 struct Changes {
     tools: watch::Sender<()>,
     prompts: watch::Sender<()>,
 }
 
-/// Lets everybody in who has something to show.
+/// Accepts any token.
 #[derive(Debug)]
-struct Open;
+struct AcceptAll;
 
-/// Over HTTP, at a port that it prints.
-#[expect(clippy::print_stdout, reason = "whoever started it reads where it is")]
+/// Serves over HTTP, and prints the URL.
+#[expect(clippy::print_stdout, reason = "the parent process reads the URL")]
 pub(crate) async fn serve_http() -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/mcp", listener.local_addr()?);
     let changes = Arc::<Changes>::default();
-    let (_keep, stopped) = watch::channel(false);
-    gateway::serve(listener, Arc::new(Open), move || Fixture::new(&changes), stopped).await;
+    let (_stop, stopped) = watch::channel(false);
+    gateway::serve(listener, Arc::new(AcceptAll), move || Fixture::new(&changes), stopped).await;
     Ok(())
 }
 
-/// On standard input and output.
+/// Serves on standard input and output.
 pub(crate) async fn serve_stdio() -> anyhow::Result<()> {
-    let (input, output) = mcp::pipes();
+    let (input, output) = mcp::stdio_pipes();
     let server = Fixture::new(&Arc::default());
-    Ok(mcp::serve(server, tokio::io::BufReader::new(input), output).await?)
+    Ok(mcp::serve_stdio(server, tokio::io::BufReader::new(input), output).await?)
 }
 
 impl Fixture {
@@ -105,16 +104,18 @@ impl ServerHandler for Fixture {
 
     async fn call_tool(
         &self,
-        asked: CallToolRequestParams,
+        params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match asked.name.as_ref() {
+        match params.name.as_ref() {
             "test_trigger_tool_change" => self.changes.tools.send_replace(()),
             "test_trigger_prompt_change" => self.changes.prompts.send_replace(()),
-            name if name.starts_with(rounds::PREFIX) => return rounds::call(&asked, &context),
+            name if name.starts_with(input_required::PREFIX) => {
+                return input_required::call(&params, &context);
+            }
             _ => {}
         }
-        tools::call(asked, context).await
+        tools::call(params, context).await
     }
 
     async fn list_prompts(
@@ -122,15 +123,15 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        result(json!({ "prompts": prompts::all() }))
+        complete_result(json!({ "prompts": prompts::all() }))
     }
 
     async fn get_prompt(
         &self,
-        asked: GetPromptRequestParams,
+        params: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(&asked)
+        prompts::get(&params)
     }
 
     async fn complete(
@@ -138,7 +139,7 @@ impl ServerHandler for Fixture {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        result(
+        complete_result(
             json!({ "completion": { "values": ["test", "testing"], "total": 2, "hasMore": false } }),
         )
     }
@@ -156,7 +157,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        result(json!({ "resources": resources::all() }))
+        complete_result(json!({ "resources": resources::all() }))
     }
 
     async fn list_resource_templates(
@@ -164,15 +165,15 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        result(json!({ "resourceTemplates": resources::templates() }))
+        complete_result(json!({ "resourceTemplates": resources::templates() }))
     }
 
     async fn read_resource(
         &self,
-        asked: ReadResourceRequestParams,
+        params: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&asked.uri).map(Into::into)
+        resources::read(&params.uri).map(Into::into)
     }
 
     async fn subscribe(
@@ -202,7 +203,7 @@ impl ServerHandler for Fixture {
         let (mut tools, mut prompts) = (self.tools.clone(), self.prompts.clone());
         let sink = context.sink();
         loop {
-            // The sink sends nothing that was not asked for, and says so; that is no matter here.
+            // The sink refuses notifications that the client did not subscribe to.
             let _ = select! {
                 Ok(()) = tools.changed() => sink.notify_tool_list_changed().await,
                 Ok(()) = prompts.changed() => sink.notify_prompt_list_changed().await,
@@ -212,32 +213,36 @@ impl ServerHandler for Fixture {
     }
 }
 
-impl Door for Open {
-    fn admit(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Guest, Error>> {
-        ready(Ok(Guest { name, handle: Arc::new(Open) })).boxed()
+impl Authenticator for AcceptAll {
+    fn authenticate(&self, Secret(name): Secret) -> BoxFuture<'_, Result<Authenticated, Error>> {
+        ready(Ok(Authenticated { name, handle: Arc::new(AcceptAll) })).boxed()
     }
 
-    fn receive(&self, token: Secret, _: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
-        self.admit(token)
-    }
-}
-
-impl Handle for Open {
-    fn call(&self, _: Call) -> BoxFuture<'_, Result<Answer, Error>> {
-        ready(Err(Error::new(Code::NotFound, "there is no watch behind the fixture"))).boxed()
+    fn authenticate_person(
+        &self,
+        token: Secret,
+        _: ConnectionAddresses,
+    ) -> BoxFuture<'_, Result<Authenticated, Error>> {
+        self.authenticate(token)
     }
 }
 
-/// A result that is written as JSON. It says that it is one; the SDK keeps that from those who do not know it.
-fn result<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
+impl Handle for AcceptAll {
+    fn call(&self, _: Call) -> BoxFuture<'_, Result<Response, Error>> {
+        ready(Err(Error::new(Code::NotFound, "the fixture handles no requests"))).boxed()
+    }
+}
+
+/// Parses a complete result. The SDK removes `resultType` for clients that do not know it.
+fn complete_result<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     if let Value::Object(fields) = &mut value {
         fields.insert("resultType".to_owned(), json!("complete"));
     }
-    of(value)
+    from_json(value)
 }
 
-/// What is written as JSON, as the SDK has it.
-fn of<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+/// Parses JSON to a type of the SDK.
+fn from_json<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
-        .map_err(|wrong| ErrorData::internal_error(wrong.to_string(), None))
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

@@ -1,8 +1,7 @@
-//! Lines that nobody would write, for the one parser of the protocol that is ours.
+//! Fuzzes the line parser of the stdio transport.
 //!
-//! Whatever comes, however it is cut into pieces: the server reads to the end, everything that it writes is a
-//! message, and every line that is none is answered with one error. A seed is a round; a round that fails is
-//! named by its seed.
+//! For any input, in pieces of any size: the server reads to the end, writes only valid messages, and answers each
+//! invalid line with exactly one error. Each round is determined by its seed, which a failure prints.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use tokio::io::{AsyncReadExt, duplex};
 use tokio_util::bytes::Bytes;
 use tokio_util::io::StreamReader;
 
-/// What is changed, cut and put together.
+/// Messages that a round combines and mutates.
 const FRAMES: [&str; 10] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
     r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"cursor":"x"}}"#,
@@ -31,7 +30,8 @@ const FRAMES: [&str; 10] = [
     r#"{"jsonrpc":"2.0","id":7,"method":"no/such","params":{"id":1,"id":2}}"#,
     "",
 ];
-const PIECES: [&[u8]; 16] = [
+/// Bytes that a mutation inserts.
+const INSERTS: [&[u8]; 16] = [
     b"\n",
     b"\r\n",
     b"{",
@@ -49,103 +49,109 @@ const PIECES: [&[u8]; 16] = [
     b"\0",
     b" ",
 ];
-const CHANGES_MAX: u64 = 12;
+const MUTATIONS_MAX: u64 = 12;
 const FRAMES_MAX: u64 = 8;
 
-/// Nothing is behind the lines.
+/// A server without tools, resources or prompts.
 #[derive(Clone, Debug)]
-struct Nothing;
+struct EmptyServer;
 
-impl ServerHandler for Nothing {}
+impl ServerHandler for EmptyServer {}
 
-/// Rounds for so long, beginning with this seed.
-pub(crate) async fn run(seed: u64, span: Duration) -> Result<u64> {
+/// Runs rounds for `duration`, starting with this seed. Returns their number.
+pub(crate) async fn run(seed: u64, duration: Duration) -> Result<u64> {
     let started = Instant::now();
     let mut seed = seed;
     let mut rounds = 0;
-    while started.elapsed() < span {
-        round(seed).await.with_context(|| format!("the round of seed {seed}"))?;
+    while started.elapsed() < duration {
+        round(seed).await.with_context(|| format!("seed {seed}"))?;
         (seed, rounds) = (seed.wrapping_add(1), rounds + 1);
     }
     Ok(rounds)
 }
 
 async fn round(seed: u64) -> Result<()> {
-    let mut dice = Dice(seed);
-    let input = written(&mut dice);
-    let said = answered(&input, &mut dice).await?;
+    let mut random = Random(seed);
+    let input = random_input(&mut random);
+    let output = serve(&input, &mut random).await?;
     let mut errors = 0;
-    for line in said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let message: Value = serde_json::from_slice(line).context("what it wrote is no message")?;
+    for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let message: Value =
+            serde_json::from_slice(line).context("the server wrote an invalid message")?;
         ensure!(message.get("jsonrpc").is_some_and(|it| it == "2.0"), "{message}");
         let is_error = message.get("error").is_some();
         errors += usize::from(is_error && message.get("id").is_none_or(Value::is_null));
     }
-    let nameless = |line: &&[u8]| is_wrong(line) && !is_named(line);
-    let wrong = input.split(|byte| *byte == b'\n').filter(nameless).count();
-    ensure!(errors == wrong, "{wrong} lines are no messages, and {errors} were answered so");
+    let is_anonymous = |line: &&[u8]| is_invalid(line) && !has_request_id(line);
+    let expected = input.split(|byte| *byte == b'\n').filter(is_anonymous).count();
+    ensure!(
+        errors == expected,
+        "{expected} invalid lines without an id, but {errors} errors without an id"
+    );
     Ok(())
 }
 
-/// Whether it can be told which request that is.
-fn is_named(line: &[u8]) -> bool {
+/// Whether the id of the request can be read.
+fn has_request_id(line: &[u8]) -> bool {
     let document: Value = api::json::read(line).unwrap_or_default();
     let id = document.get("id").cloned();
     line.len() <= LINE_BYTES_MAX
         && id.is_some_and(|id| serde_json::from_value::<RequestId>(id).is_ok())
 }
 
-/// The same as the parser, without its pieces and its limits on the way.
-fn is_wrong(line: &[u8]) -> bool {
+/// Whether a line is invalid, decided on the whole line instead of in pieces.
+fn is_invalid(line: &[u8]) -> bool {
     let is_blank = line.iter().all(u8::is_ascii_whitespace);
     let read = || api::json::read::<RxJsonRpcMessage<RoleServer>>(line);
     LINE_BYTES_MAX < line.len() || (!is_blank && read().is_err())
 }
 
-/// All that the server says to this input, which comes in pieces.
-async fn answered(input: &[u8], dice: &mut Dice) -> Result<Vec<u8>> {
+/// Feeds the input to a server in random pieces, and returns its output.
+async fn serve(input: &[u8], random: &mut Random) -> Result<Vec<u8>> {
     let mut pieces = Vec::new();
     let mut rest = input;
     while !rest.is_empty() {
-        let most = if rest.len() < 1 << 16 { 64 } else { 1 << 20 };
-        let (piece, after) = rest.split_at(rest.len().min(1 + dice.below(most)));
+        let piece_max = if rest.len() < 1 << 16 { 64 } else { 1 << 20 };
+        let (piece, after) = rest.split_at(rest.len().min(1 + random.below(piece_max)));
         pieces.push(Ok::<_, io::Error>(Bytes::copy_from_slice(piece)));
         rest = after;
     }
     let reader = StreamReader::new(stream::iter(pieces));
     let (output, mut read) = duplex(1 << 16);
-    let mut said = Vec::new();
-    let (served, told) =
-        futures::join!(mcp::serve(Nothing, reader, output), read.read_to_end(&mut said));
+    let mut written = Vec::new();
+    let (served, read_result) = futures::join!(
+        mcp::serve_stdio(EmptyServer, reader, output),
+        read.read_to_end(&mut written)
+    );
     served?;
-    told?;
-    Ok(said)
+    read_result?;
+    Ok(written)
 }
 
-fn written(dice: &mut Dice) -> Vec<u8> {
-    // Long lines are rare, and at the limit.
-    if dice.below(500) == 0 {
-        let long = LINE_BYTES_MAX - 1 + dice.below(3);
+fn random_input(random: &mut Random) -> Vec<u8> {
+    // Rarely, a line about as long as the limit.
+    if random.below(500) == 0 {
+        let long = LINE_BYTES_MAX - 1 + random.below(3);
         return [vec![b'x'; long], b"\n{}\n".to_vec()].concat();
     }
     let mut bytes = Vec::new();
-    for _ in 0..=dice.below(FRAMES_MAX) {
-        bytes.extend_from_slice(pick(&FRAMES, dice).as_bytes());
+    for _ in 0..=random.below(FRAMES_MAX) {
+        bytes.extend_from_slice(pick(&FRAMES, random).as_bytes());
         bytes.push(b'\n');
     }
-    for _ in 0..dice.below(CHANGES_MAX) {
-        change(&mut bytes, dice);
+    for _ in 0..random.below(MUTATIONS_MAX) {
+        mutate(&mut bytes, random);
     }
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, dice: &mut Dice) {
-    let start = dice.below(bytes.len() as u64 + 1);
-    let end = (start + dice.below(40)).min(bytes.len());
-    match dice.below(4) {
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    let start = random.below(bytes.len() as u64 + 1);
+    let end = (start + random.below(40)).min(bytes.len());
+    match random.below(4) {
         0 => {
             if let Some(byte) = bytes.get_mut(start) {
-                *byte ^= 1 << dice.below(8);
+                *byte ^= 1 << random.below(8);
             }
         }
         1 => drop(bytes.drain(start..end)),
@@ -153,18 +159,18 @@ fn change(bytes: &mut Vec<u8>, dice: &mut Dice) {
             let copied: Vec<u8> = bytes.get(start..end).unwrap_or_default().to_vec();
             bytes.splice(start..start, copied);
         }
-        _ => drop(bytes.splice(start..start, pick(&PIECES, dice).to_vec())),
+        _ => drop(bytes.splice(start..start, pick(&INSERTS, random).to_vec())),
     }
 }
 
-fn pick<T: Copy + Default>(from: &[T], dice: &mut Dice) -> T {
-    from.get(dice.below(from.len() as u64)).copied().unwrap_or_default()
+fn pick<T: Copy + Default>(from: &[T], random: &mut Random) -> T {
+    from.get(random.below(from.len() as u64)).copied().unwrap_or_default()
 }
 
-/// Numbers that only depend on the seed.
-struct Dice(u64);
+/// Random numbers that depend only on the seed.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, limit: u64) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut it = self.0;
@@ -179,19 +185,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_rounds_hold() {
+    async fn the_first_thousand_seeds_pass() {
         for seed in 0..1_000 {
             round(seed).await.unwrap_or_else(|error| panic!("seed {seed}: {error:#}"));
         }
     }
 
     #[tokio::test]
-    async fn a_line_at_the_limit_is_read_and_one_past_it_is_refused() {
-        for (length, said) in [(LINE_BYTES_MAX, "is no message"), (LINE_BYTES_MAX + 1, "at most")] {
+    async fn a_line_at_the_limit_is_read_and_a_longer_one_refused() {
+        for (length, expected) in
+            [(LINE_BYTES_MAX, "invalid message"), (LINE_BYTES_MAX + 1, "longer than")]
+        {
             let line = [vec![b'x'; length], b"\n".to_vec()].concat();
-            let answer = answered(&line, &mut Dice(1)).await.unwrap();
+            let answer = serve(&line, &mut Random(1)).await.unwrap();
             let answer = String::from_utf8(answer).unwrap();
-            assert!(answer.contains(said) && answer.lines().count() == 1, "{answer}");
+            assert!(answer.contains(expected) && answer.lines().count() == 1, "{answer}");
         }
     }
 }

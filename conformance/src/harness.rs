@@ -1,7 +1,7 @@
-//! Runs everything there is to hold a server to, and says what became of it.
+//! Runs all conformance checks and prints their results.
 //!
-//! The fixture is held to the whole suite. The real program is held to what needs no fixtures, and tells a
-//! story to the clients of four SDKs. Nothing is expected to fail.
+//! The fixture must pass the whole official suite. The real program must pass the scenarios that need no fixture, the
+//! inspector, and the story with the clients of four SDKs. No failures are expected.
 
 mod clients;
 mod inspector;
@@ -14,13 +14,13 @@ use anyhow::{Result, ensure};
 use install::Installed;
 use world::{Fixture, World};
 
-/// What became of one thing.
+/// The result of one check.
 #[derive(Debug)]
 struct Row {
-    what: String,
+    name: String,
     passed: usize,
-    /// What went wrong, in the words of whoever found it.
-    wrong: Vec<String>,
+    /// Messages of the tool that found the failures.
+    failures: Vec<String>,
 }
 
 pub(crate) fn check() -> Result<()> {
@@ -28,30 +28,30 @@ pub(crate) fn check() -> Result<()> {
     let mut rows = Vec::new();
     let fixture = Fixture::start()?;
     for revision in suite::REVISIONS {
-        rows.push(suite::whole(&installed, &fixture.url, revision)?);
+        rows.push(suite::run_all(&installed, &fixture.url, revision)?);
     }
     drop(fixture);
     let world = World::start()?;
     for revision in suite::REVISIONS {
-        rows.push(suite::without_fixtures(&installed, &world, revision)?);
+        rows.push(suite::run_without_fixture(&installed, &world, revision)?);
     }
-    rows.extend(inspector::strict(&installed, &world)?);
-    rows.extend(clients::stories(&installed, &world)?);
-    installed.describe()?;
+    rows.extend(inspector::run_strict(&installed, &world)?);
+    rows.extend(clients::run_stories(&installed, &world)?);
+    installed.print_versions()?;
     for row in &rows {
         row.print();
     }
-    let red = rows.iter().filter(|row| !row.wrong.is_empty()).count();
-    ensure!(red == 0, "{red} of {} are red", rows.len());
+    let failed = rows.iter().filter(|row| !row.failures.is_empty()).count();
+    ensure!(failed == 0, "{failed} of {} checks failed", rows.len());
     Ok(())
 }
 
 impl Row {
     fn print(&self) {
-        let Row { what, passed, wrong } = self;
-        println!("{what:<44} {passed:>4} passed, {} failed", wrong.len());
-        for wrong in wrong {
-            println!("    {wrong}");
+        let Row { name, passed, failures } = self;
+        println!("{name:<44} {passed:>4} passed, {} failed", failures.len());
+        for failure in failures {
+            println!("    {failure}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Whether the server speaks the protocol as others do: the official suite, the inspector and the SDKs.
+//! Conformance of the MCP server: the official suite, the inspector, four SDKs, and a fuzzer.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "it starts servers and clients, and prints what became of them"
+    reason = "it starts servers and clients, and prints their results"
 )]
 
 mod fixture;
@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 
 #[derive(Debug, Parser)]
-#[command(name = "conformance", about = "Holds the MCP server to the protocol")]
+#[command(name = "conformance", about = "Tests the MCP server against the protocol")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -23,19 +23,20 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Install what is needed below `target/`, and run everything
+    /// Install the suite and the SDKs below `target/`, and run all checks
     Check,
-    /// Be the server that the official suite asks for
+    /// Serve the tools, resources and prompts that the official suite needs
     Fixture {
-        /// On standard input and output, instead of HTTP
+        /// Serve on standard input and output instead of HTTP
         #[arg(long)]
         stdio: bool,
     },
-    /// Write lines that nobody would write, for so long
+    /// Send random invalid lines to the stdio server
     Fuzz {
+        /// How long to run
         #[arg(long, default_value_t = 60)]
         seconds: u64,
-        /// Where to begin; a round that fails says its own
+        /// The first seed; a failed round prints its seed
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
@@ -44,7 +45,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     let command = Arguments::parse().command;
     let mut runtime = match command {
-        // One client on a pair of pipes is served by one thread, as by `midwatch mcp`.
+        // `midwatch mcp` serves its client on one thread, too.
         Command::Fixture { stdio: true } => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
@@ -56,7 +57,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Check => harness::check(),
         Command::Fuzz { seconds, seed } => {
             let rounds = fuzz::run(seed, Duration::from_secs(seconds)).await?;
-            println!("{rounds} rounds from seed {seed}: every line was answered as it should be");
+            println!("{rounds} rounds from seed {seed}: every line was answered correctly");
             Ok(())
         }
         Command::Fixture { stdio: true } => fixture::serve_stdio().await,

@@ -1,4 +1,4 @@
-//! Seeded chance. SplitMix64 and not a library, so that a seed means the same in every version.
+//! Seeded random numbers: SplitMix64 and not a library, so that a seed gives the same numbers in every version.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use std::time::Duration;
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// The dice of one part of a campaign: what other parts threw does not matter to it.
+    /// The dice of one part of a campaign, independent of those of the other parts.
     pub(crate) fn of(seed: u64, part: u64) -> Dice {
         let mut dice = Dice(seed);
         Dice(dice.next() ^ Dice(part).next())
     }
 
-    /// Less than `end`, which is above zero.
+    /// A number below `end`, which must not be zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or_default()
     }
 
-    /// Shorter than that many microseconds.
+    /// A span below `end` microseconds.
     pub(crate) fn span_us(&mut self, end: u64) -> Duration {
         Duration::from_micros(self.below(end))
     }
 
-    /// Not shorter than so many microseconds, and shorter than so many.
+    /// A span of at least `least` and below `end` microseconds.
     pub(crate) fn between_us(&mut self, least: u64, end: u64) -> Duration {
         Duration::from_micros(least) + self.span_us(end.saturating_sub(least))
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_means_the_same_for_ever() {
+    fn a_seed_gives_the_same_numbers_in_every_version() {
         let mut dice = Dice(1_234_567);
         assert_eq!(
             [dice.next(), dice.next()],

@@ -1,9 +1,9 @@
-//! Campaigns against the real program, and simulations of its runtime. Not shipped.
+//! Crash campaigns against the real program, and simulations of its runtime. Not shipped.
 
 mod crash;
 mod dice;
+mod engine;
 mod fold;
-mod watch;
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "sim", about = "Campaigns against the real program")]
+#[command(name = "sim", about = "Crash campaigns and simulations")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -19,19 +19,20 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Kill the daemon in a loop and look for what it lost or did twice
+    /// Kill the daemon in a loop and search for lost and repeated changes
     Crash(crash::Options),
     /// The process that `crash --runs --inside` kills
     #[command(hide = true)]
     Host(crash::HostOptions),
-    /// Live through seeded lives of the runtime on virtual time, and check every step
-    Watch(watch::Options),
+    /// Simulate the engine on virtual time from a seed, and check every step
+    #[command(name = "watch")]
+    Engine(engine::Options),
 }
 
 fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Crash(options) => crash::run(&options),
         Command::Host(options) => crash::host(&options),
-        Command::Watch(options) => watch::run(&options),
+        Command::Engine(options) => engine::run(&options),
     }
 }

@@ -1,9 +1,7 @@
-//! The developer's verbs behind `cargo xtask`, in Rust, so that a fresh machine needs only Rust and
-//! a C compiler.
+//! The developer's verbs behind `cargo xtask`, in Rust, so that a fresh machine needs only Rust and a C compiler.
 //!
-//! A library, so that what `tidy` checks is also a test. [`workspace`] reads the tree once;
-//! [`layers`] and [`tidy`] judge it and touch nothing. Processes are started in `process` alone.
-//! Nothing here ships, and no other crate depends on it.
+//! It is a library so that the rules of `tidy` are also tests. [`workspace`] reads the tree once; [`layers`] and [`tidy`]
+//! check it and change nothing. Only `process` starts processes. Nothing here ships, and no other crate depends on it.
 
 pub mod layers;
 mod process;
@@ -15,7 +13,7 @@ pub mod workspace;
 
 use std::path::Path;
 
-/// The folder of the workspace this crate was compiled in.
+/// The root of the workspace in which this crate was compiled.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)

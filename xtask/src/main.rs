@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use xtask::verb::Verb;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let verb = match Verb::parse(&words) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let verb = match Verb::parse(&args) {
         Ok(verb) => verb,
-        Err(misuse) => {
-            eprintln!("xtask: {misuse}");
+        Err(error) => {
+            eprintln!("xtask: {error}");
             return ExitCode::from(2);
         }
     };

@@ -1,4 +1,4 @@
-//! Steps of a verb: each printed with its name and its time; the first that fails is the last.
+//! The steps of a verb: each is printed with its name and duration, and the first failure ends the verb.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,22 +11,19 @@ pub struct Step {
     pub run: fn(&Path) -> Result<()>,
 }
 
-/// Takes the steps in order and stops at the first that fails.
-pub fn walk(root: &Path, steps: &[Step]) -> Result<()> {
+/// Runs the steps in order and stops at the first failure.
+pub fn run_steps(root: &Path, steps: &[Step]) -> Result<()> {
     for step in steps {
         eprintln!("── {}", step.name);
-        let (result, spent) = timed(|| (step.run)(root));
-        let seconds = spent.as_secs_f64();
+        let (result, elapsed) = timed(|| (step.run)(root));
+        let seconds = elapsed.as_secs_f64();
         result.with_context(|| format!("step `{}` failed after {seconds:.1} s", step.name))?;
         eprintln!("── {}: done in {seconds:.1} s", step.name);
     }
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a step's time is shown to the developer; nothing is decided by it"
-)]
+#[expect(clippy::disallowed_methods, reason = "the duration is only shown to the developer")]
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     (work(), started.elapsed())
@@ -41,13 +38,13 @@ mod tests {
     const UNREACHABLE: Step = Step { name: "next", run: |_| panic!("ran after a failure") };
 
     #[test]
-    fn all_good_steps_are_taken() {
-        walk(Path::new("."), &[GOOD, GOOD]).unwrap();
+    fn steps_run_while_none_fails() {
+        run_steps(Path::new("."), &[GOOD, GOOD]).unwrap();
     }
 
     #[test]
-    fn the_first_failure_is_named_and_ends_the_walk() {
-        let error = walk(Path::new("."), &[GOOD, BAD, UNREACHABLE]).unwrap_err();
+    fn the_first_failure_is_named_and_no_step_follows() {
+        let error = run_steps(Path::new("."), &[GOOD, BAD, UNREACHABLE]).unwrap_err();
         let text = format!("{error:#}");
         assert!(text.starts_with("step `bad` failed after "), "{text}");
         assert!(text.ends_with("it broke"), "{text}");

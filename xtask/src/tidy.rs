@@ -1,16 +1,17 @@
 //! Rules of the tree that no compiler checks. Each says what to do instead.
 //!
-//! A rule is a function from the [`Workspace`] to the places that break it; it reads nothing else
-//! and changes nothing. Only what matters to the architecture is a rule. Taste is left to review.
+//! A rule is a function from the [`Workspace`] to its violations; it reads nothing else and changes nothing. Only what
+//! matters to the architecture is a rule. Taste is left to review.
 
+mod architecture;
 mod crates;
+mod forbidden_text;
 mod lock;
 mod sources;
-mod words;
 
 use std::fmt::{self, Display};
 
-use crate::layers::{self, LAYERS};
+use crate::layers::{self, LAYERS, ROOMS};
 use crate::workspace::Workspace;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +21,16 @@ pub struct Rule {
     find: fn(&Workspace) -> Vec<String>,
 }
 
-/// A place that breaks a rule.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct Violation {
     pub rule: Rule,
+    /// Names the file, crate or line.
     pub found: String,
 }
 
-impl Display for Fault {
+impl Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        let Fault { rule, found } = self;
+        let Violation { rule, found } = self;
         write!(out, "{}: {found}\n  instead: {}", rule.name, rule.instead)
     }
 }
@@ -39,7 +40,13 @@ pub const RULES: &[Rule] = &[
         name: "layers",
         instead: "move the code to a crate that may do it, or argue for a new edge: a row of \
                   `LAYERS` in xtask/src/layers.rs and ARCHITECTURE.md, changed together",
-        find: |workspace| layers::faults(LAYERS, &workspace.packages),
+        find: |workspace| layers::crate_violations(LAYERS, &workspace.packages),
+    },
+    Rule {
+        name: "rooms",
+        instead: "move the code to the lower room, or pass what the lower room needs as an argument or \
+                  a trait that it defines; a new edge is a row of `ROOMS` in xtask/src/layers.rs",
+        find: |workspace| layers::room_violations(ROOMS, workspace),
     },
     Rule {
         name: "lints",
@@ -49,7 +56,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "one clippy.toml",
         instead: "put the setting into the clippy.toml of the root: one in a member would replace \
-                  it whole, with all its bans",
+                  it completely, with all its bans",
         find: crates::second_clippy_toml,
     },
     Rule {
@@ -60,11 +67,16 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "crate list",
         instead: "add the crate and what it is for to the tree in ARCHITECTURE.md",
-        find: crates::absent_from_architecture,
+        find: architecture::missing_crates,
+    },
+    Rule {
+        name: "architecture paths",
+        instead: "name the file where it is now; leading folders may be left out, as in `daemon/http.rs`",
+        find: architecture::missing_paths,
     },
     Rule {
         name: "module docs",
-        instead: "open the file with `//!`: what it is, what it does not do, its invariants",
+        instead: "open the file with `//!`: its subject, what it does not do, its invariants",
         find: sources::without_module_doc,
     },
     Rule {
@@ -75,26 +87,26 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "home paths",
         instead: "write `~`, a relative path, or make a temporary folder in the test",
-        find: words::home_paths,
+        find: forbidden_text::home_paths,
     },
     Rule {
-        name: "open ends",
+        name: "untracked remarks",
         instead: "do it now, delete the remark, or name the issue in brackets: `(#12)`",
-        find: words::open_ends,
+        find: forbidden_text::untracked_remarks,
     },
     Rule {
         name: "lock file",
-        instead: "find who brings it with `cargo tree --invert NAME`, then choose a feature or a \
+        instead: "find the crate that needs it with `cargo tree --invert NAME`, then choose a feature or a \
                   version that does not; TLS uses `ring`, SQLite is linked once",
-        find: lock::unwanted,
+        find: lock::banned_crates,
     },
 ];
 
-/// All places that break a rule, in the order of [`RULES`].
-pub fn check(workspace: &Workspace) -> Vec<Fault> {
-    let broken = |rule: &'static Rule| {
+/// All violations, in the order of [`RULES`].
+pub fn check(workspace: &Workspace) -> Vec<Violation> {
+    let violations = |rule: &'static Rule| {
         let found = (rule.find)(workspace);
-        found.into_iter().map(|found| Fault { rule: *rule, found })
+        found.into_iter().map(|found| Violation { rule: *rule, found })
     };
-    RULES.iter().flat_map(broken).collect()
+    RULES.iter().flat_map(violations).collect()
 }

@@ -1,7 +1,7 @@
-//! Programs that the tests start and Cargo does not bring.
+//! Programs that the tests start and Cargo does not install.
 //!
-//! They are installed where that is possible: Debian packages, as root. Elsewhere the verb ends
-//! with a sentence before any test runs, because a test that is skipped in silence proves nothing.
+//! As root on Debian, missing packages are installed. Elsewhere the verb fails with their names before any test runs,
+//! because a silently skipped test proves nothing.
 
 use std::path::Path;
 
@@ -12,72 +12,72 @@ use crate::process;
 #[derive(Debug)]
 struct Tool {
     command: &'static str,
-    /// A command line that ends well when the tool is there.
-    proof: &'static [&'static str],
-    /// The Debian package that holds the command.
+    /// A command line that exits with 0 if the tool is installed.
+    probe: &'static [&'static str],
+    /// The Debian package of the command.
     package: &'static str,
-    /// Completes "without it fail …".
+    /// Completes "it is needed by …".
     needed_by: &'static str,
 }
 
 const TOOLS: &[Tool] = &[
     Tool {
         command: "strace",
-        proof: &["strace", "--version"],
+        probe: &["strace", "--version"],
         package: "strace",
-        needed_by: "the tests that watch system calls or make them fail",
+        needed_by: "the tests that trace system calls or make them fail",
     },
     Tool {
         command: "python3",
-        proof: &["python3", "--version"],
+        probe: &["python3", "--version"],
         package: "python3",
         needed_by: "the tests that verify a ledger with an independent second program",
     },
     Tool {
         command: "postgres",
-        proof: &["sh", "-c", POSTGRES],
+        probe: &["sh", "-c", POSTGRES],
         package: "postgresql",
-        needed_by: "the tests that start a PostgreSQL of their own",
+        needed_by: "the tests that start a PostgreSQL server",
     },
     Tool {
         command: "openssl",
-        proof: &["openssl", "version"],
+        probe: &["openssl", "version"],
         package: "openssl",
-        needed_by: "the tests that make certificates for that PostgreSQL",
+        needed_by: "the tests that create certificates for that PostgreSQL server",
     },
 ];
 
-/// Debian keeps the server outside of `PATH`. The `cluster` crate looks in the same places.
+/// Debian keeps the server outside of `PATH`. The `test-postgres` crate searches the same paths.
 const POSTGRES: &str = "for it in /usr/lib/postgresql/*/bin/postgres postgres; do \
                         \"$it\" --version && exit 0; done; exit 1";
 
-/// Makes sure that every tool works, or says which package is missing and what would fail.
+/// Installs missing tools where it can. Otherwise the error names the missing packages and the tests that need them.
 pub(crate) fn ensure(root: &Path) -> Result<()> {
     let absent = missing(root);
     if absent.is_empty() {
         return Ok(());
     }
-    if may_install(root)
+    if can_install(root)
         && let Err(error) = install(root, &absent)
     {
         eprintln!("{error:#}");
     }
     let absent = missing(root);
-    ensure!(absent.is_empty(), "{}", sentence(&absent));
+    ensure!(absent.is_empty(), "{}", missing_message(&absent));
     Ok(())
 }
 
 fn missing(root: &Path) -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !works(root, tool.proof)).collect()
+    TOOLS.iter().filter(|tool| !is_installed(root, tool.probe)).collect()
 }
 
-fn works(root: &Path, proof: &[&str]) -> bool {
-    proof.split_first().is_some_and(|(program, args)| process::works(root, program, args))
+fn is_installed(root: &Path, probe: &[&str]) -> bool {
+    probe.split_first().is_some_and(|(program, args)| process::succeeds(root, program, args))
 }
 
-fn may_install(root: &Path) -> bool {
-    let is_root = process::read(root, "id", &["-u"]).is_ok_and(|uid| uid.trim() == "0");
-    is_root && process::works(root, "apt-get", &["--version"])
+fn can_install(root: &Path) -> bool {
+    let is_root = process::output(root, "id", &["-u"]).is_ok_and(|uid| uid.trim() == "0");
+    is_root && process::succeeds(root, "apt-get", &["--version"])
 }
 
 fn install(root: &Path, absent: &[&Tool]) -> Result<()> {
@@ -87,13 +87,13 @@ fn install(root: &Path, absent: &[&Tool]) -> Result<()> {
     process::run(root, "env", &[&options[..], &["--no-install-recommends"], &packages].concat())
 }
 
-fn sentence(absent: &[&Tool]) -> String {
+fn missing_message(absent: &[&Tool]) -> String {
     let packages: Vec<&str> = absent.iter().map(|tool| tool.package).collect();
     let mut text = String::new();
     for tool in absent {
-        text += &format!("`{}` is missing: without it fail {}; ", tool.command, tool.needed_by);
+        text += &format!("`{}` is missing; it is needed by {}; ", tool.command, tool.needed_by);
     }
-    text + &format!("`apt-get install {}` as root brings what is missing", packages.join(" "))
+    text + &format!("install with `apt-get install {}` as root", packages.join(" "))
 }
 
 #[cfg(test)]
@@ -101,15 +101,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_names_each_tool_and_what_fails_without_it() {
+    fn the_message_names_each_missing_tool_and_its_tests() {
         let strace = &TOOLS[0];
         assert_eq!(
-            sentence(&[strace]),
-            "`strace` is missing: without it fail the tests that watch system calls or make them \
-             fail; `apt-get install strace` as root brings what is missing"
+            missing_message(&[strace]),
+            "`strace` is missing; it is needed by the tests that trace system calls or make them \
+             fail; install with `apt-get install strace` as root"
         );
         let all: Vec<&Tool> = TOOLS.iter().collect();
-        let text = sentence(&all);
+        let text = missing_message(&all);
         for tool in TOOLS {
             assert!(text.contains(&format!("`{}` is missing", tool.command)), "{text}");
         }

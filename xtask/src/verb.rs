@@ -1,5 +1,4 @@
-//! The verbs of `cargo xtask`: one table, which is the help; one parser, which refuses what is not
-//! in the table; one file per verb.
+//! The verbs of `cargo xtask`: one table, which is also the help; one parser; one file per verb.
 
 mod bench;
 mod crash;
@@ -17,7 +16,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// Edits between a mistyped verb and the one that is suggested instead, at most.
+/// The greatest edit distance at which a verb is suggested for a mistyped one.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,38 +34,58 @@ pub enum Verb {
     Help,
 }
 
-/// Why a command line is not a verb, in words for the developer.
+/// Why a command line was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misuse(String);
+pub struct UsageError(String);
 
-impl Display for Misuse {
+impl Display for UsageError {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-struct Row {
+struct Help {
     verb: &'static str,
     args: &'static str,
     purpose: &'static str,
 }
 
-const ROWS: &[Row] = &[
-    Row { verb: "test", args: "", purpose: "all that CI checks: format, lints, tidy, tests" },
-    Row { verb: "tidy", args: "", purpose: "rules of the tree: layers, module docs, dead files" },
-    Row { verb: "fix", args: "", purpose: "apply what clippy and rustfmt can mend themselves" },
-    Row { verb: "docs", args: "", purpose: "write the generated documents again" },
-    Row { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
-    Row { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
-    Row { verb: "sim", args: "[ARGS]", purpose: "lives on virtual time: `[--seed N] --lives N`" },
-    Row { verb: "fuzz", args: "[ARGS]", purpose: "mangled lines of MCP: `[--seed N] --seconds N`" },
-    Row { verb: "letta", args: "", purpose: "install a Letta server and prompt its agent" },
-    Row { verb: "mcp-conformance", args: "", purpose: "hold the MCP server to suite and SDKs" },
-    Row { verb: "help", args: "", purpose: "this table" },
+const VERBS: &[Help] = &[
+    Help {
+        verb: "test",
+        args: "",
+        purpose: "everything that CI checks: format, lints, tidy, tests",
+    },
+    Help {
+        verb: "tidy",
+        args: "",
+        purpose: "check the rules of the tree: layers, module docs, dead files",
+    },
+    Help { verb: "fix", args: "", purpose: "apply the automatic fixes of clippy and rustfmt" },
+    Help { verb: "docs", args: "", purpose: "rewrite the generated documents" },
+    Help { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
+    Help { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
+    Help {
+        verb: "sim",
+        args: "[ARGS]",
+        purpose: "simulate on virtual time: `[--seed N] --lives N`",
+    },
+    Help {
+        verb: "fuzz",
+        args: "[ARGS]",
+        purpose: "feed mangled MCP messages: `[--seed N] --seconds N`",
+    },
+    Help { verb: "letta", args: "", purpose: "install a Letta server and prompt its agent" },
+    Help {
+        verb: "mcp-conformance",
+        args: "",
+        purpose: "test the MCP server with the official suite and the SDKs",
+    },
+    Help { verb: "help", args: "", purpose: "print this table" },
 ];
 
 impl Verb {
-    pub fn parse(words: &[String]) -> Result<Verb, Misuse> {
+    pub fn parse(words: &[String]) -> Result<Verb, UsageError> {
         let Some((verb, args)) = words.split_first() else { return Ok(Verb::Help) };
         match (verb.as_str(), args) {
             ("test", []) => Ok(Verb::Test),
@@ -82,7 +101,7 @@ impl Verb {
             ("letta", []) => Ok(Verb::Letta),
             ("mcp-conformance", []) => Ok(Verb::McpConformance),
             ("help" | "--help" | "-h", _) => Ok(Verb::Help),
-            ("bench", []) => Err(Misuse("`bench` needs the name of a benchmark".to_owned())),
+            ("bench", []) => Err(UsageError("`bench` needs the name of a benchmark".to_owned())),
             (verb, _) => Err(refuse(verb)),
         }
     }
@@ -107,35 +126,35 @@ impl Verb {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the table is the answer to `help`")]
+#[expect(clippy::print_stdout, reason = "`help` prints the table")]
 fn help() {
     print!("{}", table());
 }
 
 fn table() -> String {
     let mut text = "cargo xtask VERB\n\n".to_owned();
-    for Row { verb, args, purpose } in ROWS {
+    for Help { verb, args, purpose } in VERBS {
         let usage = format!("{verb} {args}");
         text += &format!("  {usage:<18} {purpose}\n");
     }
     text
 }
 
-fn refuse(verb: &str) -> Misuse {
-    if ROWS.iter().any(|row| row.verb == verb) {
-        return Misuse(format!("`{verb}` takes no arguments"));
+fn refuse(verb: &str) -> UsageError {
+    if VERBS.iter().any(|row| row.verb == verb) {
+        return UsageError(format!("`{verb}` takes no arguments"));
     }
-    let distance = |row: &Row| strsim::damerau_levenshtein(row.verb, verb);
-    match ROWS.iter().map(|row| (distance(row), row.verb)).min() {
+    let distance = |row: &Help| strsim::damerau_levenshtein(row.verb, verb);
+    match VERBS.iter().map(|row| (distance(row), row.verb)).min() {
         Some((edits, near)) if edits <= SUGGESTION_EDITS_MAX => {
-            Misuse(format!("no verb `{verb}`; did you mean `{near}`?"))
+            UsageError(format!("no verb `{verb}`; did you mean `{near}`?"))
         }
-        _ => Misuse(format!("no verb `{verb}`\n\n{}", table())),
+        _ => UsageError(format!("no verb `{verb}`\n\n{}", table())),
     }
 }
 
-/// The arguments of a program, as its caller holds them: fixed words, then those of the developer.
-fn joined<'a>(fixed: &[&'a str], args: &'a [String]) -> Vec<&'a str> {
+/// The fixed arguments of a program, then those of the developer.
+fn with_args<'a>(fixed: &[&'a str], args: &'a [String]) -> Vec<&'a str> {
     fixed.iter().copied().chain(args.iter().map(String::as_str)).collect()
 }
 
@@ -144,7 +163,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: Result<Verb, &str>) {
-        let expected = expected.map_err(|text| Misuse(text.to_owned()));
+        let expected = expected.map_err(|text| UsageError(text.to_owned()));
         assert_eq!(Verb::parse(&words(line)), expected, "`{line}`");
     }
 
@@ -153,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_are_read_with_their_arguments() {
+    fn verbs_are_parsed_with_their_arguments() {
         check("", Ok(Verb::Help));
         check("--help", Ok(Verb::Help));
         check("test", Ok(Verb::Test));
@@ -168,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verb_is_refused() {
+    fn unknown_verbs_and_wrong_arguments_are_refused() {
         check("bench", Err("`bench` needs the name of a benchmark"));
         check("tidy twice", Err("`tidy` takes no arguments"));
         check("tets", Err("no verb `tets`; did you mean `test`?"));
@@ -177,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_of_the_table_is_understood() {
-        for Row { verb, args, .. } in ROWS {
+    fn every_verb_of_the_table_is_parsed() {
+        for Help { verb, args, .. } in VERBS {
             let parsed = Verb::parse(&words(&format!("{verb} {args}")));
             assert!(parsed.is_ok(), "{verb}: {parsed:?}");
         }

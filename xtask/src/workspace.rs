@@ -1,8 +1,7 @@
-//! The workspace as data: its packages, as Cargo sees them, and the text of its files.
+//! The workspace as data: its packages, from `cargo metadata`, and the text of its files.
 //!
-//! Read once, so that rules are functions of what was read and tests can invent a workspace.
-//! Paths are relative to the root and use `/`. Build output and hidden folders are not part of it,
-//! nor are files that are no text or longer than [`FILE_BYTES_MAX`].
+//! It is read once, so that rules are functions of it and tests can construct one. Paths are relative to the root and
+//! use `/`. Build output, hidden folders, binary files and files above [`FILE_BYTES_MAX`] are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +12,11 @@ use serde::Deserialize;
 
 use crate::process;
 
-/// Longer files hold data, not prose or code.
+/// Larger files hold data, not prose or code.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Hidden folders that belong to the project all the same.
-const HIDDEN_KEPT: &[&str] = &[".cargo", ".ci", ".github"];
+/// Hidden folders that belong to the project.
+const HIDDEN_INCLUDED: &[&str] = &[".cargo", ".ci", ".github"];
 
 #[derive(Clone, Debug, Default)]
 pub struct Workspace {
@@ -31,7 +30,7 @@ pub struct Package {
     pub name: String,
     /// The folder of its manifest.
     pub dir: String,
-    /// The file in which each of its targets begins.
+    /// The root source file of each target.
     pub roots: Vec<String>,
     pub dependencies: Vec<Dependency>,
 }
@@ -55,7 +54,7 @@ pub enum Kind {
 impl Workspace {
     pub fn read(root: &Path) -> Result<Workspace> {
         let args = ["metadata", "--no-deps", "--format-version", "1"];
-        let packages = packages(&process::read(root, "cargo", &args)?)?;
+        let packages = packages(&process::output(root, "cargo", &args)?)?;
         let mut files = BTreeMap::new();
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -70,7 +69,7 @@ impl Workspace {
         Ok(Workspace { packages, files })
     }
 
-    /// The text of a file; a file that is not there has none.
+    /// The text of a file; empty if the file does not exist.
     pub fn text(&self, path: &str) -> &str {
         self.files.get(path).map_or("", String::as_str)
     }
@@ -82,7 +81,7 @@ impl Workspace {
     }
 }
 
-/// Files and folders of a folder, without links and what is not part of the project.
+/// The files and folders in a folder, without symbolic links and folders that are not part of the project.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let listing = fs::read_dir(folder).with_context(|| format!("cannot list {folder:?}"))?;
@@ -91,9 +90,9 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
         let kind = entry.file_type()?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let foreign = kind.is_dir()
-            && (name == "target" || name.starts_with('.') && !HIDDEN_KEPT.contains(&&*name));
-        if !foreign && !kind.is_symlink() {
+        let is_foreign = kind.is_dir()
+            && (name == "target" || name.starts_with('.') && !HIDDEN_INCLUDED.contains(&&*name));
+        if !is_foreign && !kind.is_symlink() {
             paths.push(entry.path());
         }
     }
@@ -101,7 +100,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn text(path: &Path) -> Result<Option<String>> {
-    let metadata = fs::metadata(path).with_context(|| format!("cannot look at {path:?}"))?;
+    let metadata = fs::metadata(path).with_context(|| format!("cannot inspect {path:?}"))?;
     if !metadata.is_file() || FILE_BYTES_MAX < metadata.len() {
         return Ok(None);
     }
@@ -115,7 +114,7 @@ fn relative(root: &Path, path: &Path) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-/// What `cargo metadata` prints, as far as it is needed here.
+/// The part of `cargo metadata`'s output that the rules need.
 #[derive(Deserialize)]
 struct Metadata {
     workspace_root: PathBuf,
@@ -145,13 +144,13 @@ struct MetadataDependency {
 
 fn packages(metadata: &str) -> Result<Vec<Package>> {
     let metadata: Metadata =
-        serde_json::from_str(metadata).context("cannot read what `cargo metadata` printed")?;
+        serde_json::from_str(metadata).context("cannot parse the output of `cargo metadata`")?;
     let root = &metadata.workspace_root;
-    metadata.packages.into_iter().map(|package| package.located(root)).collect()
+    metadata.packages.into_iter().map(|package| package.into_package(root)).collect()
 }
 
 impl MetadataPackage {
-    fn located(self, root: &Path) -> Result<Package> {
+    fn into_package(self, root: &Path) -> Result<Package> {
         let roots: Result<_> =
             self.targets.iter().map(|target| relative(root, &target.src_path)).collect();
         Ok(Package {
@@ -168,7 +167,7 @@ impl From<MetadataDependency> for Dependency {
         let kind = match it.kind.as_deref() {
             Some("dev") => Kind::Dev,
             Some("build") => Kind::Build,
-            _ => Kind::Normal, // Cargo prints none for a normal one. What is new to us is judged.
+            _ => Kind::Normal, // Cargo prints `null` for a normal dependency. An unknown kind is checked like one.
         };
         Dependency { name: it.name, kind, inside: it.path.is_some(), features: it.features }
     }
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn packages_are_read_from_metadata() {
-        let printed = r#"{"workspace_root": "/w", "packages": [{
+        let output = r#"{"workspace_root": "/w", "packages": [{
             "name": "store", "manifest_path": "/w/crates/store/Cargo.toml",
             "targets": [{"src_path": "/w/crates/store/src/lib.rs"}],
             "dependencies": [
@@ -188,18 +187,18 @@ mod tests {
                 {"name": "tokio", "kind": "dev", "features": ["rt"]},
                 {"name": "cc", "kind": "build", "features": []}
             ]}]}"#;
-        let packages = packages(printed).unwrap();
+        let packages = packages(output).unwrap();
         assert_eq!(packages.len(), 1);
         assert_eq!(packages[0].dir, "crates/store");
         assert_eq!(packages[0].roots, ["crates/store/src/lib.rs"]);
-        let seen: Vec<_> =
+        let found: Vec<_> =
             packages[0].dependencies.iter().map(|it| (&*it.name, it.kind, it.inside)).collect();
         let expected = [
             ("ledger", Kind::Normal, true),
             ("tokio", Kind::Dev, false),
             ("cc", Kind::Build, false),
         ];
-        assert_eq!(seen, expected);
+        assert_eq!(found, expected);
         assert_eq!(packages[0].dependencies[1].features, ["rt"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What was spent between two moments: time, processor, bytes written, transactions.
+//! The cost of a measured span: time, processor time, bytes written, transactions.
 
 use std::ops::AddAssign;
 use std::time::Instant;
@@ -12,9 +12,9 @@ pub(crate) struct Moment {
     written: u64,
 }
 
-/// What happened between two moments.
+/// What was used between two moments.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Between {
+pub(crate) struct Cost {
     pub(crate) seconds: f64,
     pub(crate) cpu_s: f64,
     /// Bytes.
@@ -28,8 +28,8 @@ impl Moment {
         Moment { at: Instant::now(), cpu_s, written }
     }
 
-    pub(crate) fn until(self, end: Moment) -> Between {
-        Between {
+    pub(crate) fn until(self, end: Moment) -> Cost {
+        Cost {
             seconds: (end.at - self.at).as_secs_f64(),
             cpu_s: end.cpu_s - self.cpu_s,
             written: end.written - self.written,
@@ -38,20 +38,20 @@ impl Moment {
     }
 }
 
-impl Between {
+impl Cost {
     pub(crate) fn cpu_us(&self, count: u64) -> f64 {
         self.cpu_s * 1e6 / count as f64
     }
 
-    /// What one of so many has cost, apart from time.
+    /// Describes the cost of one of `count` operations, without the time.
     pub(crate) fn each(&self, count: u64) -> String {
         let (cpu_us, kib) = (self.cpu_us(count), self.written as f64 / 1024.0 / count as f64);
-        format!("{cpu_us:.0} µs of processor and {kib:.1} KiB written each")
+        format!("{cpu_us:.0} µs of processor time and {kib:.1} KiB written each")
     }
 }
 
-impl AddAssign for Between {
-    fn add_assign(&mut self, other: Between) {
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
         self.seconds += other.seconds;
         self.cpu_s += other.cpu_s;
         self.written += other.written;

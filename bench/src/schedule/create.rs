@@ -1,18 +1,20 @@
-//! How many schedules are added in a second: in lists by a few callers, and one by one by many.
+//! Schedules added per second: in batches by a few callers, and one by one by many.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use api::ask;
+use agents::NoBackend;
+use api::send;
 use futures::future::try_join_all;
 
 use super::conditions::{Bar, Conditions};
-use super::cost::Between;
-use super::place::{Place, now_us};
-use super::plan::Plan;
+use super::cost::Cost;
+use super::instance::{Instance, now_us};
+use super::workload::Workload;
 use super::{Options, block_on};
 
 const SCHEDULES: usize = 100_000;
-/// Added one by one, as a part of those that are added in lists.
+/// Divides the number of schedules that are added one by one.
 const SINGLY_DIVISOR: usize = 10;
 const CALLERS: usize = 256;
 const DAY_MS: i64 = 86_400_000;
@@ -20,41 +22,41 @@ const RATE_MIN: f64 = 20_000.0;
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let schedules = options.schedules(SCHEDULES);
-    let place = tempfile::tempdir_in(options.dir())?;
-    let conditions = Conditions::begin("create", &format!("{schedules} schedules"), place.path())?;
-    let rate = block_on(in_lists(place.path(), schedules))?;
-    Bar::AtLeast(RATE_MIN).show("added in a second", rate);
-    let place = tempfile::tempdir_in(options.dir())?;
-    block_on(singly(place.path(), schedules / SINGLY_DIVISOR))?;
-    conditions.end(place.path())
+    let dir = tempfile::tempdir_in(options.dir())?;
+    let conditions = Conditions::start("create", &format!("{schedules} schedules"), dir.path())?;
+    let rate = block_on(in_batches(dir.path(), schedules))?;
+    Bar::AtLeast(RATE_MIN).print("added per second", rate);
+    let dir = tempfile::tempdir_in(options.dir())?;
+    block_on(singly(dir.path(), schedules / SINGLY_DIVISOR))?;
+    conditions.end(dir.path())
 }
 
-async fn in_lists(data: &Path, schedules: usize) -> anyhow::Result<f64> {
-    let place = Place::open(data).await?;
-    let started = place.mark().await?;
-    let rate = plan(schedules).add(&place.handle).await?;
-    let between = started.until(place.mark().await?);
-    show("lists", rate, schedules as u64, between);
+async fn in_batches(data: &Path, schedules: usize) -> anyhow::Result<f64> {
+    let instance = Instance::open(data, Arc::new(NoBackend)).await?;
+    let started = instance.mark().await?;
+    let rate = workload(schedules).add(&instance.handle).await?;
+    let cost = started.until(instance.mark().await?);
+    show("batches", rate, schedules as u64, cost);
     Ok(rate)
 }
 
 async fn singly(data: &Path, schedules: usize) -> anyhow::Result<()> {
-    let place = Place::open(data).await?;
-    let plan = plan(schedules);
-    plan.add_agents(&*place.handle).await?;
-    let started = place.mark().await?;
+    let instance = Instance::open(data, Arc::new(NoBackend)).await?;
+    let workload = workload(schedules);
+    workload.add_agents(&*instance.handle).await?;
+    let started = instance.mark().await?;
     let numbers: Vec<usize> = (0..schedules).collect();
     for part in numbers.chunks(CALLERS) {
-        let calls = part.iter().map(|number| ask(&*place.handle, plan.schedule(*number)));
+        let calls = part.iter().map(|number| send(&*instance.handle, workload.schedule(*number)));
         try_join_all(calls).await?;
     }
-    let between = started.until(place.mark().await?);
-    show("singly", schedules as f64 / between.seconds, schedules as u64, between);
+    let cost = started.until(instance.mark().await?);
+    show("singly", schedules as f64 / cost.seconds, schedules as u64, cost);
     Ok(())
 }
 
-fn plan(schedules: usize) -> Plan {
-    Plan {
+fn workload(schedules: usize) -> Workload {
+    Workload {
         name: "schedule",
         schedules,
         agents: 1,
@@ -65,7 +67,7 @@ fn plan(schedules: usize) -> Plan {
     }
 }
 
-fn show(how: &str, rate: f64, count: u64, between: Between) {
-    let group = count / between.transactions;
-    println!("  {how:<8} {rate:.0}/s; {group} in a transaction, {}", between.each(count));
+fn show(how: &str, rate: f64, count: u64, cost: Cost) {
+    let group = count / cost.transactions;
+    println!("  {how:<8} {rate:.0}/s; {group} per transaction, {}", cost.each(count));
 }

@@ -1,93 +1,98 @@
-//! What a fire costs among a million schedules of which most are idle, beside a thousand that fire as
-//! often altogether.
+//! The cost of a fire among a million mostly idle schedules, compared with a thousand schedules with the same rate of fires.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::NoBackend;
 use anyhow::ensure;
 
+use super::backends::CountingBackend;
 use super::conditions::{Bar, Conditions};
-use super::cost::Between;
-use super::doers::Counting;
-use super::large::{Large, total};
-use super::place::Place;
-use super::plan::Plan;
+use super::cost::Cost;
+use super::instance::Instance;
+use super::large_store::{LargeStore, total};
+use super::workload::Workload;
 use super::{Options, block_on};
 
 const SCHEDULES: usize = 1_000_000;
-/// Of those.
+/// Schedules that fire.
 const FIRING: usize = 10_000;
 const FIRING_EVERY_MS: i64 = 60_000;
-/// So that it is as many fires in a second.
+/// Schedules of the comparison, with the same rate of fires.
 const FEW: usize = 1_000;
 const FEW_EVERY_MS: i64 = 6_000;
-/// After the check of the log: what was missed is caught up by then.
+/// After the check of the ledger: missed slots are caught up by then.
 const WARM_UP: Duration = Duration::from_secs(10);
-/// In 2090.
+/// In the year 2090.
 const IDLE_UNTIL_US: i64 = 3_786_912_000_000_000;
 const YEAR_MS: i64 = 365 * 86_400_000;
 const RATIO_MAX: f64 = 1.5;
 
-pub(crate) fn run(options: &Options, large: &mut Large) -> anyhow::Result<()> {
-    let plans = plans(options.schedules(SCHEDULES));
+pub(crate) fn run(options: &Options, large: &mut LargeStore) -> anyhow::Result<()> {
+    let workloads = workloads(options.schedules(SCHEDULES));
     let dir = tempfile::tempdir_in(options.dir())?;
-    let what = format!("{} schedules beside {FEW}, {} s", total(&plans), options.seconds);
-    let conditions = Conditions::begin("growth", &what, dir.path())?;
-    let few = plan("firing", FEW, FEW_EVERY_MS);
+    let what =
+        format!("{} schedules compared with {FEW}, {} s", total(&workloads), options.seconds);
+    let conditions = Conditions::start("growth", &what, dir.path())?;
+    let few = workload("firing", FEW, FEW_EVERY_MS);
     let few_us = block_on(async {
-        let place = Place::open(dir.path()).await?;
-        few.add(&place.handle).await?;
-        place.close().await?;
+        let instance = Instance::open(dir.path(), Arc::new(NoBackend)).await?;
+        few.add(&instance.handle).await?;
+        instance.close().await?;
         cost(dir.path(), FEW, options.seconds).await
     })?;
     let many_us = block_on(async {
-        let data = large.with(&options.dir(), &plans).await?;
-        cost(&data, total(&plans), options.seconds).await
+        let data = large.prepare(&options.dir(), &workloads).await?;
+        cost(&data, total(&workloads), options.seconds).await
     })?;
-    Bar::AtMost(RATIO_MAX).show("processor for a fire, many to few", many_us / few_us);
+    Bar::AtMost(RATIO_MAX).print("processor time per fire, many to few", many_us / few_us);
     conditions.end(dir.path())
 }
 
-/// Those that fire, and those that wait for another age.
-pub(crate) fn plans(schedules: usize) -> [Plan; 2] {
-    let idle = Plan {
+/// Schedules that fire, and idle ones.
+pub(crate) fn workloads(schedules: usize) -> [Workload; 2] {
+    let idle = Workload {
         first_us: IDLE_UNTIL_US,
         spread_us: YEAR_MS * 1_000,
-        ..plan("idle", schedules.saturating_sub(FIRING), YEAR_MS)
+        ..workload("idle", schedules.saturating_sub(FIRING), YEAR_MS)
     };
-    [plan("firing", FIRING, FIRING_EVERY_MS), idle]
+    [workload("firing", FIRING, FIRING_EVERY_MS), idle]
 }
 
-fn plan(name: &'static str, schedules: usize, every_ms: i64) -> Plan {
+fn workload(name: &'static str, schedules: usize, every_ms: i64) -> Workload {
     let terms = api::Terms::default();
     let spread_us = every_ms * 1_000;
-    Plan { name, schedules, agents: 1, first_us: 0, spread_us, every_ms, terms }
+    Workload { name, schedules, agents: 1, first_us: 0, spread_us, every_ms, terms }
 }
 
-/// Processor time of one fire to done, in microseconds.
+/// Processor time from a fire to the end of its run, in microseconds.
 async fn cost(data: &Path, schedules: usize, seconds: u64) -> anyhow::Result<f64> {
-    let place = Place::open(data).await?;
-    let doer = Arc::new(Counting::default());
-    let mut measured = Err(anyhow::anyhow!("the watch ended early"));
+    let backend = Arc::new(CountingBackend::default());
+    let instance = Instance::open(data, backend.clone()).await?;
+    let mut measured = Err(anyhow::anyhow!("the engine ended early"));
     let stop = async {
-        measured = measure(&place, &doer, seconds).await;
+        measured = measure(&instance, &backend, seconds).await;
         "measured".to_owned()
     };
-    place.watch.keep(Arc::clone(&doer) as Arc<_>, vec![], stop).await?;
-    let (fires, between) = measured?;
-    let rate = fires as f64 / between.seconds;
-    println!("  {schedules:<8} {fires} fires, {rate:.0}/s; {}", between.each(fires));
-    place.close().await?;
-    Ok(between.cpu_us(fires))
+    instance.engine.run(&[], vec![], stop).await?;
+    let (fires, cost) = measured?;
+    let rate = fires as f64 / cost.seconds;
+    println!("  {schedules:<8} {fires} fires, {rate:.0}/s; {}", cost.each(fires));
+    instance.close().await?;
+    Ok(cost.cpu_us(fires))
 }
 
-async fn measure(place: &Place, doer: &Counting, seconds: u64) -> anyhow::Result<(u64, Between)> {
-    place.checked().await?;
+async fn measure(
+    instance: &Instance,
+    backend: &CountingBackend,
+    seconds: u64,
+) -> anyhow::Result<(u64, Cost)> {
+    instance.wait_for_startup_check().await?;
     tokio::time::sleep(WARM_UP).await;
-    let (started, before) = (place.mark().await?, doer.count());
+    let (started, before) = (instance.mark().await?, backend.count());
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let fires = doer.count() - before;
+    let fires = backend.count() - before;
     ensure!(0 < fires, "nothing fired");
-    Ok((fires, started.until(place.mark().await?)))
+    Ok((fires, started.until(instance.mark().await?)))
 }

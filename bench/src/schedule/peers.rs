@@ -1,4 +1,4 @@
-//! The peers: packages of npm in a directory below `target/`, each driven by a small script of ours.
+//! The peers: npm packages in a directory below `target/`, each driven by a script in `bench/peers`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-/// Node 20 bears these; newer ones of the two queues need a newer Node.
+/// Versions for Node 20; newer versions of the two queues need a newer Node.
 const PACKAGES: &[&str] = &[
     "@restatedev/restate-server@1.7.12",
     "@restatedev/restate-sdk@1.17.2",
@@ -16,25 +16,25 @@ const PACKAGES: &[&str] = &[
     "pg-boss@10.4.2",
     "pg@8",
 ];
-/// How long a peer may take to end after it was told to.
-const END: Duration = Duration::from_secs(5);
+/// How long a peer may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Peers {
     dir: PathBuf,
 }
 
-/// The numbers that a script has printed, by their names.
+/// The numbers that a script printed, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Figures(BTreeMap<String, f64>);
 
 impl Peers {
-    /// Installs what is missing; their install scripts are not run.
+    /// Installs missing packages without running their install scripts.
     pub(crate) fn install() -> anyhow::Result<Peers> {
         let program = std::env::current_exe()?;
         let target = program.ancestors().nth(2).context("the program is not below `target/`")?;
         let dir = target.join("peers");
         std::fs::create_dir_all(&dir)?;
-        // Without a package of its own, npm would look for one further up.
+        // Without a manifest here, npm would use one of a parent directory.
         let manifest = dir.join("package.json");
         if !manifest.exists() {
             std::fs::write(&manifest, "{\"private\":true}\n")?;
@@ -42,27 +42,27 @@ impl Peers {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
         let done = npm.args(PACKAGES).current_dir(&dir).stdout(Stdio::null()).status();
-        ensure!(done.context("npm cannot be run")?.success(), "npm could not install the peers");
+        ensure!(done.context("cannot run npm")?.success(), "npm failed to install the peers");
         println!("peers    {}", PACKAGES.join(", "));
         Ok(Peers { dir })
     }
 
-    /// Runs a script of `bench/peers`, at most so long.
+    /// Runs a script of `bench/peers`.
     pub(crate) fn run(
         &self,
         script: &str,
         args: &[String],
-        most: Duration,
+        timeout: Duration,
     ) -> anyhow::Result<Figures> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script);
         let mut node = Command::new("node");
         node.arg(&script).args(args).current_dir(&self.dir);
         let mut running = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let ended = ends_within(&mut running, most)?;
+        let ended = ends_within(&mut running, timeout)?;
         if !ended {
-            // Its end of input tells it to end its own children and itself.
+            // At the end of its input, a script stops its children and itself.
             drop(running.stdin.take());
-            if !ends_within(&mut running, END)? {
+            if !ends_within(&mut running, STOP_TIMEOUT)? {
                 running.kill()?;
             }
         }
@@ -77,7 +77,8 @@ impl Figures {
     fn of(text: &str) -> anyhow::Result<Figures> {
         let mut figures = BTreeMap::new();
         for word in text.lines().last().unwrap_or_default().split_whitespace() {
-            let (name, value) = word.split_once('=').context("a figure without a name")?;
+            let (name, value) =
+                word.split_once('=').context("the peer printed a figure without a name")?;
             figures.insert(name.to_owned(), value.parse()?);
         }
         Ok(Figures(figures))
@@ -86,14 +87,14 @@ impl Figures {
     pub(crate) fn get(&self, name: &str) -> anyhow::Result<f64> {
         match self.0.get(name) {
             Some(value) => Ok(*value),
-            None => bail!("the peer did not tell `{name}`"),
+            None => bail!("the peer did not print `{name}`"),
         }
     }
 }
 
-fn ends_within(running: &mut Child, most: Duration) -> anyhow::Result<bool> {
+fn ends_within(running: &mut Child, timeout: Duration) -> anyhow::Result<bool> {
     let started = Instant::now();
-    while started.elapsed() < most {
+    while started.elapsed() < timeout {
         if running.try_wait()?.is_some() {
             return Ok(true);
         }
@@ -102,7 +103,7 @@ fn ends_within(running: &mut Child, most: Duration) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Said where a phase is measured without them.
-pub(crate) fn none() {
+/// Printed if a phase is measured without peers.
+pub(crate) fn print_not_measured() {
     println!("  peer     not measured: give `--peers`");
 }

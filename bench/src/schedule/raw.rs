@@ -1,79 +1,78 @@
-//! The raw engine: the rows that the watch has written while schedules fired, written again.
+//! The raw database: writes again the rows that the engine wrote while schedules fired.
 //!
-//! It begins with a copy of the database as it was before, and has the same settings and statements.
-//! Entries and rows come from the log; those of one decision are written together, and as many
-//! entries are in a transaction as there were on average. Nothing is decided and no hash computed while
-//! the clock runs.
+//! It starts with a copy of the database from before, with the same settings and statements. Entries and rows come from the
+//! ledger; those of one decision are written together, with the same average number of entries in a transaction. Decisions
+//! are read and hashes computed outside the measured time.
 
 use std::path::Path;
 
 use ledger::Entry;
 use rusqlite::{Connection, Statement};
-use store::{Keeps, Write};
+use store::{UnchangedKeys, Write};
 use store_sqlite::Sqlite;
 
-use super::cost::{Between, Moment};
-use super::steps::{Step, Steps};
+use super::cost::{Cost, Moment};
+use super::decisions::{Decision, DecisionReader};
 
-/// Fires that are written again: enough for a rate.
+/// Fires that are written at most: enough for a rate.
 const FIRES_MAX: u64 = 400_000;
-/// Steps that are in memory at a time.
-const STEPS_MAX: usize = 65_536;
+/// DecisionReader that are in memory at a time.
+const DECISIONS_MAX: usize = 65_536;
 
-/// Fires that were written, and what that took.
+/// Fires that were written, and their cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fires {
     pub(crate) count: u64,
-    pub(crate) between: Between,
+    pub(crate) cost: Cost,
 }
 
-/// A part of a log.
+/// Entries of a ledger: those above `after`, up to `until`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct EntryRange {
     pub(crate) after: u64,
     pub(crate) until: u64,
 }
 
 impl Fires {
     pub(crate) fn rate(&self) -> f64 {
-        self.count as f64 / self.between.seconds
+        self.count as f64 / self.cost.seconds
     }
 
-    /// Fires in a transaction, on average.
+    /// The average number of fires in a transaction.
     pub(crate) fn batch(&self) -> f64 {
-        self.count as f64 / self.between.transactions as f64
+        self.count as f64 / self.cost.transactions as f64
     }
 
-    pub(crate) fn show(&self, whose: &str, how: &str) {
-        let each = self.between.each(self.count);
+    pub(crate) fn print(&self, label: &str, note: &str) {
+        let each = self.cost.each(self.count);
         let (rate, batch) = (self.rate(), self.batch());
-        println!("  {whose:<8} {rate:.0}/s{how}; {batch:.0} in a transaction, {each}");
+        println!("  {label:<8} {rate:.0}/s{note}; {batch:.0} per transaction, {each}");
     }
 }
 
-/// Writes a part of a log into a copy of the database, after some SQL on it; `batch` entries in a transaction.
+/// Writes a range of entries into a copy of the database, after some SQL on it; `batch` entries in a transaction.
 pub(crate) async fn replay(
     log: &Path,
-    part: Part,
+    part: EntryRange,
     batch: f64,
     copy: &Path,
     sql: &str,
 ) -> anyhow::Result<Fires> {
     let store = Sqlite::open_read_only(log)?;
-    let mut steps = Steps::of(&store);
-    steps.skip(part.after).await?;
+    let mut decisions = DecisionReader::of(&store);
+    decisions.skip(part.after).await?;
     let connection = open(copy, sql)?;
     let mut raw = Raw::prepare(&connection)?;
     let mut fires = Fires::default();
     while fires.count < FIRES_MAX {
-        let gathered = steps.until(part.until, STEPS_MAX).await?;
-        if gathered.is_empty() {
+        let found = decisions.until(part.until, DECISIONS_MAX).await?;
+        if found.is_empty() {
             break;
         }
         let started = Moment::now();
-        let transactions = write(&mut raw, &gathered, batch)?;
-        fires.between += Between { transactions, ..started.until(Moment::now()) };
-        fires.count += gathered.iter().map(|step| step.fires).sum::<u64>();
+        let transactions = write(&mut raw, &found, batch)?;
+        fires.cost += Cost { transactions, ..started.until(Moment::now()) };
+        fires.count += found.iter().map(|decision| decision.fires).sum::<u64>();
     }
     Ok(fires)
 }
@@ -88,23 +87,23 @@ fn open(path: &Path, sql: &str) -> anyhow::Result<Connection> {
     Ok(connection)
 }
 
-/// Says in how many transactions.
-fn write(raw: &mut Raw<'_>, steps: &[Step], batch: f64) -> anyhow::Result<u64> {
+/// Returns the number of transactions.
+fn write(raw: &mut Raw<'_>, decisions: &[Decision], batch: f64) -> anyhow::Result<u64> {
     let (mut entries, mut due, mut transactions) = (0, 0.0, 0);
-    let mut rest = steps.iter().peekable();
+    let mut rest = decisions.iter().peekable();
     while rest.peek().is_some() {
-        // A batch need not be a whole number: some transactions have one entry more.
+        // The batch size is an average: some transactions have one entry more.
         due += batch;
         transactions += 1;
         raw.begin.execute(())?;
         while (entries as f64) < due
-            && let Some(step) = rest.next()
+            && let Some(decision) = rest.next()
         {
-            entries += step.entries.len();
-            for it in &step.writes {
+            entries += decision.entries.len();
+            for it in &decision.writes {
                 raw.write_item(it)?;
             }
-            for it in &step.entries {
+            for it in &decision.entries {
                 raw.append(it)?;
             }
         }
@@ -144,19 +143,30 @@ impl<'c> Raw<'c> {
     }
 
     fn write_item(&mut self, write: &Write) -> anyhow::Result<()> {
-        let Write { noun, id, expected, version, body, due_us, under, keeps } = write;
+        let Write {
+            noun,
+            id,
+            expected_version: expected,
+            version,
+            body,
+            due_us,
+            index_key: under,
+            unchanged_keys: keeps,
+        } = write;
         let body = body.as_deref();
         let written = match (expected, keeps) {
             (0, _) => self.insert_item.execute((noun, id, version, body, due_us, under)),
-            (_, Keeps::Both) => self.update_body.execute((noun, id, version, body, expected)),
-            (_, Keeps::Under) => {
+            (_, UnchangedKeys::Both) => {
+                self.update_body.execute((noun, id, version, body, expected))
+            }
+            (_, UnchangedKeys::IndexKey) => {
                 self.update_due.execute((noun, id, version, body, due_us, expected))
             }
-            (_, Keeps::Unknown) => {
+            (_, UnchangedKeys::Unknown) => {
                 self.update_item.execute((noun, id, version, body, due_us, under, expected))
             }
         };
-        anyhow::ensure!(written? == 1, "the raw engine has another {noun} `{id}`");
+        anyhow::ensure!(written? == 1, "the raw database has another version of {noun} `{id}`");
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Clients of the SDKs that people use, each telling the same story.
+//! Clients of the SDKs that people use. Each runs the same story.
 
 use std::fs;
 use std::path::Path;
@@ -10,36 +10,36 @@ use super::Row;
 use super::install::{Installed, PYTHONS};
 use super::world::World;
 
-pub(super) fn stories(installed: &Installed, world: &World) -> Result<Vec<Row>> {
-    // Node looks for packages beside the script.
+pub(super) fn run_stories(installed: &Installed, world: &World) -> Result<Vec<Row>> {
+    // Node finds packages next to the script.
     let scripts = installed.dir().join("clients");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("clients"), &scripts)?;
     let mut rows = Vec::new();
     for transport in ["stdio", "http"] {
-        let place = match transport {
+        let address = match transport {
             "stdio" => world.program.display().to_string(),
             _ => world.url.clone(),
         };
-        let told = |name: &str, mut command: Command| -> Result<Row> {
-            let said =
-                world.envs(command.args([transport, &place]).stdin(Stdio::null())).output()?;
+        let run_story = |name: &str, mut command: Command| -> Result<Row> {
+            let output =
+                world.envs(command.args([transport, &address]).stdin(Stdio::null())).output()?;
             let mut row =
-                Row { what: format!("story, {name}, {transport}"), passed: 0, wrong: vec![] };
-            match said.status.success() {
+                Row { name: format!("story, {name}, {transport}"), passed: 0, failures: vec![] };
+            match output.status.success() {
                 true => row.passed += 1,
-                false => row.wrong.push(String::from_utf8_lossy(&said.stderr).into_owned()),
+                false => row.failures.push(String::from_utf8_lossy(&output.stderr).into_owned()),
             }
             Ok(row)
         };
         for name in ["typescript1", "typescript2"] {
             let mut node = installed.node();
             node.arg(scripts.join(format!("{name}.mjs")));
-            rows.push(told(name, node)?);
+            rows.push(run_story(name, node)?);
         }
         for (name, _) in PYTHONS {
             let mut python = Command::new(installed.python(name));
             python.arg(scripts.join(format!("{name}.py")));
-            rows.push(told(name, python)?);
+            rows.push(run_story(name, python)?);
         }
     }
     Ok(rows)

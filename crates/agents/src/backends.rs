@@ -1,4 +1,4 @@
-//! The backends of this version, chosen by the agent's own.
+//! Runs an attempt with the backend that its agent is configured for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,37 +8,37 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kernel::agent::Agent;
-use kernel::approval::Footing;
+use kernel::approval::ExecutionFingerprint;
 use kernel::backend::{Backend, BackendKind};
 use kernel::budget::Usage;
-use kernel::ruling::Details;
+use kernel::policy_decision::Details;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::AgentBackend;
-use crate::command;
-use crate::footing::{self, Look};
+use crate::attempt::{Attempt, AttemptResult, Failure, Outcome, Reason};
+use crate::command::CommandAttempt;
+use crate::fingerprint::{self, FingerprintInput};
 use crate::http::Http;
 use crate::letta::{self, Turn};
+use crate::live_output::LiveOutput;
 use crate::output::Recorder;
+use crate::output_filter::OutputFilter;
 use crate::process::kill_orphans;
-use crate::said::Said;
 use crate::script;
 use crate::secrets::Secrets;
-use crate::telling::Telling;
-use crate::webhook::Call;
-use crate::work::{Ended, Failure, Outcome, Reason, Work};
+use crate::webhook::WebhookCall;
 
 pub struct Backends {
     outputs: PathBuf,
     environment: BTreeMap<String, String>,
     secrets: Arc<dyn Secrets>,
     http: Http,
-    /// One speaks at a time in each.
+    /// A lock per Letta agent, so that it gets one prompt at a time.
     conversations: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Whether this version can prompt an agent of a kind. Whatever else fails for good, and says so.
+/// Whether this version can prompt agents of this kind. Attempts of other kinds fail permanently.
 pub const fn supports(kind: BackendKind) -> bool {
     match kind {
         BackendKind::Builtin | BackendKind::Command => true,
@@ -48,8 +48,8 @@ pub const fn supports(kind: BackendKind) -> bool {
 }
 
 impl Backends {
-    /// `outputs` is the directory for what is too long for a text, and is made when there is such
-    /// a thing. Of `environment` a program sees only what its agent allows.
+    /// `outputs` is the directory for output files, created when the first is written. A program gets only the
+    /// variables of `environment` that its agent allows.
     pub fn new(
         outputs: PathBuf,
         environment: BTreeMap<String, String>,
@@ -61,39 +61,42 @@ impl Backends {
 
     fn conversation(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut all = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those in which nobody speaks are as good as new.
+        // Drop the locks that are not in use.
         all.retain(|_, lock| 1 < Arc::strong_count(lock));
         Arc::clone(all.entry(id.to_owned()).or_default())
     }
 
-    async fn attempt(
+    async fn run_backend(
         &self,
-        work: &Work,
+        attempt: &Attempt,
         recorder: &mut Recorder,
         stop: &CancellationToken,
     ) -> (Outcome, Option<Usage>) {
-        let means = (&self.http, &*self.secrets);
-        let outcome = match &work.agent.backend {
+        let client = (&self.http, &*self.secrets);
+        let outcome = match &attempt.agent.backend {
             Backend::Builtin { script: None } => {
-                recorder.take(work.prompt.as_bytes()).await;
+                recorder.write(attempt.prompt.as_bytes()).await;
                 Outcome::Done
             }
             Backend::Builtin { script: Some(path) } => {
-                limited(work.time_max, stop, script::play(path, work, recorder)).await
+                with_time_limit(attempt.time_max, stop, script::play(path, attempt, recorder)).await
             }
-            Backend::Command(_) if work.is_sensitive && work.agent.backend.shows_prompts() => {
-                let message = "its prompt is sensitive, and would be an argument that all can read";
+            Backend::Command(_)
+                if attempt.is_sensitive && attempt.agent.backend.exposes_prompt() =>
+            {
+                let message =
+                    "the prompt is sensitive, and every user could read it as an argument";
                 Outcome::Failed(Failure::permanent(Reason::NotAllowed, message))
             }
             Backend::Command(program) => {
-                let task = command::Task { program, work, environment: &self.environment };
-                let secrets = self.secrets.and(&task.secrets());
-                task.run(Telling::new(recorder, &*secrets), stop).await
+                let command = CommandAttempt { program, attempt, environment: &self.environment };
+                let secrets = self.secrets.with_values(&command.secrets());
+                command.run(OutputFilter::new(recorder, &*secrets), stop).await
             }
-            Backend::Letta(server) => match Turn::new(means, server, work) {
+            Backend::Letta(server) => match Turn::new(client, server, attempt) {
                 Ok(turn) => {
                     let conversation = self.conversation(&server.remote_id);
-                    // The desk sees to it that runs do not meet; a test may come in between.
+                    // The dispatcher keeps runs apart, but not `agent test`.
                     let _turn = tokio::select! {
                         turn = conversation.lock() => turn,
                         () = stop.cancelled() => return (Outcome::Cancelled, None),
@@ -102,41 +105,46 @@ impl Backends {
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Backend::Webhook(webhook) => match Call::new(means, webhook, work) {
+            Backend::Webhook(webhook) => match WebhookCall::new(client, webhook, attempt) {
                 Ok(call) => call.run(recorder, stop).await,
                 Err(failure) => Outcome::Failed(failure),
             },
-            Backend::Openai { .. } => missing(BackendKind::Openai),
-            Backend::Anthropic { .. } => missing(BackendKind::Anthropic),
-            Backend::Mcp(_) => missing(BackendKind::Mcp),
+            Backend::Openai { .. } => unsupported(BackendKind::Openai),
+            Backend::Anthropic { .. } => unsupported(BackendKind::Anthropic),
+            Backend::Mcp(_) => unsupported(BackendKind::Mcp),
         };
         (outcome, None)
     }
 }
 
 impl AgentBackend for Backends {
-    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
+    fn run(&self, attempt: Attempt, stop: CancellationToken) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let mut recorder = match work.is_sensitive {
-                true => Recorder::new(None, Said::default()),
-                false => {
-                    Recorder::new(Some(self.outputs.join(file_name(&work))), work.said.clone())
-                }
+            let mut recorder = match attempt.is_sensitive {
+                true => Recorder::new(None, LiveOutput::default()),
+                false => Recorder::new(
+                    Some(self.outputs.join(file_name(&attempt))),
+                    attempt.live_output.clone(),
+                ),
             };
             let (outcome, usage) = match stop.is_cancelled() {
                 true => (Outcome::Cancelled, None),
-                false => self.attempt(&work, &mut recorder, &stop).await,
+                false => self.run_backend(&attempt, &mut recorder, &stop).await,
             };
-            Ended { outcome, output: recorder.finish().await, usage }
+            AttemptResult { outcome, output: recorder.finish().await, usage }
         })
     }
 
-    fn look(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
+    fn check_server(&self, agent: Agent) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async move {
             match &agent.backend {
                 Backend::Letta(server) => {
-                    letta::look((&self.http, &*self.secrets), server, agent.credential.as_ref())
-                        .await
+                    letta::check_server(
+                        (&self.http, &*self.secrets),
+                        server,
+                        agent.credential.as_ref(),
+                    )
+                    .await
                 }
                 Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => vec![],
                 Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => vec![],
@@ -144,60 +152,65 @@ impl AgentBackend for Backends {
         })
     }
 
-    fn footing(
+    fn fingerprint(
         &self,
         agent: Agent,
         salt: String,
-    ) -> BoxFuture<'_, Result<Option<Footing>, Failure>> {
+    ) -> BoxFuture<'_, Result<Option<ExecutionFingerprint>, Failure>> {
         Box::pin(async move {
             let Backend::Command(program) = agent.backend else { return Ok(None) };
-            let look = Look { program, environment: self.environment.clone(), salt };
-            let looked = spawn_blocking(move || look.footing()).await;
-            let broken = |_| Failure::passing(Reason::NotStarted, "its program was not looked at");
-            looked.map_err(broken)?.map(Some)
+            let input = FingerprintInput { program, environment: self.environment.clone(), salt };
+            let computed = spawn_blocking(move || input.fingerprint()).await;
+            let panicked = |_| {
+                Failure::transient(
+                    Reason::NotStarted,
+                    "the fingerprint of the program was not computed",
+                )
+            };
+            computed.map_err(panicked)?.map(Some)
         })
     }
 
     fn details(&self, agent: &Agent) -> Details {
         match &agent.backend {
-            Backend::Command(program) => footing::details(program, &self.environment),
-            other => Details::of(other),
+            Backend::Command(program) => fingerprint::details(program, &self.environment),
+            other => Details::from_backend(other),
         }
     }
 
-    fn end_strays(&self) {
+    fn end_leftover_processes(&self) {
         kill_orphans();
     }
 }
 
-/// The values of the environment are nobody's business.
+/// Omits the environment, which may contain secrets.
 impl fmt::Debug for Backends {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Backends").field("outputs", &self.outputs).finish_non_exhaustive()
     }
 }
 
-/// A run's id is a plain word; whatever else it may be, it names a file and no path.
-fn file_name(work: &Work) -> String {
+/// Replaces other characters of the run's id, so that it is a file name and never a path.
+fn file_name(attempt: &Attempt) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let run: String = work.run.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{run}-{}.txt", work.epoch)
+    let run: String = attempt.run.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    format!("{run}-{}.txt", attempt.epoch)
 }
 
-async fn limited(
+async fn with_time_limit(
     time_max: Duration,
     stop: &CancellationToken,
-    playing: impl Future<Output = Outcome>,
+    work: impl Future<Output = Outcome>,
 ) -> Outcome {
     tokio::select! {
         biased;
-        outcome = playing => outcome,
+        outcome = work => outcome,
         () = stop.cancelled() => Outcome::Cancelled,
         () = tokio::time::sleep(time_max) => Outcome::Failed(Failure::timeout(time_max)),
     }
 }
 
-fn missing(kind: BackendKind) -> Outcome {
-    let message = format!("this version cannot prompt an agent with backend `{kind}` yet");
+fn unsupported(kind: BackendKind) -> Outcome {
+    let message = format!("this version does not support backend `{kind}`");
     Outcome::Failed(Failure::permanent(Reason::BackendMissing, message))
 }

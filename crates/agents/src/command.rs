@@ -1,4 +1,4 @@
-//! A `command` agent: a program started without a shell, watched, and ended when it must end.
+//! A `command` agent: starts a program without a shell, enforces its time limit, and stops it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::{Either, join, select};
 use kernel::program::{Program, PromptAs};
-use kernel::variables::steers;
+use kernel::variables::selects_code;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
@@ -19,68 +19,62 @@ use tokio::process::{ChildStdin, Command};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{LeftBehind, Process};
-use crate::telling::Telling;
-use crate::work::{Failure, Outcome, Reason, Work};
+use crate::attempt::{Attempt, Failure, Outcome, Reason};
+use crate::output_filter::OutputFilter;
+use crate::process::{Leftovers, Process};
 
-/// How long a program that was asked to end (SIGTERM) may take before it is killed.
+/// How long a program may take to exit after SIGTERM before it is killed.
 pub const TERM_WAIT: Duration = Duration::from_secs(5);
-/// How long a killed program is waited for; only one that hangs in the system takes this long.
+/// How long to wait for a killed program; only one that hangs in a system call takes this long.
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
-/// How long the rest of the output is waited for after the end, should somebody hold the pipe.
+/// How long to wait for more output after the program has exited, if another process holds the pipe open.
 pub const PIPE_WAIT: Duration = Duration::from_secs(2);
 
-/// Of a variable that is not to be repeated.
+/// Shorter values of variables are not redacted.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// What every program sees of the environment.
+/// The environment variables that every program gets.
 pub(crate) const VARIABLES: [&str; 4] = ["HOME", "LANG", "PATH", "TZ"];
-/// What a shell says of a program that it could not execute, or could not find.
+/// The exit codes of a shell that could not execute or find a program.
 const CODES_NOT_STARTED: [i32; 2] = [126, 127];
 
-/// A program, and what it is to be given.
+/// One attempt of a `command` agent.
 #[derive(Debug)]
-pub(crate) struct Task<'a> {
+pub(crate) struct CommandAttempt<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) work: &'a Work,
+    pub(crate) attempt: &'a Attempt,
     pub(crate) environment: &'a BTreeMap<String, String>,
 }
 
-impl Task<'_> {
-    pub(crate) async fn run(&self, mut telling: Telling<'_>, stop: &CancellationToken) -> Outcome {
-        let (mut process, pipe) = match self.start() {
+impl CommandAttempt<'_> {
+    pub(crate) async fn run(
+        &self,
+        mut output: OutputFilter<'_>,
+        stop: &CancellationToken,
+    ) -> Outcome {
+        let (process, pipe) = match self.start() {
             Ok(started) => started,
             Err(error) => return Outcome::Failed(self.not_started(&error)),
         };
-        let outcome = {
-            let giving = give(process.stdin(), &self.work.prompt);
-            let talking = pin!(join(giving, telling.take_all(pipe)));
-            let watching = pin!(watch(process, self.work.time_max, stop));
-            match select(watching, talking).await {
-                Either::Left((outcome, talking)) => {
-                    let _ = timeout(PIPE_WAIT, talking).await;
-                    outcome
-                }
-                Either::Right((_, watching)) => watching.await,
-            }
-        };
-        telling.end().await;
+        let (prompt, time_max) = (&self.attempt.prompt, self.attempt.time_max);
+        let outcome = run_process(process, prompt, output.copy_from(pipe), time_max, stop).await;
+        output.finish().await;
         outcome
     }
 
-    /// What the program is given that may be a secret: the variables that its agent names. A short value
-    /// and a path would hide ordinary text.
+    /// The values to redact in the output: those of the variables that the agent names. Short values and paths are
+    /// left out, because they would redact ordinary text.
     pub(crate) fn secrets(&self) -> Vec<&str> {
         let values = self.program.env.iter().filter_map(|name| self.environment.get(name.as_str()));
         let is_secret = |it: &&str| SECRET_BYTES_MIN <= it.len() && !it.starts_with('/');
         values.map(String::as_str).filter(is_secret).collect()
     }
 
-    /// Both outputs go into one pipe, so that they are read in the order in which they were written.
-    #[expect(clippy::disallowed_methods, reason = "this is where an agent's program is started")]
+    /// Standard output and standard error share one pipe, so that their order is kept.
+    #[expect(clippy::disallowed_methods, reason = "the only place that starts an agent's program")]
     fn start(&self) -> io::Result<(Process, Receiver)> {
         let (reader, writer) = io::pipe()?;
-        let argv = self.program.argv_for(&self.work.prompt);
+        let argv = self.program.argv_for(&self.attempt.prompt);
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command
@@ -95,62 +89,62 @@ impl Task<'_> {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let pipe = Receiver::from_owned_fd(reader.into())?;
-        Ok((Process::start(command, Some(&self.work.run))?, pipe))
+        Ok((Process::start(command, Some(&self.attempt.run))?, pipe))
     }
 
     fn variables(&self) -> impl Iterator<Item = (&str, String)> {
-        let given = passed_on(self.program, self.environment);
-        let given = given.map(|(name, value)| (name, value.to_owned()));
-        let work = self.work;
+        let passed = passed_variables(self.program, self.environment);
+        let passed = passed.map(|(name, value)| (name, value.to_owned()));
+        let attempt = self.attempt;
         let ours = [
-            ("MIDWATCH_RUN_ID", Some(work.run.clone())),
-            ("MIDWATCH_SCHEDULE_ID", work.schedule.clone()),
-            ("MIDWATCH_SLOT", work.slot.clone()),
-            ("MIDWATCH_ATTEMPT", Some(work.attempt.to_string())),
+            ("MIDWATCH_RUN_ID", Some(attempt.run.clone())),
+            ("MIDWATCH_SCHEDULE_ID", attempt.schedule.clone()),
+            ("MIDWATCH_SLOT", attempt.slot.clone()),
+            ("MIDWATCH_ATTEMPT", Some(attempt.number.to_string())),
         ];
         let ours = ours.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.chain(ours)
+        passed.chain(ours)
     }
 
-    /// The home directory unless the agent names one, as with cron.
+    /// The agent's directory, or the home directory if it names none, as with cron.
     fn directory(&self) -> &Path {
-        let given = self.program.cwd.as_ref().map(|path| Path::new(path.as_str()));
-        given.unwrap_or_else(|| home(self.environment))
+        let passed = self.program.cwd.as_ref().map(|path| Path::new(path.as_str()));
+        passed.unwrap_or_else(|| home(self.environment))
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
         let directory = self.directory();
         let message = match (directory.is_dir(), self.program.argv.first()) {
-            (false, _) => format!("there is no directory `{}` to start in", directory.display()),
+            (false, _) => format!("the directory `{}` does not exist", directory.display()),
             (true, program) => {
                 format!("`{}` cannot be started: {error}", program.map_or("", String::as_str))
             }
         };
         match is_permanent(error) {
             true => Failure::permanent(Reason::NotStarted, message),
-            false => Failure::passing(Reason::NotStarted, message),
+            false => Failure::transient(Reason::NotStarted, message),
         }
     }
 }
 
-/// What a program sees of the environment: the usual, and what its agent names.
-pub(crate) fn passed_on<'a>(
+/// The environment variables that a program gets: the usual ones and those its agent names.
+pub(crate) fn passed_variables<'a>(
     program: &'a Program,
     environment: &'a BTreeMap<String, String>,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let named = program.env.iter().map(|name| name.as_str()).filter(|name| !steers(name));
+    let named = program.env.iter().map(|name| name.as_str()).filter(|name| !selects_code(name));
     let names = VARIABLES.into_iter().chain(named);
     names.filter_map(|name| Some((name, environment.get(name)?.as_str())))
 }
 
-/// Where a program is started that names no directory.
+/// The directory of programs whose agent names none.
 pub(crate) fn home(environment: &BTreeMap<String, String>) -> &Path {
     Path::new(environment.get("HOME").map_or("/", String::as_str))
 }
 
-/// Whether it is the program that cannot be started, and not the system that has no room for it.
+/// Whether the program itself cannot be started, rather than the system being short of resources.
 fn is_permanent(error: &io::Error) -> bool {
-    let lasting = [
+    let permanent = [
         Errno::NOENT,
         Errno::NOTDIR,
         Errno::ISDIR,
@@ -161,60 +155,80 @@ fn is_permanent(error: &io::Error) -> bool {
         Errno::NAMETOOLONG,
         Errno::LOOP,
     ];
-    // A word with a NUL in it is refused without asking the system.
+    // An argument that contains a NUL is rejected before any system call.
     error.kind() == io::ErrorKind::InvalidInput
-        || Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
+        || Errno::from_io_error(error).is_some_and(|errno| permanent.contains(&errno))
 }
 
-/// A program need not read its prompt, so that writing it may fail.
-pub(crate) async fn give(stdin: Option<ChildStdin>, prompt: &str) {
-    if let Some(mut stdin) = stdin {
-        let _ = stdin.write_all(prompt.as_bytes()).await;
+/// Writes `input` to a program while `read` collects its output, until it exits or is stopped.
+pub(crate) async fn run_process(
+    mut process: Process,
+    input: &str,
+    read: impl Future<Output = ()>,
+    time_max: Duration,
+    stop: &CancellationToken,
+) -> Outcome {
+    let writing = write_input(process.stdin(), input);
+    let streaming = pin!(join(writing, read));
+    let waiting = pin!(wait_or_stop(process, time_max, stop));
+    match select(waiting, streaming).await {
+        Either::Left((outcome, streaming)) => {
+            let _ = timeout(PIPE_WAIT, streaming).await;
+            outcome
+        }
+        Either::Right((_, waiting)) => waiting.await,
     }
 }
 
-/// Waits for the end, or brings it about.
-pub(crate) async fn watch(
+/// A program need not read its input, so errors are ignored.
+async fn write_input(stdin: Option<ChildStdin>, input: &str) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(input.as_bytes()).await;
+    }
+}
+
+/// Waits until the program exits, or ends it at its time limit or when `stop` is cancelled.
+async fn wait_or_stop(
     mut process: Process,
     time_max: Duration,
     stop: &CancellationToken,
 ) -> Outcome {
     let outcome = tokio::select! {
         biased;
-        status = process.ended() => return outcome_of(status),
+        status = process.wait() => return outcome_of(status),
         () = stop.cancelled() => Outcome::Cancelled,
         () = sleep(time_max) => Outcome::Failed(Failure::timeout(time_max)),
     };
     process.signal(Signal::TERM);
-    if timeout(TERM_WAIT, process.ended()).await.is_err() {
+    if timeout(TERM_WAIT, process.wait()).await.is_err() {
         process.signal(Signal::KILL);
-        let _ = timeout(KILL_WAIT, process.ended()).await;
+        let _ = timeout(KILL_WAIT, process.wait()).await;
     }
     outcome
 }
 
-fn outcome_of(ended: io::Result<(ExitStatus, LeftBehind)>) -> Outcome {
-    let left = ended.as_ref().map_or(LeftBehind::Nobody, |(_, left)| *left);
-    let ended = ended.map(|(status, _)| (status.code(), status.signal()));
-    Outcome::Failed(match ended {
-        // What it has done is done; what was to come is not.
-        Ok((Some(0), _)) if left == LeftBehind::Somebody => Failure::permanent(
-            Reason::LeftBehind,
-            "the program ended and left others running, which were killed",
+fn outcome_of(exit: io::Result<(ExitStatus, Leftovers)>) -> Outcome {
+    let leftovers = exit.as_ref().map_or(Leftovers::None, |(_, leftovers)| *leftovers);
+    let status = exit.map(|(status, _)| (status.code(), status.signal()));
+    Outcome::Failed(match status {
+        // What it did is done, but the processes it left may have had work to do.
+        Ok((Some(0), _)) if leftovers == Leftovers::Killed => Failure::permanent(
+            Reason::LeftoverProcesses,
+            "the program exited and left processes running, which were killed",
         ),
         Ok((Some(0), _)) => return Outcome::Done,
         Ok((Some(code), _)) if CODES_NOT_STARTED.contains(&code) => Failure::permanent(
             Reason::NotStarted,
-            format!("the program ended with code {code}: something could not be started"),
+            format!("the program exited with code {code}: a command could not be started"),
         ),
         Ok((Some(code), _)) => {
-            Failure::passing(Reason::Exit, format!("the program ended with code {code}"))
+            Failure::transient(Reason::Exit, format!("the program exited with code {code}"))
         }
         Ok((None, Some(signal))) => {
-            Failure::passing(Reason::Signal, format!("the program was ended by signal {signal}"))
+            Failure::transient(Reason::Signal, format!("the program was killed by signal {signal}"))
         }
         Ok((None, None)) | Err(_) => {
-            Failure::passing(Reason::Exit, "nobody knows how the program ended")
+            Failure::transient(Reason::Exit, "the exit status of the program is unknown")
         }
     })
 }

@@ -1,73 +1,62 @@
-//! A program of the operator's that is given a text, such as a notice for a human.
+//! A program of the operator's that gets a text on its standard input, such as a notification for a human.
 //!
-//! It is no run: it learns nothing but the text, sees the few variables that every program sees, and its
-//! output is nobody's answer. Of that the beginning is kept, so that one that fails can say why.
+//! It is not a run: it gets only the text and the few variables that every program gets. The beginning of its
+//! output is kept, to explain a failure.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
-use futures::future::{Either, join, select};
 use tokio::io::{AsyncReadExt, copy, sink};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{PIPE_WAIT, VARIABLES, give, home, watch};
+use crate::attempt::{Failure, Outcome, Reason};
+use crate::command::{VARIABLES, home, run_process};
 use crate::process::Process;
-use crate::work::{Failure, Outcome, Reason};
 
-/// What is kept of all that a hook says.
-pub const HOOK_SAID_BYTES_MAX: u64 = 1_024;
+/// How much of a hook's output is kept.
+pub const HOOK_OUTPUT_BYTES_MAX: u64 = 1_024;
 
 pub struct Hook {
     argv: Vec<String>,
     environment: BTreeMap<String, String>,
 }
 
-/// How it ended, and the beginning of what it said.
+/// How a hook ended, and the beginning of its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct HookResult {
     pub outcome: Outcome,
-    pub said: String,
+    pub output: String,
 }
 
 impl Hook {
-    /// Of `environment` the program sees only what every program sees.
+    /// The program gets only those variables of `environment` that every program gets.
     pub fn new(argv: Vec<String>, environment: &BTreeMap<String, String>) -> Hook {
-        let seen = environment.iter().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
-        let environment = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let passed = environment.iter().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
+        let environment = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
         Hook { argv, environment }
     }
 
-    /// Starts the program with `text` on its standard input, and ends it when its time is over.
-    pub async fn give(&self, text: &str, time_max: Duration) -> Given {
-        let (mut process, pipe) = match self.start() {
+    /// Runs the program with `text` on its standard input, and ends it after `time_max`.
+    pub async fn run(&self, text: &str, time_max: Duration) -> HookResult {
+        let (process, pipe) = match self.start() {
             Ok(started) => started,
-            Err(error) => return Given { outcome: self.not_started(&error), said: String::new() },
-        };
-        let mut said = Vec::new();
-        let never = CancellationToken::new();
-        let outcome = {
-            let giving = give(process.stdin(), text);
-            let talking = pin!(join(giving, beginning(pipe, &mut said)));
-            let watching = pin!(watch(process, time_max, &never));
-            match select(watching, talking).await {
-                Either::Left((outcome, talking)) => {
-                    let _ = timeout(PIPE_WAIT, talking).await;
-                    outcome
-                }
-                Either::Right((_, watching)) => watching.await,
+            Err(error) => {
+                return HookResult { outcome: self.not_started(&error), output: String::new() };
             }
         };
-        Given { outcome, said: String::from_utf8_lossy(&said).into_owned() }
+        let mut output = Vec::new();
+        let never = CancellationToken::new();
+        let reading = read_beginning(pipe, &mut output);
+        let outcome = run_process(process, text, reading, time_max, &never).await;
+        HookResult { outcome, output: String::from_utf8_lossy(&output).into_owned() }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where an operator's hook is started")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that starts an operator's hook")]
     fn start(&self) -> io::Result<(Process, Receiver)> {
         let (reader, writer) = io::pipe()?;
         let (program, arguments) = self.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -87,19 +76,19 @@ impl Hook {
     fn not_started(&self, error: &io::Error) -> Outcome {
         let program = self.argv.first().map_or("", String::as_str);
         let message = format!("`{program}` cannot be started: {error}");
-        Outcome::Failed(Failure::passing(Reason::NotStarted, message))
+        Outcome::Failed(Failure::transient(Reason::NotStarted, message))
     }
 }
 
-/// Its arguments may hold a secret, and the values of the environment are nobody's business.
+/// Omits the arguments and the environment, which may contain secrets.
 impl fmt::Debug for Hook {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Hook").field("program", &self.argv.first()).finish_non_exhaustive()
     }
 }
 
-/// Keeps the beginning, and takes the rest so that nobody waits for us to read.
-async fn beginning(mut pipe: Receiver, said: &mut Vec<u8>) {
-    let _ = (&mut pipe).take(HOOK_SAID_BYTES_MAX).read_to_end(said).await;
+/// Keeps the beginning and discards the rest, so that the program never blocks on a full pipe.
+async fn read_beginning(mut pipe: Receiver, output: &mut Vec<u8>) {
+    let _ = (&mut pipe).take(HOOK_OUTPUT_BYTES_MAX).read_to_end(output).await;
     let _ = copy(&mut pipe, &mut sink()).await;
 }

@@ -1,10 +1,9 @@
-//! Requests over HTTP, within limits.
+//! Outgoing HTTP requests, within limits.
 //!
-//! A name is looked up once, every address that it has is judged, and the connection goes to one of those:
-//! what the name leads to a moment later is no matter. No redirect is followed, no proxy of the environment
-//! is used, and nothing is unpacked: a request goes where its url says, or nowhere, and an answer is as long
-//! as it is. Nothing is tried twice; whether that helps is for the caller to say. No message holds the url
-//! or the token.
+//! A name is looked up once, all of its addresses are checked, and the connection goes to one of them, so a DNS
+//! change a moment later has no effect. Redirects are not followed, proxies of the environment are not used, and
+//! bodies are not decompressed: a request goes where its url says or nowhere, and a response is as long as it is.
+//! Nothing is retried; that is the caller's decision. No error message contains the url or the token.
 
 use std::fmt;
 use std::io;
@@ -24,54 +23,54 @@ use serde::Serialize;
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout_at};
 
-use crate::reach::{Forbidden, Reach};
+use crate::egress::{Egress, ForbiddenAddress};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long it is listened to what is said besides, once an answer has begun.
-pub(crate) const BESIDES_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long to read a body that does not affect the outcome, after the status has arrived.
+pub(crate) const OPTIONAL_BODY_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// What a server without a password is sent all the same, as its clients do. It is no secret.
-pub const NO_TOKEN: &str = "dummy-token-for-unsecured-server";
+/// The bearer token that Letta's own clients send to a server without a password. It is not a secret.
+pub const PLACEHOLDER_TOKEN: &str = "dummy-token-for-unsecured-server";
 
-/// Finds the addresses of a name.
+/// Looks up the addresses of a host name.
 pub type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 
-/// A client. Cheap to clone. Every request has a connection of its own.
+/// An HTTP client. Cheap to clone. Every request opens a new connection.
 #[derive(Clone)]
 pub struct Http(Arc<Clients>);
 
-/// One for each reach, made when it is needed.
+/// One client for each [`Egress`], built when it is first needed.
 struct Clients {
     lookup: Lookup,
-    /// A port of this machine to which no request goes, however far it may go.
+    /// The daemon's own port on this machine, to which no request may go.
     own_port: Option<u16>,
-    tls: OnceLock<Result<ClientConfig, Unanswered>>,
-    public: OnceLock<Result<Client, Unanswered>>,
-    local: OnceLock<Result<Client, Unanswered>>,
-    private: OnceLock<Result<Client, Unanswered>>,
-    machine: OnceLock<Result<Client, Unanswered>>,
-    near: OnceLock<Result<Client, Unanswered>>,
+    tls: OnceLock<Result<ClientConfig, RequestError>>,
+    public: OnceLock<Result<Client, RequestError>>,
+    public_and_loopback: OnceLock<Result<Client, RequestError>>,
+    unrestricted: OnceLock<Result<Client, RequestError>>,
+    loopback: OnceLock<Result<Client, RequestError>>,
+    internal: OnceLock<Result<Client, RequestError>>,
 }
 
-/// A request that carries a document.
+/// A request with a JSON body.
 pub struct Post<'a, T: ?Sized> {
     pub url: &'a Url,
-    pub reach: Reach,
+    pub egress: Egress,
     /// Sent as a bearer token.
     pub token: Option<&'a str>,
-    /// By which the other side can tell a repeated request.
+    /// Idempotency key.
     pub key: Option<&'a str>,
     pub body: &'a T,
     /// From the first byte sent to the last one read.
     pub time_max: Duration,
 }
 
-/// A request for a document.
+/// A request without a body.
 #[derive(Clone, Copy)]
 pub struct Get<'a> {
     pub url: &'a Url,
     pub query: &'a [(&'a str, &'a str)],
-    pub reach: Reach,
+    pub egress: Egress,
     /// Sent as a bearer token.
     pub token: Option<&'a str>,
     /// From the first byte sent to the last one read.
@@ -82,7 +81,7 @@ pub struct Get<'a> {
 pub(crate) struct Request<'a> {
     pub(crate) method: Method,
     pub(crate) url: reqwest::Url,
-    pub(crate) reach: Reach,
+    pub(crate) egress: Egress,
     pub(crate) token: Option<&'a str>,
     pub(crate) headers: Vec<(&'static str, String)>,
     /// JSON.
@@ -90,73 +89,73 @@ pub(crate) struct Request<'a> {
     pub(crate) time_max: Duration,
 }
 
-/// How a request to a url travels.
+/// Whether requests to a url are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Scheme {
     Encrypted,
-    /// In the clear, without leaving this machine.
-    Local,
-    /// In the clear, for whoever is on the way.
-    Open,
+    /// Unencrypted, without leaving this machine.
+    LocalPlaintext,
+    /// Unencrypted over a network.
+    Plaintext,
 }
 
-impl Way {
-    /// By the same reading of the url as a request goes by; `None` if none can go there.
-    pub fn to(url: &Url) -> Option<Way> {
+impl Scheme {
+    /// Parses the url as a request does. `None` if no request can go there.
+    pub fn of(url: &Url) -> Option<Scheme> {
         let url = reqwest::Url::parse(url.as_str()).ok()?;
         let is_local = is_this_machine(&url);
         match (url.scheme(), is_local) {
             _ if !url.username().is_empty() || url.password().is_some() => None,
             _ if url.host_str().is_none() => None,
-            ("https", _) => Some(Way::Encrypted),
-            ("http", true) => Some(Way::Local),
-            ("http", false) => Some(Way::Open),
+            ("https", _) => Some(Scheme::Encrypted),
+            ("http", true) => Some(Scheme::LocalPlaintext),
+            ("http", false) => Some(Scheme::Plaintext),
             _ => None,
         }
     }
 }
 
-/// Whether a url names this machine in so many words.
+/// Whether the host of a url is `localhost` or a loopback address.
 pub(crate) fn is_this_machine(url: &reqwest::Url) -> bool {
-    url.host_str() == Some("localhost") || literal(url).is_some_and(|it| it.is_loopback())
+    url.host_str() == Some("localhost") || ip_literal(url).is_some_and(|it| it.is_loopback())
 }
 
-/// The address that stands in a url, if it is no name. It is not looked up.
-fn literal(url: &reqwest::Url) -> Option<IpAddr> {
+/// The IP address in a url whose host is not a name; no lookup checks it.
+fn ip_literal(url: &reqwest::Url) -> Option<IpAddr> {
     url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// An answer of which only the head was read.
+/// A response whose body is not read yet.
 #[derive(Debug)]
-pub struct Answer(Response);
+pub struct HttpResponse(Response);
 
-/// No answer, or none that could be read.
+/// Why a request has no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct Unanswered {
+pub struct RequestError {
     what: String,
-    pub(crate) why: Why,
+    pub(crate) kind: RequestErrorKind,
 }
 
-/// What is known of a request that has no answer.
+/// How far a failed request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// It may not go there, or cannot be sent as it is.
+pub(crate) enum RequestErrorKind {
+    /// The address is forbidden, or the request cannot be built.
     Forbidden,
-    /// Nobody took it.
-    NotSent,
+    /// No connection was made.
+    NotConnected,
     /// It may have arrived.
-    Lost,
-    /// It may have arrived, and there was no answer in time.
-    TooLate,
-    /// It has arrived, and the answer is longer than it may be.
+    ConnectionLost,
+    /// It may have arrived; no response came in time.
+    TimedOut,
+    /// It has arrived; the response is too long.
     TooLong,
 }
 
 impl Http {
-    /// A client that trusts the certificates of the system and looks names up as it does.
+    /// A client with the system's certificates and name lookup.
     pub fn new() -> Http {
-        Http::with_names(|name| {
+        Http::with_lookup(|name| {
             async move {
                 let found = lookup_host((name.as_str(), 0)).await?;
                 Ok(found.map(|address| address.ip()).collect())
@@ -165,31 +164,41 @@ impl Http {
         })
     }
 
-    /// A client that looks names up in another way.
-    pub fn with_names(lookup: Lookup) -> Http {
-        Http::of(lookup, None)
+    /// A client with another name lookup.
+    pub fn with_lookup(lookup: Lookup) -> Http {
+        Http::build_with(lookup, None)
     }
 
-    /// The same, but with no request to this machine at the port that the watch itself listens on.
+    /// The same client, which refuses requests to the daemon's own port on this machine.
     #[must_use]
-    pub fn keeping_off(self, own_port: Option<u16>) -> Http {
-        Http::of(self.0.lookup, own_port)
+    pub fn excluding_own_port(self, own_port: Option<u16>) -> Http {
+        Http::build_with(self.0.lookup, own_port)
     }
 
-    fn of(lookup: Lookup, own_port: Option<u16>) -> Http {
-        let (tls, public, local, private, machine, near) = Default::default();
-        Http(Arc::new(Clients { lookup, own_port, tls, public, local, private, machine, near }))
+    fn build_with(lookup: Lookup, own_port: Option<u16>) -> Http {
+        let (tls, public, public_and_loopback, unrestricted, loopback, internal) =
+            Default::default();
+        Http(Arc::new(Clients {
+            lookup,
+            own_port,
+            tls,
+            public,
+            public_and_loopback,
+            unrestricted,
+            loopback,
+            internal,
+        }))
     }
 
-    pub async fn get(&self, get: Get<'_>) -> Result<Answer, Unanswered> {
-        let mut url = parsed(get.url)?;
+    pub async fn get(&self, get: Get<'_>) -> Result<HttpResponse, RequestError> {
+        let mut url = parse_url(get.url)?;
         if !get.query.is_empty() {
             url.query_pairs_mut().extend_pairs(get.query);
         }
         self.send(Request {
             method: Method::GET,
             url,
-            reach: get.reach,
+            egress: get.egress,
             token: get.token,
             headers: Vec::new(),
             body: None,
@@ -201,28 +210,31 @@ impl Http {
     pub async fn post<T: Serialize + ?Sized>(
         &self,
         post: Post<'_, T>,
-    ) -> Result<Answer, Unanswered> {
-        self.carry(Method::POST, post).await
+    ) -> Result<HttpResponse, RequestError> {
+        self.send_json(Method::POST, post).await
     }
 
-    /// What it carries is to be there afterwards, however often it is sent.
-    pub async fn put<T: Serialize + ?Sized>(&self, put: Post<'_, T>) -> Result<Answer, Unanswered> {
-        self.carry(Method::PUT, put).await
+    /// Like [`Http::post`], but idempotent.
+    pub async fn put<T: Serialize + ?Sized>(
+        &self,
+        put: Post<'_, T>,
+    ) -> Result<HttpResponse, RequestError> {
+        self.send_json(Method::PUT, put).await
     }
 
-    async fn carry<T: Serialize + ?Sized>(
+    async fn send_json<T: Serialize + ?Sized>(
         &self,
         method: Method,
         post: Post<'_, T>,
-    ) -> Result<Answer, Unanswered> {
-        let url = parsed(post.url)?;
+    ) -> Result<HttpResponse, RequestError> {
+        let url = parse_url(post.url)?;
         let body = serde_json::to_vec(post.body);
-        let body = body.map_err(|error| Unanswered::new(Why::Forbidden, error))?;
+        let body = body.map_err(|error| RequestError::new(RequestErrorKind::Forbidden, error))?;
         let key = post.key.map(|key| (IDEMPOTENCY_KEY, key.to_owned()));
         self.send(Request {
             method,
             url,
-            reach: post.reach,
+            egress: post.egress,
             token: post.token,
             headers: key.into_iter().collect(),
             body: Some(body),
@@ -231,54 +243,56 @@ impl Http {
         .await
     }
 
-    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Answer, Unanswered> {
-        let Request { method, url, reach, token, headers, body, time_max } = request;
-        // A name may lead to this machine as well, so what may come here by any way only goes elsewhere.
+    pub(crate) async fn send(&self, request: Request<'_>) -> Result<HttpResponse, RequestError> {
+        let Request { method, url, egress, token, headers, body, time_max } = request;
+        // Any name may resolve to this machine, so a request to this port may only go to the internet.
         let own_port = self.0.own_port;
         let is_own = own_port.is_some() && url.port_or_known_default() == own_port;
-        let reach = if is_own { Reach::Public } else { reach };
-        let is_secret = token.is_some_and(|token| token != NO_TOKEN);
-        let reach = match is_secret && url.scheme() == "http" {
-            true => reach.in_the_clear().ok_or_else(in_the_clear)?,
-            false => reach,
+        let egress = if is_own { Egress::Public } else { egress };
+        let is_secret = token.is_some_and(|token| token != PLACEHOLDER_TOKEN);
+        let egress = match is_secret && url.scheme() == "http" {
+            true => egress.for_plaintext_secret().ok_or_else(plaintext_secret_error)?,
+            false => egress,
         };
-        if let Some(address) = literal(&url) {
-            reach.check(address).map_err(|it| Unanswered::new(Why::Forbidden, it))?;
+        if let Some(address) = ip_literal(&url) {
+            egress
+                .check(address)
+                .map_err(|it| RequestError::new(RequestErrorKind::Forbidden, it))?;
         }
-        let mut built = self.client(reach)?.request(method, url).timeout(time_max);
+        let mut built = self.client(egress)?.request(method, url).timeout(time_max);
         for (name, value) in headers {
             built = built.header(name, value);
         }
         if let Some(body) = body {
             built = built.header(CONTENT_TYPE, "application/json").body(body);
         }
-        let built = authorized(built, token)?;
-        built.send().await.map(Answer).map_err(unanswered)
+        let built = with_token(built, token)?;
+        built.send().await.map(HttpResponse).map_err(request_error)
     }
 
-    fn client(&self, reach: Reach) -> Result<&Client, Unanswered> {
-        let place = match reach {
-            Reach::Public => &self.0.public,
-            Reach::Local => &self.0.local,
-            Reach::Private => &self.0.private,
-            Reach::Machine => &self.0.machine,
-            Reach::Near => &self.0.near,
+    fn client(&self, egress: Egress) -> Result<&Client, RequestError> {
+        let client = match egress {
+            Egress::Public => &self.0.public,
+            Egress::PublicAndLoopback => &self.0.public_and_loopback,
+            Egress::Unrestricted => &self.0.unrestricted,
+            Egress::Loopback => &self.0.loopback,
+            Egress::Internal => &self.0.internal,
         };
-        place.get_or_init(|| self.build(reach)).as_ref().map_err(Clone::clone)
+        client.get_or_init(|| self.build_client(egress)).as_ref().map_err(Clone::clone)
     }
 
-    fn build(&self, reach: Reach) -> Result<Client, Unanswered> {
-        let tls = self.0.tls.get_or_init(tls).clone()?;
+    fn build_client(&self, egress: Egress) -> Result<Client, RequestError> {
+        let tls = self.0.tls.get_or_init(tls_config).clone()?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .redirect(Policy::none())
             .no_proxy()
-            .dns_resolver(Judged { reach, lookup: self.0.lookup })
-            // One that was kept open may be dead by the time of the next request.
+            .dns_resolver(FilteringResolver { egress, lookup: self.0.lookup })
+            // A pooled connection may be dead by the next request.
             .pool_max_idle_per_host(0)
             .connect_timeout(CONNECT_TIME_MAX)
             .user_agent("midwatch");
-        client.build().map_err(unanswered)
+        client.build().map_err(request_error)
     }
 }
 
@@ -288,51 +302,50 @@ impl Default for Http {
     }
 }
 
-/// Looks a name up, and lets through what all may be connected to.
-struct Judged {
-    reach: Reach,
+/// A resolver that fails unless all addresses of a name are allowed.
+struct FilteringResolver {
+    egress: Egress,
     lookup: Lookup,
 }
 
-impl Resolve for Judged {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let Judged { reach, lookup } = *self;
+        let FilteringResolver { egress, lookup } = *self;
         Box::pin(async move {
             let found = lookup(name.as_str().to_owned()).await?;
-            // Whoever mixes them means no good.
-            found.iter().try_for_each(|address| reach.check(*address))?;
+            // A name with allowed and forbidden addresses is suspicious, so one forbidden address fails it.
+            found.iter().try_for_each(|address| egress.check(*address))?;
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(found) as Addrs)
         })
     }
 }
 
-impl Answer {
+impl HttpResponse {
     pub fn status(&self) -> u16 {
         self.0.status().as_u16()
     }
 
-    /// How long to wait before another request, if it says so: in seconds, or until a time by its own
-    /// clock, which it tells as well.
+    /// The wait that `Retry-After` asks for, in seconds or until a time by the server's clock (`Date`).
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let header = |name| Some(self.0.headers().get(name)?.to_str().ok()?.trim());
-        wait(header(RETRY_AFTER)?, header(DATE))
+        parse_retry_after(header(RETRY_AFTER)?, header(DATE))
     }
 
-    /// The rest of the answer; a longer one than `bytes_max` is refused.
-    pub async fn body(mut self, bytes_max: usize) -> Result<Vec<u8>, Unanswered> {
+    /// Reads the body; one longer than `bytes_max` is an error.
+    pub async fn body(mut self, bytes_max: usize) -> Result<Vec<u8>, RequestError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
             if bytes_max < body.len() + chunk.len() {
-                return Err(Unanswered::too_long(bytes_max));
+                return Err(RequestError::too_long(bytes_max));
             }
             body.extend_from_slice(&chunk);
         }
         Ok(body)
     }
 
-    /// The beginning of the rest, as far as it comes in so much time.
-    pub(crate) async fn beginning(mut self, bytes_max: usize, time_max: Duration) -> Vec<u8> {
+    /// Reads the beginning of the body, as much as arrives within `time_max`.
+    pub(crate) async fn read_beginning(mut self, bytes_max: usize, time_max: Duration) -> Vec<u8> {
         let (mut body, until) = (Vec::new(), Instant::now() + time_max);
         while body.len() < bytes_max
             && let Ok(Ok(Some(chunk))) = timeout_at(until, self.chunk()).await
@@ -343,89 +356,98 @@ impl Answer {
         body
     }
 
-    /// The next piece of the rest, if there is more.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Unanswered> {
-        let chunk = self.0.chunk().await.map_err(unanswered)?;
+    /// Reads the next chunk of the body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, RequestError> {
+        let chunk = self.0.chunk().await.map_err(request_error)?;
         Ok(chunk.map(|chunk| chunk.to_vec()))
     }
 }
 
-impl Unanswered {
-    fn new(why: Why, what: impl ToString) -> Unanswered {
-        Unanswered { what: what.to_string(), why }
+impl RequestError {
+    fn new(kind: RequestErrorKind, what: impl ToString) -> RequestError {
+        RequestError { what: what.to_string(), kind }
     }
 
-    pub(crate) fn too_long(bytes_max: usize) -> Unanswered {
-        Unanswered::new(Why::TooLong, format!("the answer is longer than {bytes_max} bytes"))
+    pub(crate) fn too_long(bytes_max: usize) -> RequestError {
+        RequestError::new(
+            RequestErrorKind::TooLong,
+            format!("the response is longer than {bytes_max} bytes"),
+        )
     }
 }
 
-fn in_the_clear() -> Unanswered {
-    let what = "its secret would go over the internet in the clear: use an https url";
-    Unanswered::new(Why::Forbidden, what)
+fn plaintext_secret_error() -> RequestError {
+    let what = "the secret would go over the internet unencrypted: use an https url";
+    RequestError::new(RequestErrorKind::Forbidden, what)
 }
 
-/// What stands behind `Retry-After`, if the answer is of this date.
-fn wait(after: &str, date: Option<&str>) -> Option<Duration> {
+/// Parses `Retry-After`; `date` is the response's own `Date`.
+fn parse_retry_after(after: &str, date: Option<&str>) -> Option<Duration> {
     if !after.is_empty() && after.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Whatever is longer than anybody can say is the longest there is.
+        // A number too large to parse becomes the longest wait.
         return Some(Duration::from_secs(after.parse().unwrap_or(u64::MAX)));
     }
     let (until, now) = (http_date(after)?, http_date(date?)?);
-    // What is over need not be waited for.
+    // A time in the past means no wait.
     Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
 }
 
-/// A date in any of the three forms that HTTP knows; all of them are in UTC.
+/// Parses a date in any of HTTP's three formats, which are all in UTC.
 fn http_date(text: &str) -> Option<DateTime> {
     let forms = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
     forms.iter().find_map(|form| DateTime::strptime(form, text).ok())
 }
 
-fn parsed(url: &Url) -> Result<reqwest::Url, Unanswered> {
-    let unfit = |_| Unanswered::new(Why::Forbidden, "the url cannot be understood");
-    reqwest::Url::parse(url.as_str()).map_err(unfit)
+fn parse_url(url: &Url) -> Result<reqwest::Url, RequestError> {
+    let invalid = |_| RequestError::new(RequestErrorKind::Forbidden, "the url is invalid");
+    reqwest::Url::parse(url.as_str()).map_err(invalid)
 }
 
-fn authorized(request: RequestBuilder, token: Option<&str>) -> Result<RequestBuilder, Unanswered> {
+fn with_token(
+    request: RequestBuilder,
+    token: Option<&str>,
+) -> Result<RequestBuilder, RequestError> {
     let Some(token) = token else { return Ok(request) };
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
-    let unfit = |_| Unanswered::new(Why::Forbidden, "the token cannot be sent in a header");
-    let mut value = value.map_err(unfit)?;
+    let invalid =
+        |_| RequestError::new(RequestErrorKind::Forbidden, "the token cannot be sent in a header");
+    let mut value = value.map_err(invalid)?;
     value.set_sensitive(true);
     Ok(request.header(AUTHORIZATION, value))
 }
 
-/// What went wrong, down to its first cause, without the url.
-fn unanswered(error: reqwest::Error) -> Unanswered {
+/// Describes an error with all of its causes, without the url.
+fn request_error(error: reqwest::Error) -> RequestError {
     let error = error.without_url();
-    let why = match () {
-        () if error.is_builder() => Why::Forbidden,
-        () if error.is_connect() => Why::NotSent,
-        () if error.is_timeout() => Why::TooLate,
-        () => Why::Lost,
+    let kind = match () {
+        () if error.is_builder() => RequestErrorKind::Forbidden,
+        () if error.is_connect() => RequestErrorKind::NotConnected,
+        () if error.is_timeout() => RequestErrorKind::TimedOut,
+        () => RequestErrorKind::ConnectionLost,
     };
-    let mut said = error.to_string();
+    let mut what = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
-        if let Some(forbidden) = inner.downcast_ref::<Forbidden>() {
-            return Unanswered::new(Why::Forbidden, forbidden);
+        if let Some(forbidden) = inner.downcast_ref::<ForbiddenAddress>() {
+            return RequestError::new(RequestErrorKind::Forbidden, forbidden);
         }
-        said = format!("{said}: {inner}");
+        what = format!("{what}: {inner}");
         cause = inner.source();
     }
-    Unanswered { what: said, why }
+    RequestError { what, kind }
 }
 
-fn tls() -> Result<ClientConfig, Unanswered> {
+fn tls_config() -> Result<ClientConfig, RequestError> {
     let mut roots = RootCertStore::empty();
-    // Those that cannot be read are left out; a server that needs one of them is refused.
+    // Unreadable certificates are skipped; a connection to a server that needs one of them fails.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let none = |error| Unanswered::new(Why::Forbidden, format!("no encryption: {error}"));
-    Ok(builder.map_err(none)?.with_root_certificates(roots).with_no_client_auth())
+    let failed = |error| {
+        RequestError::new(RequestErrorKind::Forbidden, format!("TLS is not available: {error}"))
+    };
+    Ok(builder.map_err(failed)?.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl fmt::Debug for Http {
@@ -434,14 +456,14 @@ impl fmt::Debug for Http {
     }
 }
 
-/// Not the token, and not the url either.
+/// Omits the token and the url.
 impl fmt::Debug for Get<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Get").finish_non_exhaustive()
     }
 }
 
-/// Neither the token nor what is sent.
+/// Omits the token, the url and the body.
 impl<T: ?Sized> fmt::Debug for Post<'_, T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Post").field("key", &self.key).finish_non_exhaustive()
@@ -456,7 +478,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_a_number_of_seconds_or_lasts_until_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
         for (after, date, seconds) in [
             ("0", None, Some(0)),
@@ -466,7 +488,7 @@ mod tests {
             ("Sun Nov  6 08:50:07 1994", date, Some(30)),
             ("Mon, 07 Nov 1994 08:49:37 GMT", date, Some(86_400)),
             ("Sun, 06 Nov 1994 08:49:36 GMT", date, Some(0)),
-            // Whoever does not tell the time cannot say until when.
+            // Without the server's time, a date says nothing.
             ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
             ("Sun, 06 Nov 1994 08:50:07 GMT", Some("today"), None),
             ("tomorrow", date, None),
@@ -476,25 +498,26 @@ mod tests {
             ("+5", date, None),
             ("99999999999999999999999999", date, Some(u64::MAX)),
         ] {
-            assert_eq!(wait(after, date), seconds.map(Duration::from_secs), "{after}");
+            assert_eq!(parse_retry_after(after, date), seconds.map(Duration::from_secs), "{after}");
         }
     }
+
     #[tokio::test]
-    async fn what_was_said_counts_also_if_no_end_comes() {
+    async fn read_beginning_returns_what_arrived_in_time() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let saying = async {
+        let serving = async {
             let (mut stream, _) = listener.accept().await.unwrap();
-            assert_ne!(stream.read(&mut [0; 1024]).await.unwrap(), 0, "it is asked first");
-            let said = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ntaken";
-            stream.write_all(said).await.unwrap();
+            assert_ne!(stream.read(&mut [0; 1024]).await.unwrap(), 0, "no request arrived");
+            let response = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ntaken";
+            stream.write_all(response).await.unwrap();
             stream
         };
         let (http, time_max) = (Http::new(), Duration::from_secs(60));
-        let (reach, token) = (Reach::Local, None);
-        let get = http.get(Get { url: &url, query: &[], reach, token, time_max });
-        let (_open, answer) = tokio::join!(saying, get);
-        let said = answer.unwrap().beginning(99, Duration::from_millis(200)).await;
-        assert_eq!(said, b"taken");
+        let (egress, token) = (Egress::PublicAndLoopback, None);
+        let get = http.get(Get { url: &url, query: &[], egress, token, time_max });
+        let (_open, response) = tokio::join!(serving, get);
+        let body = response.unwrap().read_beginning(99, Duration::from_millis(200)).await;
+        assert_eq!(body, b"taken");
     }
 }

@@ -1,13 +1,13 @@
-//! A Letta agent: a prompt becomes a message of its user, and what it says is the answer.
+//! A Letta agent: the prompt is sent as a message of its user, and the assistant's messages are the output.
 //!
-//! A prompt that was delivered is in the agent's history, whatever became of it: so nothing is sent twice
-//! here, and what was sent and not answered is in doubt. Both servers of Letta are spoken to, the V1 server
-//! in `rest` and the App Server in `app_server`; why an agent stopped is read in `stop`.
+//! A delivered prompt stays in the agent's history, so nothing is sent twice here, and the outcome of a request
+//! without a response is indeterminate. Letta has two servers: `rest` is for the V1 server, `app_server` for the
+//! App Server. `stop_reason` maps the reason why an agent stopped to an outcome.
 
 mod app_server;
-mod look;
+mod check;
 mod rest;
-mod stop;
+mod stop_reason;
 
 use std::time::Duration;
 
@@ -17,66 +17,66 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use look::look;
-pub use stop::Stop;
+pub(crate) use check::check_server;
+pub use stop_reason::StopReason;
 
-use crate::failure::unanswered;
-use crate::http::{Answer, Http};
-use crate::link::{Link, reach_of_server};
+use crate::attempt::{Attempt, Failure, Outcome, Reason};
+use crate::endpoint::{Endpoint, egress_for_server};
+use crate::failure::failure_of;
+use crate::http::{Http, HttpResponse};
 use crate::output::Recorder;
+use crate::output_filter::OutputFilter;
 use crate::secrets::Secrets;
-use crate::telling::Telling;
-use crate::work::{Failure, Outcome, Reason, Work};
 
-/// Of an answer that comes as one.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// How long it may take to tell a server that nobody waits any more.
+/// Limit of a response that is not a stream.
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
+/// How long the request that cancels a turn may take.
 const CANCEL_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// One prompt to one agent.
 pub(crate) struct Turn<'a> {
     server: &'a Letta,
-    work: &'a Work,
-    link: Link<'a>,
+    attempt: &'a Attempt,
+    endpoint: Endpoint<'a>,
 }
 
-/// What is known of a turn when it is over.
+/// What the server reported about a finished turn.
 #[derive(Debug, Default)]
-struct Told {
-    /// Why the agent stopped, in the server's words.
+struct TurnResult {
+    /// Why the agent stopped, as the server writes it.
     stop: Option<String>,
     usage: Option<Usage>,
 }
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(
-        means: (&'a Http, &'a dyn Secrets),
+        client: (&'a Http, &'a dyn Secrets),
         server: &'a Letta,
-        work: &'a Work,
+        attempt: &'a Attempt,
     ) -> Result<Turn<'a>, Failure> {
-        let reach = reach_of_server(&server.url, server.allow_private);
-        let credential = work.agent.credential.as_ref();
-        let link = Link::new(means, credential, (&server.url, reach), work.time_max)?;
-        Ok(Turn { server, work, link })
+        let egress = egress_for_server(&server.url, server.allow_private);
+        let credential = attempt.agent.credential.as_ref();
+        let endpoint = Endpoint::new(client, credential, (&server.url, egress), attempt.time_max)?;
+        Ok(Turn { server, attempt, endpoint })
     }
 
-    /// Sends the prompt and waits for what comes of it.
+    /// Sends the prompt and waits until the turn is over.
     pub(crate) async fn run(
         &self,
         recorder: &mut Recorder,
         stop: &CancellationToken,
     ) -> (Outcome, Option<Usage>) {
-        let told = tokio::select! {
+        let result = tokio::select! {
             biased;
-            told = timeout(self.work.time_max, self.tell(recorder)) => told,
+            result = timeout(self.attempt.time_max, self.deliver(recorder)) => result,
             () = stop.cancelled() => {
                 self.cancel().await;
                 return (Outcome::Cancelled, None);
             }
         };
-        match told {
-            Ok(Ok(told)) => (Stop::outcome(told.stop.as_deref()), told.usage),
-            // The request has the same limit, and may reach it first.
+        match result {
+            Ok(Ok(result)) => (StopReason::outcome_of(result.stop.as_deref()), result.usage),
+            // The request has the same limit, and may time out first.
             Ok(Err(failure)) if failure.reason == Reason::Timeout => {
                 self.cancel().await;
                 (Outcome::Failed(failure), None)
@@ -84,45 +84,46 @@ impl<'a> Turn<'a> {
             Ok(Err(failure)) => (Outcome::Failed(failure), None),
             Err(_) => {
                 self.cancel().await;
-                let said = format!("it was sent, and took longer than {:?}", self.work.time_max);
-                (Outcome::Failed(Failure::doubtful(Reason::Timeout, said)), None)
+                let time_max = self.attempt.time_max;
+                let message = format!("the request was sent, but timed out after {time_max:?}");
+                (Outcome::Failed(Failure::indeterminate(Reason::Timeout, message)), None)
             }
         }
     }
 
-    async fn tell(&self, recorder: &mut Recorder) -> Result<Told, Failure> {
-        let mut telling = Telling::new(recorder, self.link.secrets);
-        let told = match self.server.api {
-            LettaApi::Rest => self.send_rest(&mut telling).await,
-            LettaApi::Openai => self.send_app_server(&mut telling).await,
+    async fn deliver(&self, recorder: &mut Recorder) -> Result<TurnResult, Failure> {
+        let mut output = OutputFilter::new(recorder, self.endpoint.secrets);
+        let result = match self.server.api {
+            LettaApi::Rest => self.send_rest(&mut output).await,
+            LettaApi::Openai => self.send_app_server(&mut output).await,
         };
-        telling.end().await;
-        told
+        output.finish().await;
+        result
     }
 
-    /// Tells the server that nobody waits any more. It need not listen: what was sent is in doubt.
+    /// Asks the server to stop the turn. It may not comply, so the outcome stays indeterminate.
     async fn cancel(&self) {
         match self.server.api {
             LettaApi::Rest => drop(timeout(CANCEL_TIME_MAX, self.cancel_rest()).await),
-            // It has no way to say so but to hang up.
+            // It has no such request; closing the connection is all there is.
             LettaApi::Openai => {}
         }
     }
 }
 
-/// A whole answer of a server that has taken a prompt.
-async fn document<T: DeserializeOwned>(answer: Answer) -> Result<T, Failure> {
-    let body = answer.body(ANSWER_BYTES_MAX).await.map_err(|it| unanswered(&it))?;
+/// Reads the JSON of a response to a prompt.
+async fn read_json<T: DeserializeOwned>(response: HttpResponse) -> Result<T, Failure> {
+    let body = response.body(RESPONSE_BYTES_MAX).await.map_err(|it| failure_of(&it))?;
     serde_json::from_slice(&body).map_err(|_| unreadable())
 }
 
 fn unreadable() -> Failure {
-    let message = "it was sent, and the answer cannot be understood";
-    Failure::doubtful(Reason::AnswerUnreadable, message)
+    let message = "the request was sent, but the response is not Letta's API";
+    Failure::indeterminate(Reason::ResponseUnreadable, message)
 }
 
-/// A stream that ends before it says why.
-fn cut_off() -> Failure {
-    let message = "it was sent, and the answer broke off";
-    Failure::doubtful(Reason::ConnectionLost, message)
+/// The failure of a response that ends before it says why the agent stopped.
+fn truncated() -> Failure {
+    let message = "the request was sent, but the response was truncated";
+    Failure::indeterminate(Reason::ConnectionLost, message)
 }

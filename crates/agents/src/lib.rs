@@ -1,77 +1,94 @@
-//! Those who do the work of a run: one [`Doer`] takes one attempt and says how it ended.
+//! Agent backends: an [`AgentBackend`] runs one attempt of a run and returns how it ended.
 //!
-//! Nothing here decides whether, when or how often something is done, and nothing is recorded: an
-//! attempt ends in an outcome, never in an error. Every attempt has a time limit, can be stopped,
-//! and leaves no process of its group behind, also when its future is dropped.
+//! Nothing here decides whether, when or how often an agent is prompted, and nothing is recorded: an attempt
+//! returns an outcome, never an error. Every attempt has a time limit, can be stopped, and leaves no process of
+//! its group running, even when its future is dropped.
 //!
-//! The means to reach out are here as well, because they need the same care: a [`Hook`] of the operator's,
-//! and [`Http`].
+//! [`Hook`], a program of the operator's, and [`Http`], the client for outgoing requests, are here because they
+//! need the same limits.
 
+mod attempt;
 mod backends;
 mod command;
-mod events;
+mod egress;
+mod endpoint;
+mod event_stream;
 mod failure;
-mod footing;
+mod fingerprint;
 mod hook;
 mod http;
 mod letta;
-mod link;
+mod live_output;
 mod output;
+mod output_filter;
 mod process;
-mod reach;
-mod said;
 mod script;
 mod secrets;
-mod telling;
 mod webhook;
-mod work;
 
 use std::fmt::Debug;
 
 use futures::future::BoxFuture;
 use kernel::agent::Agent;
-use kernel::approval::Footing;
-use kernel::ruling::Details;
+use kernel::approval::ExecutionFingerprint;
+use kernel::policy_decision::Details;
 use tokio_util::sync::CancellationToken;
 
+pub use attempt::{Attempt, AttemptResult, Failure, Outcome, Output, Reason};
 pub use backends::{Backends, supports};
 pub use command::{KILL_WAIT, PIPE_WAIT, TERM_WAIT};
-pub use hook::{Given, HOOK_SAID_BYTES_MAX, Hook};
-pub use http::{Answer, Get, Http, Lookup, NO_TOKEN, Post, Unanswered, Way};
-pub use letta::Stop;
+pub use egress::Egress;
+pub use hook::{HOOK_OUTPUT_BYTES_MAX, Hook, HookResult};
+pub use http::{Get, Http, HttpResponse, Lookup, PLACEHOLDER_TOKEN, Post, RequestError, Scheme};
+pub use letta::StopReason;
+pub use live_output::{LIVE_OUTPUT_BYTES_MAX, LiveOutput};
 pub use output::{FILE_BYTES_MAX, TEXT_BYTES_MAX};
-pub use process::{bury_orphans, run_of};
-pub use reach::Reach;
-pub use said::{SAID_BYTES_MAX, Said};
+pub use process::{reap_orphans, run_of_process};
 pub use script::SCRIPT_BYTES_MAX;
 pub use secrets::Secrets;
-pub use work::{Ended, Failure, Outcome, Output, Reason, Work};
 
 pub trait AgentBackend: Debug + Send + Sync + 'static {
-    /// Does the work until it has ended, its time is over, or `stop` is cancelled.
-    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended>;
+    /// Runs an attempt until it ends, exceeds its time limit, or `stop` is cancelled.
+    fn run(&self, attempt: Attempt, stop: CancellationToken) -> BoxFuture<'_, AttemptResult>;
 
-    /// What can be seen of an agent without prompting it, in sentences; nothing where there is no server.
-    fn look(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
+    /// Describes an agent's server in sentences, without prompting the agent. Empty for agents without a server.
+    fn check_server(&self, _agent: Agent) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async { Vec::new() })
     }
 
-    /// What a prompt to this agent stands on, where it stands on something of this machine, or why there is
-    /// nothing to stand on. `salt` goes into the hashes of values.
-    fn footing(
+    /// Hashes what a prompt to this agent executes on this machine: program, directory and variables. `None` for
+    /// agents that execute nothing here, an error if the program cannot be started. `salt` goes into the hashes
+    /// of variables.
+    fn fingerprint(
         &self,
         _agent: Agent,
         _salt: String,
-    ) -> BoxFuture<'_, Result<Option<Footing>, Failure>> {
+    ) -> BoxFuture<'_, Result<Option<ExecutionFingerprint>, Failure>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// What rules can narrow their view to when this agent is prompted: where it is, which program is
-    /// started, and in which directory. It opens nothing.
+    /// The attributes of this agent that policy rules can match: its host, the program that is started, and the
+    /// directory. Opens no file.
     fn details(&self, agent: &Agent) -> Details {
-        Details::of(&agent.backend)
+        Details::from_backend(&agent.backend)
     }
 
-    /// Ends what earlier work has left behind, as far as it can be found.
-    fn end_strays(&self) {}
+    /// Kills the processes that earlier attempts left behind, as far as they can be found.
+    fn end_leftover_processes(&self) {}
+}
+
+/// For an engine that runs no agents.
+#[derive(Debug)]
+pub struct NoBackend;
+
+impl AgentBackend for NoBackend {
+    fn run(&self, _attempt: Attempt, _stop: CancellationToken) -> BoxFuture<'_, AttemptResult> {
+        let failure = Failure {
+            reason: Reason::NotStarted,
+            message: "this process runs no agents".to_owned(),
+            kind: kernel::run::FailureKind::Permanent,
+        };
+        let outcome = Outcome::Failed(failure);
+        Box::pin(async { AttemptResult { outcome, output: Output::default(), usage: None } })
+    }
 }

@@ -1,8 +1,8 @@
-//! A program with all that it starts: one process group, which ends with this value at the latest.
+//! A program and the processes it starts: one process group, which is killed when this value is dropped.
 //!
-//! Whoever leaves the group (`setsid`) is only found again as an orphan, if this process adopts those;
-//! only a sandbox can hold it. Should we be killed ourselves, the group lives on: to be killed with its parent a process would have to ask
-//! for it between fork and exec, which needs unsafe code.
+//! A process that leaves the group (`setsid`) can only be found as an orphan, if this process adopts orphans; only
+//! a sandbox can contain it. If the daemon itself is killed, the group lives on: to die with its parent, a process
+//! would have to request it between fork and exec, which needs unsafe code.
 
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,26 +15,25 @@ use tokio::process::{Child, ChildStdin, Command};
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// `None` after the end, when the number may belong to somebody else.
+    /// `None` after the program has exited, when the id may belong to another process.
     group: Option<Pid>,
-    number: Option<Pid>,
+    pid: Option<Pid>,
 }
 
-/// Programs that were started here and are waited for, each with its run if it has one.
+/// Programs that this process started and waits for, each with its run if it has one.
 fn started() -> MutexGuard<'static, Vec<(Pid, Option<String>)>> {
     static STARTED: Mutex<Vec<(Pid, Option<String>)>> = Mutex::new(Vec::new());
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The run whose program this process is, if it was started here for one.
-pub fn run_of(pid: i32) -> Option<String> {
+/// The run that this process started the program `pid` for.
+pub fn run_of_process(pid: i32) -> Option<String> {
     let pid = Pid::from_raw(pid)?;
-    started().iter().find(|(own, _)| *own == pid).and_then(|(_, run)| run.clone())
+    started().iter().find(|(started, _)| *started == pid).and_then(|(_, run)| run.clone())
 }
 
-/// Buries children that have ended and that nobody here has started: they were adopted when their
-/// parents went.
-pub fn bury_orphans() {
+/// Reaps children that have exited and were not started here, but adopted when their parents exited.
+pub fn reap_orphans() {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     for_each_orphan(|pid| {
         if let Ok(Some(_)) = waitid(WaitId::Pid(pid), peek) {
@@ -43,10 +42,10 @@ pub fn bury_orphans() {
     });
 }
 
-/// Kills those that were adopted. Their own children are adopted then, and found the next time.
+/// Kills adopted orphans. Their children are adopted then, and found by the next call.
 pub(crate) fn kill_orphans() {
     for_each_orphan(|pid| {
-        // It fails only when nobody is there any more.
+        // It fails only when the process has exited.
         let _ = kill_process(pid, Signal::KILL);
     });
 }
@@ -57,7 +56,7 @@ fn for_each_orphan(mut act: impl FnMut(Pid)) {
     children().into_iter().filter(is_orphan).for_each(&mut act);
 }
 
-/// The children of this process, of all its threads.
+/// The children of all threads of this process.
 fn children() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
@@ -70,26 +69,25 @@ fn children() -> Vec<Pid> {
 }
 
 impl Process {
-    /// The command is dropped, and with it our copies of the pipes that the program writes to.
+    /// Drops the command, and with it our copies of the pipes that the program writes to.
     pub(crate) fn start(mut command: Command, run: Option<&str>) -> io::Result<Process> {
-        // Held until it is known, so that it is not taken for an orphan.
+        // Locked until the child is in the list, so that it is not mistaken for an orphan.
         let mut started = started();
         let child = command.process_group(0).spawn()?;
         let number = child.id().and_then(|id| i32::try_from(id).ok());
         let group = number.and_then(Pid::from_raw);
         started.extend(group.map(|pid| (pid, run.map(str::to_owned))));
-        Ok(Process { group, number: group, child })
+        Ok(Process { group, pid: group, child })
     }
 
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Waits for the end of the program itself, and kills whoever it left in its group. Says whether
-    /// anybody was.
-    pub(crate) async fn ended(&mut self) -> io::Result<(ExitStatus, LeftBehind)> {
+    /// Waits until the program itself exits, and kills the processes it left in its group.
+    pub(crate) async fn wait(&mut self) -> io::Result<(ExitStatus, Leftovers)> {
         let status = self.child.wait().await;
-        let left = self.group.map_or(LeftBehind::Nobody, left_behind);
+        let left = self.group.map_or(Leftovers::None, find_leftovers);
         self.signal(Signal::KILL);
         self.group = None;
         Ok((status?, left))
@@ -98,34 +96,34 @@ impl Process {
     /// Signals every process of the group.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // It fails only when nobody is there any more.
+            // It fails only when the group is empty.
             let _ = kill_process_group(group, signal);
         }
     }
 }
 
-/// Whether a program has left others behind.
+/// Whether a program left processes running in its group when it exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LeftBehind {
-    Nobody,
-    Somebody,
+pub(crate) enum Leftovers {
+    None,
+    Killed,
 }
 
-/// Those that have ended and only wait to be buried do not count.
-fn left_behind(group: Pid) -> LeftBehind {
-    // Mostly nobody is there, and that is all there is to ask.
+/// Zombies do not count.
+fn find_leftovers(group: Pid) -> Leftovers {
+    // Usually the group is empty, and this is cheap.
     if test_kill_process_group(group).is_err() {
-        return LeftBehind::Nobody;
+        return Leftovers::None;
     }
-    let Ok(processes) = fs::read_dir("/proc") else { return LeftBehind::Nobody };
+    let Ok(processes) = fs::read_dir("/proc") else { return Leftovers::None };
     let mut stats = processes.flatten().filter_map(|it| fs::read(it.path().join("stat")).ok());
     match stats.any(|stat| is_alive_in(group, &String::from_utf8_lossy(&stat))) {
-        true => LeftBehind::Somebody,
-        false => LeftBehind::Nobody,
+        true => Leftovers::Killed,
+        false => Leftovers::None,
     }
 }
 
-/// Of a line of `/proc/PID/stat`: state and group follow the name, which may hold anything.
+/// Parses a line of `/proc/PID/stat`: state and group follow the name, which may contain anything.
 fn is_alive_in(group: Pid, stat: &str) -> bool {
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let (state, _parent, own) = (fields.next(), fields.next(), fields.next());
@@ -136,8 +134,8 @@ fn is_alive_in(group: Pid, stat: &str) -> bool {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        if let Some(number) = self.number {
-            started().retain(|(other, _)| *other != number);
+        if let Some(pid) = self.pid {
+            started().retain(|(other, _)| *other != pid);
         }
     }
 }
@@ -147,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dead_do_not_count() {
+    fn zombies_and_other_groups_do_not_count() {
         let group = Pid::from_raw(42).unwrap();
         for (stat, expected) in [
             ("43 (sleep) S 1 42 42 0 -1", true),

@@ -1,8 +1,8 @@
-//! Canned answers, for demonstrations and tests: a file that says what an agent would say.
+//! Canned answers for demonstrations and tests, from a file.
 //!
 //! ```toml
 //! [[answer]]
-//! prompt = "weather"    # only for prompts with this in them
+//! prompt = "weather"    # only for prompts that contain this
 //! attempts = 2          # only for the first two attempts of a run
 //! text = "rate limited"
 //! then = "fail"
@@ -12,7 +12,7 @@
 //! delay_ms = 500
 //! ```
 //!
-//! The first answer that fits is given, so that nothing has to be remembered between two attempts.
+//! The first answer that matches is used, so no state is kept between attempts.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use serde::Deserialize;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
+use crate::attempt::{Attempt, Failure, Outcome, Reason};
 use crate::output::Recorder;
-use crate::work::{Failure, Outcome, Reason, Work};
 
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 
@@ -46,7 +46,7 @@ struct Answer {
     then: Then,
 }
 
-/// What comes after the text.
+/// What happens after the text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Then {
@@ -54,12 +54,16 @@ enum Then {
     Done,
     Fail,
     FailForGood,
-    /// Nothing any more, until it is stopped.
+    /// Runs until it is stopped.
     Hang,
 }
 
-/// Gives the answer that the script has for this attempt.
-pub(crate) async fn play(path: &AbsolutePath, work: &Work, recorder: &mut Recorder) -> Outcome {
+/// Plays the script's answer for this attempt.
+pub(crate) async fn play(
+    path: &AbsolutePath,
+    attempt: &Attempt,
+    recorder: &mut Recorder,
+) -> Outcome {
     let unusable = |what: String| {
         let message = format!("the script `{path}` {what}");
         Outcome::Failed(Failure::permanent(Reason::NotStarted, message))
@@ -68,34 +72,34 @@ pub(crate) async fn play(path: &AbsolutePath, work: &Work, recorder: &mut Record
         Ok(script) => script,
         Err(what) => return unusable(what),
     };
-    let Some(answer) = script.answers.iter().find(|answer| answer.fits(work)) else {
+    let Some(answer) = script.answers.iter().find(|answer| answer.matches(attempt)) else {
         return unusable("has no answer for this prompt and attempt".to_owned());
     };
     tokio::time::sleep(Duration::from_millis(answer.delay_ms)).await;
-    recorder.take(answer.text.as_bytes()).await;
-    let message = "the script says that it failed";
+    recorder.write(answer.text.as_bytes()).await;
+    let message = "the script's answer is a failure";
     match answer.then {
         Then::Done => Outcome::Done,
-        Then::Fail => Outcome::Failed(Failure::passing(Reason::Script, message)),
+        Then::Fail => Outcome::Failed(Failure::transient(Reason::Script, message)),
         Then::FailForGood => Outcome::Failed(Failure::permanent(Reason::Script, message)),
         Then::Hang => std::future::pending().await,
     }
 }
 
 impl Answer {
-    fn fits(&self, work: &Work) -> bool {
-        let is_asked = self.prompt.as_ref().is_none_or(|part| work.prompt.contains(part));
-        is_asked && self.attempts.is_none_or(|last| work.attempt <= last)
+    fn matches(&self, attempt: &Attempt) -> bool {
+        let is_prompt = self.prompt.as_ref().is_none_or(|part| attempt.prompt.contains(part));
+        is_prompt && self.attempts.is_none_or(|last| attempt.number <= last)
     }
 }
 
-/// The script, or what is wrong with it.
+/// Returns the script, or what is wrong with it.
 async fn read(path: &AbsolutePath) -> Result<Script, String> {
-    let unread = |error| format!("cannot be read: {error}");
-    let file = File::open(path.as_str()).await.map_err(unread)?;
+    let unreadable = |error| format!("cannot be read: {error}");
+    let file = File::open(path.as_str()).await.map_err(unreadable)?;
     let mut text = String::new();
     let limit = SCRIPT_BYTES_MAX as u64 + 1;
-    file.take(limit).read_to_string(&mut text).await.map_err(unread)?;
+    file.take(limit).read_to_string(&mut text).await.map_err(unreadable)?;
     if SCRIPT_BYTES_MAX < text.len() {
         return Err(format!("is longer than {SCRIPT_BYTES_MAX} bytes"));
     }

@@ -1,4 +1,4 @@
-//! Where the secrets are that agents refer to. They are read when they are needed, and kept by nobody here.
+//! The secrets that agents refer to. They are read when they are needed and not kept.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use kernel::backend::SecretRef;
 
 pub trait Secrets: Debug + Send + Sync + 'static {
-    /// What a reference leads to, if anything.
+    /// Reads a secret; `None` if it does not exist or is unreadable.
     fn read(&self, secret: &SecretRef) -> Option<String>;
 
-    /// A text without the secrets that were read, in whatever form they stand there.
-    fn hide(&self, text: &str) -> String;
+    /// Redacts every secret that was read, in any of its encodings.
+    fn redact(&self, text: &str) -> String;
 
-    /// These secrets, which hide such values as well.
-    fn and(&self, values: &[&str]) -> Arc<dyn Secrets>;
+    /// The same secrets, which redact these values as well.
+    fn with_values(&self, values: &[&str]) -> Arc<dyn Secrets>;
 }

@@ -1,7 +1,7 @@
-//! A webhook: a signed document is sent to a url, and whoever listens there takes it or does not.
+//! A webhook agent: the prompt is sent as a signed JSON payload to a url.
 //!
-//! The signature is over the time and the body, so that neither can be changed and an old request is known
-//! for one: `HMAC-SHA256(secret, timestamp "." body)`, in hexadecimal.
+//! The signature covers the time and the body, so that neither can be changed and a receiver recognises an old
+//! request: `HMAC-SHA256(secret, timestamp "." body)`, in hexadecimal.
 
 use hmac::{Hmac, KeyInit, Mac};
 use kernel::remote::Webhook;
@@ -11,23 +11,23 @@ use sha2::Sha256;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::{BESIDES_TIME_MAX, Http, IDEMPOTENCY_KEY};
-use crate::link::Link;
+use crate::attempt::{Attempt, Failure, Outcome, Reason};
+use crate::egress::Egress;
+use crate::endpoint::Endpoint;
+use crate::http::{Http, IDEMPOTENCY_KEY, OPTIONAL_BODY_TIME_MAX};
 use crate::output::Recorder;
-use crate::reach::Reach;
+use crate::output_filter::OutputFilter;
 use crate::secrets::Secrets;
-use crate::telling::Telling;
-use crate::work::{Failure, Outcome, Reason, Work};
 
 const TIMESTAMP: &str = "midwatch-timestamp";
 const SIGNATURE: &str = "midwatch-signature";
 const ATTEMPT: &str = "midwatch-attempt";
-/// What is kept of the answer.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How much of the response is kept as output.
+const RESPONSE_BYTES_MAX: usize = 64 << 10;
 
-/// What is sent. A new field may come, none goes away.
+/// The JSON that is sent. Fields may be added, never removed.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Payload<'a> {
     run: &'a str,
     schedule: Option<&'a str>,
     slot: Option<&'a str>,
@@ -36,76 +36,77 @@ struct Document<'a> {
     prompt: &'a str,
 }
 
-pub(crate) struct Call<'a> {
-    work: &'a Work,
-    link: Link<'a>,
+pub(crate) struct WebhookCall<'a> {
+    attempt: &'a Attempt,
+    endpoint: Endpoint<'a>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> WebhookCall<'a> {
     pub(crate) fn new(
-        means: (&'a Http, &'a dyn Secrets),
+        client: (&'a Http, &'a dyn Secrets),
         webhook: &'a Webhook,
-        work: &'a Work,
-    ) -> Result<Call<'a>, Failure> {
-        let reach = if webhook.allow_private { Reach::Private } else { Reach::Public };
-        let credential = work.agent.credential.as_ref();
-        let link = Link::new(means, credential, (&webhook.url, reach), work.time_max)?;
-        Ok(Call { work, link })
+        attempt: &'a Attempt,
+    ) -> Result<WebhookCall<'a>, Failure> {
+        let egress = if webhook.allow_private { Egress::Unrestricted } else { Egress::Public };
+        let credential = attempt.agent.credential.as_ref();
+        let endpoint = Endpoint::new(client, credential, (&webhook.url, egress), attempt.time_max)?;
+        Ok(WebhookCall { attempt, endpoint })
     }
 
     pub(crate) async fn run(&self, recorder: &mut Recorder, stop: &CancellationToken) -> Outcome {
-        let told = tokio::select! {
+        let sent = tokio::select! {
             biased;
-            told = timeout(self.work.time_max, self.send(recorder)) => told,
+            sent = timeout(self.attempt.time_max, self.send(recorder)) => sent,
             () = stop.cancelled() => return Outcome::Cancelled,
         };
-        match told {
+        match sent {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(failure)) => Outcome::Failed(failure),
             Err(_) => {
-                let said = format!("it was sent, and took longer than {:?}", self.work.time_max);
-                Outcome::Failed(Failure::doubtful(Reason::Timeout, said))
+                let time_max = self.attempt.time_max;
+                let message = format!("the request was sent, but timed out after {time_max:?}");
+                Outcome::Failed(Failure::indeterminate(Reason::Timeout, message))
             }
         }
     }
 
     async fn send(&self, recorder: &mut Recorder) -> Result<(), Failure> {
-        let work = self.work;
-        let document = Document {
-            run: &work.run,
-            schedule: work.schedule.as_deref(),
-            slot: work.slot.as_deref(),
-            attempt: work.attempt,
-            agent: work.agent.name.as_str(),
-            prompt: &work.prompt,
+        let attempt = self.attempt;
+        let payload = Payload {
+            run: &attempt.run,
+            schedule: attempt.schedule.as_deref(),
+            slot: attempt.slot.as_deref(),
+            attempt: attempt.number,
+            agent: attempt.agent.name.as_str(),
+            prompt: &attempt.prompt,
         };
-        let body = serde_json::to_vec(&document)
+        let body = serde_json::to_vec(&payload)
             .map_err(|error| Failure::permanent(Reason::NotAllowed, error.to_string()))?;
-        let timestamp = work.at.as_micros().div_euclid(1_000_000).to_string();
-        let mut request = self.link.request(Method::POST, &[]);
-        request.url = self.link.url.clone();
-        // It signs, and is itself not sent.
+        let timestamp = attempt.started_at.as_micros().div_euclid(1_000_000).to_string();
+        let mut request = self.endpoint.request(Method::POST, &[]);
+        request.url = self.endpoint.url.clone();
+        // The secret signs the request and is not sent.
         request.token = None;
-        let signature = self.link.secret.as_ref().map(|secret| sign(secret, &timestamp, &body));
+        let signature = self.endpoint.secret.as_ref().map(|secret| sign(secret, &timestamp, &body));
         request.headers = vec![
-            (IDEMPOTENCY_KEY, work.run.clone()),
-            (ATTEMPT, work.attempt.to_string()),
+            (IDEMPOTENCY_KEY, attempt.run.clone()),
+            (ATTEMPT, attempt.number.to_string()),
             (TIMESTAMP, timestamp),
         ];
         request.headers.extend(signature.map(|signature| (SIGNATURE, signature)));
         request.body = Some(body);
-        let answer = self.link.ask(request).await?;
-        // It was taken. What is said besides is worth a moment.
-        let said = answer.beginning(ANSWER_BYTES_MAX, BESIDES_TIME_MAX).await;
-        let mut telling = Telling::new(recorder, self.link.secrets);
-        telling.say(&String::from_utf8_lossy(&said)).await;
-        telling.end().await;
+        let response = self.endpoint.send(request).await?;
+        // The status is a success; the body is only output.
+        let text = response.read_beginning(RESPONSE_BYTES_MAX, OPTIONAL_BODY_TIME_MAX).await;
+        let mut output = OutputFilter::new(recorder, self.endpoint.secrets);
+        output.write_text(&String::from_utf8_lossy(&text)).await;
+        output.finish().await;
         Ok(())
     }
 }
 
 fn sign(secret: &str, timestamp: &str, body: &[u8]) -> String {
-    // A key of any length will do.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();
     };
@@ -123,7 +124,7 @@ mod tests {
 
     /// By `printf '%s' '1763200000.{"run":"r"}' | openssl dgst -sha256 -hmac key`.
     #[test]
-    fn a_signature_is_over_time_and_body() {
+    fn signature_covers_time_and_body() {
         let signature = sign("key", "1763200000", br#"{"run":"r"}"#);
         assert_eq!(
             signature,

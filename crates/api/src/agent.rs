@@ -6,60 +6,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::RunUsage;
 
+/// A registered agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
+    /// The kind of backend, such as `command` or `letta`.
     pub backend: String,
+    /// The URL of its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The agent's id on its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_id: Option<String>,
+    /// The program and its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
+    /// The working directory of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Names of variables, never their values.
+    /// Names of the environment variables that the program gets, never their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// `stdin` or `argument`.
+    /// How the program gets the prompt: `stdin` or `argument`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_as: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Of Letta: `rest` or `openai`.
+    /// Letta only: the API, `rest` or `openai`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
-    /// To Letta: `wait`, `stream` or `background`.
+    /// Letta only: how a prompt is sent, `wait`, `stream` or `background`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending: Option<String>,
-    /// Requests may go to this machine and to private networks.
+    /// Whether requests may go to this machine and to private networks.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub allow_private: bool,
     pub tier: u8,
-    /// A reference, `env:NAME` or `file:/path`; never the secret.
+    /// A reference to the secret, `env:NAME` or `file:/path`; never the secret itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// Its work may be done twice without harm.
+    /// Whether a prompt may be executed twice without harm.
     #[serde(default)]
     pub repeatable: bool,
-    /// For a million tokens that are read, such as `3.00`.
+    /// Price of a million input tokens, such as `3.00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_input: Option<String>,
-    /// For a million that are written.
+    /// Price of a million output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_output: Option<String>,
-    /// For each try.
+    /// Price of each attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_run: Option<String>,
     pub registered_at: String,
     pub changed_at: String,
 }
 
-/// Registers an agent; the same one again is not a change.
+/// Registers an agent. Registering the same agent again changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAdd {
@@ -95,20 +101,19 @@ pub struct AgentAdd {
     pub credential: Option<String>,
     #[serde(default)]
     pub repeatable: bool,
-    /// Amounts such as `3.00`: for a million tokens that are read, for a million that are written, and for
-    /// each try.
+    /// Price of a million input tokens, such as `3.00`.
     #[serde(default)]
     pub price_input: Option<String>,
     #[serde(default)]
     pub price_output: Option<String>,
     #[serde(default)]
     pub price_run: Option<String>,
-    /// Look at its server afterwards, if it has one, and tell what was seen.
+    /// Check the agent's server, if it has one, and report the result in `server`.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub look: bool,
 }
 
-/// Changes what is given and leaves the rest.
+/// Changes an agent. Omitted fields keep their value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentEdit {
@@ -123,10 +128,10 @@ pub struct AgentEdit {
     pub remote_id: Option<String>,
     #[serde(default)]
     pub argv: Vec<String>,
-    /// An empty text takes it away, as with `script`.
+    /// The working directory; an empty text removes it.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Replaces the list; an empty name is none.
+    /// Replaces the list of variables; a single empty name clears it.
     #[serde(default)]
     pub env: Vec<String>,
     #[serde(default)]
@@ -143,12 +148,12 @@ pub struct AgentEdit {
     pub allow_private: Option<bool>,
     #[serde(default)]
     pub tier: Option<u8>,
-    /// An empty text takes the credential away.
+    /// A reference to the secret; an empty text removes it.
     #[serde(default)]
     pub credential: Option<String>,
     #[serde(default)]
     pub repeatable: Option<bool>,
-    /// As in [`AgentAdd`]; `0` takes one away.
+    /// Price of a million input tokens; `0` removes it.
     #[serde(default)]
     pub price_input: Option<String>,
     #[serde(default)]
@@ -157,14 +162,16 @@ pub struct AgentEdit {
     pub price_run: Option<String>,
 }
 
+/// Lists agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentList {
-    /// Only the one of this name.
+    /// Only the agent with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The cursor of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -184,9 +191,9 @@ pub struct AgentRemove {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentAdded {
     pub agent: Agent,
-    /// False when it was there already.
+    /// False if the same agent was already registered.
     pub created: bool,
-    /// What was seen of its server, in sentences.
+    /// The result of the check of its server, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<String>,
 }
@@ -194,7 +201,7 @@ pub struct AgentAdded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEdited {
     pub agent: Agent,
-    /// False when it was so already.
+    /// False if nothing differed.
     pub changed: bool,
 }
 
@@ -205,18 +212,18 @@ pub struct AgentShown {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRemoved {
-    /// As it was before.
+    /// The agent before it was removed.
     pub agent: Agent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agents {
     pub agents: Vec<Agent>,
-    /// Where the next page begins; absent on the last.
+    /// Where the next page starts; absent on the last page.
     pub cursor: Option<String>,
 }
 
-/// Prompts an agent once, outside of any schedule.
+/// Prompts an agent once, without a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTest {
@@ -227,26 +234,27 @@ pub struct AgentTest {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentTested {
-    pub test: Test,
+    pub test: AgentTestResult,
 }
 
-/// What was seen of an agent.
+/// The result of an agent test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Test {
+pub struct AgentTestResult {
     pub agent: String,
-    /// Whether it did what it was asked.
+    /// Whether the agent executed the prompt.
     pub passed: bool,
-    /// Why not: a short code, and the same in a sentence.
+    /// Why the test failed, as a short code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// `reason` as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     pub took_ms: u64,
-    /// The beginning of what it said.
+    /// The first part of the output.
     pub said: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
-    /// What its server tells about itself, where there is one.
+    /// What the agent's server reports about itself, if it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! Requests about approvals and the standing orders.
+//! Requests about approvals and the policy.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A question to a human about one exact plan.
+/// A request that a human approve one exact plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: String,
@@ -14,98 +14,104 @@ pub struct Approval {
     pub state: String,
     pub run_id: String,
     pub schedule_id: String,
-    /// That is prompted, unless a tool is called.
+    /// The agent that the plan prompts; absent if the plan calls a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The tool that the plan calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     pub tier: u8,
+    /// When the approval was requested.
     pub asked_at: String,
-    /// Too late from this instant on.
+    /// When a pending approval expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_by: Option<String>,
+    /// When an approval expires whose run has not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execute_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<String>,
+    /// The reason given with the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    pub needs: Needs,
-    /// Who has said yes so far, where more than one has to.
+    pub needs: ApprovalRequirements,
+    /// Who has approved so far, if several people must.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assents: Vec<String>,
-    /// Who wrote the schedule.
+    /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    pub ruling: Ruling,
-    /// Of the plan without its run and try.
+    /// The policy decision that requires the approval.
+    pub ruling: PolicyDecision,
+    /// The hash of the plan without its run and attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_hash: Option<String>,
-    /// Of the plan: what is approved, and nothing else.
+    /// The hash of the plan. An approval covers only the plan with this hash.
     pub plan_hash: String,
-    /// What of the machine the effect stands on.
+    /// The parts of the machine that the effect depends on; they are checked again before the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stands_on: Vec<StandsOn>,
-    /// Everything that can change the effect.
+    pub stands_on: Vec<FingerprintPart>,
+    /// Everything that determines the effect of the run.
     pub plan: Value,
-    /// What is sealed in the plan, for whoever may approve it.
+    /// The prompt that is sealed in the plan; only for callers that may read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsealed: Option<String>,
-    /// Where a human looks at it and decides, in a browser on this machine. Absent when nobody is waited for any more,
-    /// and where no daemon serves the page.
+    /// The page where a human decides, for a browser on this machine. Absent unless the approval is pending and a daemon
+    /// serves the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-/// A part of what a plan stands on: `program`, `directory`, or a variable by its name.
+/// A part of the execution fingerprint: something on the machine that the effect of a plan depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StandsOn {
+pub struct FingerprintPart {
+    /// `program`, `directory` or the name of a variable
     pub part: String,
-    /// `as_it_was` or `changed`, once somebody has looked again to begin the run.
+    /// `as_it_was` or `changed`, after the check before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
-/// What it takes to say yes.
+/// Who must approve, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Needs {
-    /// Different ones.
+pub struct ApprovalRequirements {
+    /// How many different people.
     pub persons: u8,
-    /// The least of each: `operator` or `maintainer`
+    /// The lowest role of each: `operator` or `maintainer`
     pub role: String,
-    /// Each has a token of their own, and none has written the schedule.
+    /// Whether each needs a personal token and none may be an author of the schedule.
     pub others: bool,
-    /// With a signature of each.
+    /// Whether each must sign.
     pub signed: bool,
 }
 
-/// What the standing orders said.
+/// A decision of the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ruling {
+pub struct PolicyDecision {
     /// `allow`, `ask` or `deny`
     pub verdict: String,
-    /// The rules that decided come first; names that begin with `@` are not rules but what is always
-    /// so.
+    /// The matching rules, the decisive ones first. Names that start with `@` are built in.
     pub rules: Vec<String>,
     pub posture: String,
-    /// Which rules were in force.
+    /// The version of the policy that decided.
     pub policy: String,
 }
 
-/// The newest first.
+/// Lists approvals, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
-    /// Those about this agent.
+    /// Only approvals about this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Also those that nobody needs to answer any more.
+    /// Also list approvals that are no longer pending.
     #[serde(default)]
     pub all: bool,
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The cursor of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -116,40 +122,40 @@ pub struct ApprovalShow {
     pub id: String,
 }
 
-/// What a human says.
+/// Decides an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecide {
     pub id: String,
     /// `approve`, `deny` or `revoke`
     pub decision: String,
-    /// The hash of the plan that was shown; only a revocation needs none.
+    /// The hash of the plan that was shown; required except for `revoke`.
     #[serde(default)]
     pub plan_hash: Option<String>,
     #[serde(default)]
     pub note: Option<String>,
-    /// Of whoever approves, whoever brings it.
+    /// The approver's signature. Another person may submit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Also say how the same could be allowed from now on.
+    /// Also return how to allow the same action in the future.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
 }
 
-/// Asks what the standing orders said of a run.
+/// Returns the policy decision about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExplain {
     pub run: String,
 }
 
-/// Asks what the standing orders say of something that is not done yet, and is not done by the watch.
+/// Returns what the policy decides about an action that another program would execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyDecide {
-    /// The class of what is to be done, such as `shell.run`
+    /// The capability that the action needs, such as `shell.run`
     pub capability: String,
-    /// What it is done to.
+    /// The object of the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,17 +166,17 @@ pub struct PolicyDecide {
     pub argv: Vec<String>,
 }
 
-/// Asks which decisions of the past the rules in force would make otherwise, or other rules. It changes
-/// nothing.
+/// Evaluates past decisions again, with the active policy or another one, and returns those that would
+/// differ. It changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyReplay {
-    /// A span before now, such as `7d`, or an instant.
+    /// The first instant, or a span before now, such as `7d`.
     pub since: String,
-    /// The text of rules in the place of the operator's own.
+    /// Rules as text, instead of the operator's own.
     #[serde(default)]
     pub rules: Option<String>,
-    /// A posture in the place of the one in force.
+    /// A posture, instead of the active one.
     #[serde(default)]
     pub posture: Option<String>,
 }
@@ -178,6 +184,7 @@ pub struct PolicyReplay {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvals {
     pub approvals: Vec<Approval>,
+    /// Where the next page starts; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -190,9 +197,9 @@ pub struct ApprovalShown {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalDecided {
     pub approval: Approval,
-    /// Whether this answer made a difference.
+    /// Whether the decision changed the approval.
     pub changed: bool,
-    /// How the same could be allowed from now on, if that was asked. No answer does that.
+    /// How to allow the same action in the future, if requested. An approval itself never does that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<String>,
 }
@@ -201,19 +208,19 @@ pub struct ApprovalDecided {
 pub struct PolicyExplained {
     pub run_id: String,
     pub state: String,
-    /// What the orders were asked. Absent before, and of what was decided before it was recorded.
+    /// The request to the policy. Absent before the decision, and for old decisions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<PolicyRequest>,
-    /// What was so then.
+    /// The facts that the decision used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<PolicyFacts>,
-    /// Absent before the orders were asked.
+    /// The decision; absent if the policy has not decided yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<Ruling>,
+    pub ruling: Option<PolicyDecision>,
     pub sentence: String,
 }
 
-/// What the standing orders are asked, in the form in which `policy explain --request` takes it.
+/// A request to the policy, in the form that `policy explain --request` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRequest {
     pub principal: String,
@@ -232,42 +239,45 @@ pub struct PolicyRequest {
     pub argv: Vec<String>,
 }
 
-/// What is so when the standing orders are asked about a run.
+/// The facts that a policy decision about a run uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyFacts {
-    /// Of the day, the least of all limits that bind; absent where none does.
+    /// Runs left today, by the strictest limit; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_left: Option<i64>,
+    /// Tokens left today, by the strictest limit; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_left: Option<i64>,
+    /// Money left today, by the strictest limit; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money_left: Option<String>,
-    /// No human has asked for it by hand.
+    /// Whether the run was started without a human.
     pub unattended: bool,
-    /// `full`, `ask` or `paused`
+    /// The state of the lease: `full`, `ask` or `paused`
     pub lease: String,
-    /// What can be switched and is off, by the posture or by a flag.
+    /// Features that the posture or the configuration disables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecided {
-    pub ruling: Ruling,
+    pub ruling: PolicyDecision,
     pub sentence: String,
 }
 
-/// A decision of the past that would be another one.
+/// A past decision that would differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedDecision {
     pub run_id: String,
     pub at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// `allow`, `ask` or `deny`
+    /// The past verdict: `allow`, `ask` or `deny`
     pub was: String,
+    /// The new verdict: `allow`, `ask` or `deny`
     pub would_be: String,
-    /// By which rule it would be.
+    /// The rule that decides the new verdict.
     pub rule: String,
 }
 
@@ -275,18 +285,18 @@ pub struct ChangedDecision {
 pub struct PolicyReplayed {
     pub since: String,
     pub posture: String,
-    /// Which rules were tried.
+    /// The version of the policy that was evaluated.
     pub policy: String,
-    /// All that were looked at.
+    /// Number of decisions that were checked.
     pub decisions: u64,
-    /// The first of those that would be others.
+    /// The first decisions that would differ.
     pub changed: Vec<ChangedDecision>,
-    /// All that would be others, by what they would change from and to: `allow_to_ask`, …
+    /// Number of decisions that would differ, by old and new verdict: `allow_to_ask`, …
     pub counts: BTreeMap<String, u64>,
-    /// Those of which the log does not tell what was asked.
+    /// Number of decisions that cannot be checked, because the ledger does not have their request.
     #[serde(default)]
     pub untold: u64,
-    /// There are more decisions, from this instant on.
+    /// The instant from which decisions are left to check; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_from: Option<String>,
     pub sentence: String,

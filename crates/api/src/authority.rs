@@ -1,8 +1,8 @@
-//! Requests about what the watch may do at all.
+//! Requests about freeze and lease, which limit whether any run may start.
 
 use serde::{Deserialize, Serialize};
 
-/// Nothing begins any more, and what is at work is stopped.
+/// Cancels every running run and starts none until a [`Thaw`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Freeze {
@@ -10,6 +10,7 @@ pub struct Freeze {
     pub note: Option<String>,
 }
 
+/// Ends a freeze.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thaw {
@@ -17,7 +18,7 @@ pub struct Thaw {
     pub note: Option<String>,
 }
 
-/// A human says that the watch may go on by itself.
+/// Renews the lease: a human confirms that runs may start unattended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseRenew {
@@ -25,31 +26,34 @@ pub struct LeaseRenew {
     pub note: Option<String>,
 }
 
-/// What the watch may do.
+/// Whether runs may start: the freeze and the lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// Who has frozen it, while it is frozen.
+    /// Who froze the installation; absent unless it is frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frozen: Option<Said>,
+    pub frozen: Option<Attribution>,
     pub lease: Lease,
 }
 
-/// How long the watch may go on without a human.
+/// How long runs may start without a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// `full`, `ask` (every run is asked) or `paused` (no run begins)
+    /// `full`, `ask` (every run needs approval) or `paused` (no run starts)
     pub step: String,
-    /// By whom, and when last.
+    /// Who last renewed the lease, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renewed: Option<Said>,
+    pub renewed: Option<Attribution>,
+    /// From this instant every run needs approval, unless the lease is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks_from: Option<String>,
+    /// From this instant no run starts, unless the lease is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses_from: Option<String>,
 }
 
+/// Who did something, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct Attribution {
     pub by: String,
     pub at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +63,6 @@ pub struct Said {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorityChanged {
     pub authority: Authority,
-    /// Whether it was otherwise before.
+    /// Whether the request changed something.
     pub changed: bool,
 }

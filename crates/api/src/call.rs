@@ -1,4 +1,4 @@
-//! A call: one request to a [`Handle`], and its answer.
+//! A call: one request to a [`Handle`], and its response.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,66 +8,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Whoever carries out requests: the watch in this process, or one behind a socket. A handle speaks
-/// for one principal.
+/// Handles requests for one principal: an engine in this process, or a client of the daemon's socket.
 pub trait Handle: fmt::Debug + Send + Sync {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>>;
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>>;
 }
 
-/// A request with what goes along.
+/// A request with its options.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub request: Request,
-    /// A change asked for twice with the same key happens once; the second time gets the answer of
-    /// the first.
+    /// The idempotency key: a change that is sent twice with the same key happens once, and the second
+    /// call gets the response of the first.
     pub key: Option<String>,
-    /// The tool that makes it, if one does.
+    /// The tool that makes the call, if any.
     pub tool: Option<String>,
     pub progress: ProgressSink,
 }
 
-/// How far a long request has come.
+/// The progress of a long request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub done: u64,
     pub total: u64,
 }
 
-/// Where the progress of a call is shown, if anywhere.
+/// Receives the progress of a call. The default sink ignores it.
 #[derive(Clone, Default)]
 pub struct ProgressSink(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
 
-/// A request type and the type of its answer.
-pub trait Ask: Sized {
-    type Answer;
+/// A request type and the type of its response.
+pub trait ApiRequest: Sized {
+    type Response;
     fn into_request(self) -> Request;
-    fn from_answer(answer: Answer) -> Option<Self::Answer>;
+    /// `None` if the response belongs to another request.
+    fn from_response(response: Response) -> Option<Self::Response>;
 }
 
-/// Asks without a key and without showing progress.
-pub async fn ask<R: Ask>(handle: &dyn Handle, request: R) -> Result<R::Answer, Error> {
-    Call::new(request).ask::<R>(handle).await
+/// Sends a request without an idempotency key and without progress.
+pub async fn send<R: ApiRequest>(handle: &dyn Handle, request: R) -> Result<R::Response, Error> {
+    Call::new(request).send::<R>(handle).await
 }
 
 impl Call {
-    pub fn new(request: impl Ask) -> Call {
+    pub fn new(request: impl ApiRequest) -> Call {
         let request = request.into_request();
         Call { request, key: None, tool: None, progress: ProgressSink::default() }
     }
 
-    /// Makes this call and takes the answer that belongs to `R`.
-    pub async fn ask<R: Ask>(self, handle: &dyn Handle) -> Result<R::Answer, Error> {
-        let wrong = || Error::new(Code::Failed, "the answer does not belong to the request");
-        R::from_answer(handle.call(self).await?).ok_or_else(wrong)
+    /// Makes this call and returns the response type of `R`.
+    pub async fn send<R: ApiRequest>(self, handle: &dyn Handle) -> Result<R::Response, Error> {
+        let wrong = || Error::new(Code::Failed, "the response does not belong to the request");
+        R::from_response(handle.call(self).await?).ok_or_else(wrong)
     }
 }
 
-impl Answer {
-    /// What was answered, whether now or to an earlier call with the same key.
-    pub fn first(self) -> Answer {
+impl Response {
+    /// The response itself, without the mark that it was replayed.
+    pub fn first(self) -> Response {
         match self {
-            Answer::Replayed(first) => first.first(),
-            answer => answer,
+            Response::Replayed(first) => first.first(),
+            response => response,
         }
     }
 }
@@ -90,9 +90,10 @@ impl fmt::Debug for ProgressSink {
     }
 }
 
-/// The one list of requests: type, name on the wire, type of the answer.
+/// The list of all requests: type, wire name, response type.
 macro_rules! requests {
-    ($($request:ident $name:literal $answer:ident;)*) => {
+    ($($request:ident $name:literal $response:ident;)*) => {
+        /// Any request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "call", content = "with")]
         pub enum Request {
@@ -103,7 +104,7 @@ macro_rules! requests {
             /// The wire name of every request.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// Its name on the wire.
+            /// The wire name of this request.
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Request::$request(_) => $name,)*
@@ -111,25 +112,26 @@ macro_rules! requests {
             }
         }
 
+        /// The response to any request.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "call", content = "answer")]
-        pub enum Answer {
-            $(#[serde(rename = $name)] $request($answer),)*
-            /// What the first call with this key was answered: nothing happened this time.
+        pub enum Response {
+            $(#[serde(rename = $name)] $request($response),)*
+            /// The response of the first call with this idempotency key; this call changed nothing.
             #[serde(rename = "replayed")]
-            Replayed(Box<Answer>),
+            Replayed(Box<Response>),
         }
 
-        $(impl Ask for $request {
-            type Answer = $answer;
+        $(impl ApiRequest for $request {
+            type Response = $response;
 
             fn into_request(self) -> Request {
                 Request::$request(self)
             }
 
-            fn from_answer(answer: Answer) -> Option<$answer> {
-                match answer.first() {
-                    Answer::$request(answer) => Some(answer),
+            fn from_response(response: Response) -> Option<$response> {
+                match response.first() {
+                    Response::$request(response) => Some(response),
                     _ => None,
                 }
             }
@@ -138,8 +140,8 @@ macro_rules! requests {
 }
 
 requests! {
-    HealthAsk "health" Health;
-    StatusAsk "status" Status;
+    HealthShow "health" Health;
+    StatusShow "status" Status;
     BudgetList "budget.list" Budgets;
     ToolList "tool.list" Tools;
     ToolMisuse "tool.misuse" Misused;
@@ -161,13 +163,13 @@ requests! {
     ScheduleFire "schedule.fire" ScheduleFired;
     ScheduleBackfill "schedule.backfill" ScheduleBackfilled;
     ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded;
-    EventTell "event.tell" EventTold;
+    EventPublish "event.tell" EventPublished;
     Why "why" Explained;
     RunList "run.list" Runs;
     RunShow "run.show" RunShown;
-    RunRead "run.read" RunPiece;
+    RunRead "run.read" OutputChunk;
     RunWatch "run.watch" RunWatched;
-    RunEvents "run.events" RunTold;
+    RunEvents "run.events" RunEventList;
     RunCancel "run.cancel" RunChanged;
     RunRetry "run.retry" RunChanged;
     RunSettle "run.settle" RunChanged;
@@ -181,13 +183,13 @@ requests! {
     PolicyExplain "policy.explain" PolicyExplained;
     PolicyReplay "policy.replay" PolicyReplayed;
     ConfigReload "config.reload" ConfigReloaded;
-    ConfigAsk "config.ask" ConfigInForce;
-    CheckAsk "check" Checked;
+    ConfigShow "config.ask" ActiveConfigValues;
+    SetupCheck "check" SetupChecked;
     TokenCreate "token.create" TokenCreated;
     TokenList "token.list" Tokens;
     TokenRevoke "token.revoke" TokenRevoked;
     LedgerTail "ledger.tail" Events;
-    News "news" Heard;
+    WaitForChanges "news" Changes;
     LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
     LedgerExport "ledger.export" Exported;
     LedgerRebuild "ledger.rebuild" TablesRebuilt;

@@ -1,25 +1,26 @@
-//! What each request is to the standing orders: the class of what it does, named once.
+//! The class of each request: whether it changes something, and its policy capability.
 //!
-//! Whoever judges a request and whoever tells clients whether it changes something both go by this. The
-//! classes themselves, and how far each reaches, are the table of the crate `policy`.
+//! Authorization and the effect hints for clients both use this table. The crate `policy` defines the
+//! capabilities.
 
 use crate::call::Request;
 
-/// What a request is to the standing orders.
+/// How the policy treats a request. The text is a capability, such as `run.start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It changes nothing. A runner sees what this class lets it see.
+    /// Changes nothing. A runner sees what the capability allows it to see.
     Read(&'static str),
-    /// A runner needs the standing orders to allow this class before it does so by itself.
+    /// Changes something. A runner may do it only if the policy allows the capability.
     Change(&'static str),
-    /// It changes something, and is for people by a rule of its noun.
+    /// Changes something. Only people may do it, whatever the policy says.
     People,
 }
 
 impl Request {
+    /// The class of this request.
     pub const fn class(&self) -> Class {
-        const SEEN: Class = Class::Read("schedule.read");
-        const LOG: Class = Class::Read("ledger.read");
+        const READ: Class = Class::Read("schedule.read");
+        const LEDGER: Class = Class::Read("ledger.read");
         match self {
             Request::ScheduleAdd(_) | Request::ScheduleAddAll(_) => {
                 Class::Change("schedule.create")
@@ -33,7 +34,7 @@ impl Request {
             Request::ScheduleFire(_) | Request::RunRetry(_) => Class::Change("run.start"),
             Request::RunCancel(_) => Class::Change("run.cancel"),
             Request::AgentAdd(_) | Request::AgentEdit(_) | Request::AgentRemove(_) => Class::People,
-            Request::AgentTest(_) | Request::EventTell(_) => Class::People,
+            Request::AgentTest(_) | Request::EventPublish(_) => Class::People,
             Request::ScheduleBackfill(_) | Request::ScheduleBackfillEnd(_) => Class::People,
             Request::RunSettle(_) | Request::ApprovalDecide(_) => Class::People,
             Request::Freeze(_) | Request::Thaw(_) | Request::LeaseRenew(_) => Class::People,
@@ -41,24 +42,24 @@ impl Request {
             Request::TokenCreate(_) | Request::TokenRevoke(_) => Class::People,
             Request::LedgerCheckpoint(_) | Request::LedgerExport(_) => Class::People,
             Request::LedgerRebuild(_) => Class::People,
-            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::RunEvents(_) => LOG,
-            Request::HealthAsk(_) | Request::StatusAsk(_) | Request::News(_) => SEEN,
-            Request::BudgetList(_) | Request::CheckAsk(_) | Request::ConfigAsk(_) => SEEN,
-            Request::AgentList(_) | Request::AgentShow(_) | Request::TokenList(_) => SEEN,
-            Request::ScheduleList(_) | Request::ScheduleShow(_) | Request::Why(_) => SEEN,
-            Request::RunList(_) | Request::RunShow(_) => SEEN,
-            Request::RunRead(_) | Request::RunWatch(_) => SEEN,
-            Request::ApprovalList(_) | Request::ApprovalShow(_) => SEEN,
-            Request::PolicyDecide(_) | Request::PolicyExplain(_) => SEEN,
-            Request::ToolList(_) | Request::ToolMisuse(_) | Request::ToolEnd(_) => SEEN,
+            Request::LedgerTail(_) | Request::PolicyReplay(_) | Request::RunEvents(_) => LEDGER,
+            Request::HealthShow(_) | Request::StatusShow(_) | Request::WaitForChanges(_) => READ,
+            Request::BudgetList(_) | Request::SetupCheck(_) | Request::ConfigShow(_) => READ,
+            Request::AgentList(_) | Request::AgentShow(_) | Request::TokenList(_) => READ,
+            Request::ScheduleList(_) | Request::ScheduleShow(_) | Request::Why(_) => READ,
+            Request::RunList(_) | Request::RunShow(_) => READ,
+            Request::RunRead(_) | Request::RunWatch(_) => READ,
+            Request::ApprovalList(_) | Request::ApprovalShow(_) => READ,
+            Request::PolicyDecide(_) | Request::PolicyExplain(_) => READ,
+            Request::ToolList(_) | Request::ToolMisuse(_) | Request::ToolEnd(_) => READ,
         }
     }
 
-    /// Whether something may be otherwise after it: what is only tried out leaves everything as it is.
+    /// Whether this request may change something; a dry run does not.
     pub const fn changes(&self) -> bool {
         match self {
-            Request::ScheduleAdd(asked) => !asked.dry_run,
-            Request::ScheduleAddAll(asked) => !asked.dry_run,
+            Request::ScheduleAdd(request) => !request.dry_run,
+            Request::ScheduleAddAll(request) => !request.dry_run,
             _ => !matches!(self.class(), Class::Read(_)),
         }
     }

@@ -1,8 +1,8 @@
-//! Configuration and checks of a watch that is kept.
+//! Requests about the configuration and the setup checks of a running daemon.
 
 use serde::{Deserialize, Serialize};
 
-/// Asks that configuration and rules be read again.
+/// Reloads the configuration and the policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigReload {}
@@ -12,60 +12,62 @@ pub struct ConfigReloaded {
     pub reloaded: Reloaded,
 }
 
-/// What holds since configuration and rules were read again.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     pub config_hash: String,
-    /// Which rules are in force.
+    /// The version of the active policy.
     pub policy: String,
-    /// The keys and files that were taken up.
+    /// Keys and files whose changes are now active.
     pub changed: Vec<String>,
-    /// The keys that are others too, and wait for a restart.
+    /// Changed keys that take effect after a restart.
     pub waiting: Vec<String>,
-    /// The keys that the file has, and that go by the daemon's environment.
+    /// Keys of the file that the daemon's environment overrides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overridden: Vec<String>,
-    /// What the checks have to say about it.
+    /// Findings of the setup checks.
     pub warnings: Vec<Finding>,
 }
 
-/// Asks which values are in force.
+/// Returns the active configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ConfigAsk {}
+pub struct ConfigShow {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConfigInForce {
+pub struct ActiveConfigValues {
     pub values: Vec<ConfigValue>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigValue {
-    /// Its path, such as `log.level`.
+    /// The path of the key, such as `log.level`.
     pub key: String,
-    /// As TOML; secrets are hidden.
+    /// The value as TOML; secrets are hidden.
     pub value: String,
-    /// Where it came from: `default`, `FILE:LINE` or the name of a variable.
+    /// Where the value comes from: `default`, `FILE:LINE` or the name of a variable.
     pub origin: String,
 }
 
-/// Asks what the checks find that are made before the watch starts, as far as it can tell itself.
+/// Repeats the startup checks, as far as the daemon can do so itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CheckAsk {}
+pub struct SetupCheck {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct SetupChecked {
     pub findings: Vec<Finding>,
 }
 
-/// Something that a check has found.
+/// A problem that a check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The name of the check.
     pub check: String,
-    /// Whether it keeps the daemon from starting.
+    /// Whether the daemon refuses to start because of it.
     pub refuses: bool,
+    /// What is wrong.
     pub what: String,
+    /// How to fix it.
     pub fix: String,
 }

@@ -1,4 +1,4 @@
-//! Errors as people and programs see them: a stable code, one sentence, what to do next.
+//! Errors as people and programs see them: a stable code, a message and a hint.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[error("{message}")]
 pub struct Error {
     pub code: Code,
-    /// One sentence in the user's words.
+    /// What is wrong, in one sentence.
     pub message: String,
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,10 +26,10 @@ impl Error {
     }
 }
 
-/// The one list of codes: variant, name on the wire, exit code of the command, what it means.
+/// The list of all codes: variant, wire name, exit code of the command, description.
 macro_rules! codes {
     ($($variant:ident $name:literal $exit:literal $meaning:literal;)*) => {
-        /// Codes are stable: a name never changes its meaning.
+        /// The kind of an error. Codes are stable: neither a name nor its meaning changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Code {
             $(#[doc = $meaning] #[serde(rename = $name)] $variant,)*
@@ -54,38 +54,38 @@ macro_rules! codes {
 }
 
 codes! {
-    Failed "failed" 1 "Something went wrong that has no code of its own; the message says what.";
-    BadUsage "bad_usage" 2 "The command line is not one that Midwatch understands.";
-    InvalidInput "invalid_input" 2 "A value is not of the form that is asked for.";
-    ConfigInvalid "config_invalid" 2 "The configuration has an error; the message names the place.";
-    PolicyInvalid "policy_invalid" 2 "The standing orders have an error; nothing starts with them.";
-    NotFound "not_found" 3 "There is no such thing, file or directory.";
-    Exists "exists" 4 "Something else already has this name or place.";
+    Failed "failed" 1 "An error without a more specific code; the message describes it.";
+    BadUsage "bad_usage" 2 "The command line is invalid.";
+    InvalidInput "invalid_input" 2 "A value in the request is invalid.";
+    ConfigInvalid "config_invalid" 2 "The configuration has an error; the message says where.";
+    PolicyInvalid "policy_invalid" 2 "The policy has an error, and Midwatch does not use it.";
+    NotFound "not_found" 3 "The object, file or directory does not exist.";
+    Exists "exists" 4 "Another object already has this name or path.";
     RoleTooLow "role_too_low" 4 "Your role does not allow this.";
-    HumanNeeded "human_needed" 4 "The standing orders leave this to a human.";
-    Denied "denied" 4 "The standing orders do not allow this.";
-    SignatureNeeded "signature_needed" 4 "An approval needs a signature made with the approver's own key.";
-    SignatureInvalid "signature_invalid" 4 "The signature is none of a known key for this approval.";
-    TokenInvalid "token_invalid" 4 "The token is none that lets anybody in, or was revoked.";
-    SwitchedOff "switched_off" 4 "A flag of the configuration has switched this off.";
-    TierTooLow "tier_too_low" 4 "The tier is below what the backend implies.";
+    HumanNeeded "human_needed" 4 "The policy requires a human to do this.";
+    Denied "denied" 4 "The policy does not allow this.";
+    SignatureNeeded "signature_needed" 4 "The approval needs a signature made with the approver's own key.";
+    SignatureInvalid "signature_invalid" 4 "The signature was not made with a known key for this approval.";
+    TokenInvalid "token_invalid" 4 "The token is unknown or was revoked.";
+    SwitchedOff "switched_off" 4 "The configuration disables this.";
+    TierTooLow "tier_too_low" 4 "The tier is below the lowest tier of the backend.";
     LimitReached "limit_reached" 4 "A limit of the installation is reached.";
-    BudgetExhausted "budget_exhausted" 12 "What may be done or spent in a day is used up.";
-    NotNow "not_now" 4 "The thing is in a state in which this cannot be done.";
-    Stale "stale" 4 "What was said is about a try that is over.";
-    KeyTaken "key_taken" 4 "The idempotency key was used before, for another request.";
-    AlreadyRunning "already_running" 4 "Another process holds the data directory.";
-    Busy "busy" 1 "Many changes to the same thing at once; nothing was changed.";
-    DiskFull "disk_full" 1 "There is no room on the disk; nothing was written.";
-    ReadOnly "read_only" 1 "The data directory cannot be written; nothing was changed.";
-    DiskFailed "disk_failed" 1 "The disk failed to keep a write; the watch has stopped.";
-    LogDamaged "log_damaged" 4 "The log is damaged; nothing new is written until it is looked at.";
-    DatabaseAway "database_away" 1 "The database that the store is on does not answer.";
-    TablesDamaged "tables_damaged" 4 "A table cannot be read; the log can, and the table can be made anew from it.";
-    LogRewound "log_rewound" 4 "The log is shorter than a checkpoint kept elsewhere, or another one.";
+    BudgetExhausted "budget_exhausted" 12 "A daily budget is used up.";
+    NotNow "not_now" 4 "The object is in a state that does not allow this.";
+    Stale "stale" 4 "The request is about an attempt that is over.";
+    KeyTaken "key_taken" 4 "The idempotency key was already used for a different request.";
+    AlreadyRunning "already_running" 4 "Another process uses the data directory.";
+    Busy "busy" 1 "Too many concurrent changes to the same object; nothing was changed.";
+    DiskFull "disk_full" 1 "The disk is full; nothing was written.";
+    ReadOnly "read_only" 1 "The data directory is not writable; nothing was changed.";
+    DiskFailed "disk_failed" 1 "A write to the disk failed; Midwatch has stopped.";
+    LogDamaged "log_damaged" 4 "The ledger is damaged; nothing is written to it until it is repaired.";
+    DatabaseAway "database_away" 1 "The database of the store does not respond.";
+    TablesDamaged "tables_damaged" 4 "A table is unreadable; it can be rebuilt from the ledger, which is intact.";
+    LogRewound "log_rewound" 4 "The ledger is shorter than a checkpoint stored elsewhere, or differs from it.";
     DataNewer "data_newer" 4 "The data was written by a newer version of Midwatch.";
-    VersionMismatch "version_mismatch" 4 "The daemon is of another version than this command.";
-    Unreachable "unreachable" 1 "The daemon did not answer.";
-    UnsafeSetup "unsafe_setup" 4 "A check of the installation refuses this; the message names the check, and the hint mends it.";
-    KeyMissing "key_missing" 4 "The signing key of this log, or the key of its sensitive schedules, is missing, unreadable or another one.";
+    VersionMismatch "version_mismatch" 4 "The daemon and this command have different versions.";
+    Unreachable "unreachable" 1 "The daemon did not respond.";
+    UnsafeSetup "unsafe_setup" 4 "A startup check refuses this; the message names the check, and the hint says how to fix it.";
+    KeyMissing "key_missing" 4 "The signing key of the ledger, or the key for sensitive schedules, is missing, unreadable or a different one.";
 }

@@ -1,7 +1,7 @@
-//! JSON that comes in from outside: the one place where it is read.
+//! The parser for all JSON from outside.
 //!
-//! A key that stands twice in one object is refused before anything looks at the document. Of two readers one
-//! takes the first value and the other the last, and what was checked would not be what is done.
+//! It refuses an object with a duplicate key. Of two readers one may use the first value and the other the
+//! last, so the value that was checked would not be the value that is used.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,77 +9,77 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A document without a key that stands twice.
+/// Parses a document and refuses duplicate keys.
 ///
 /// ```
 /// use serde_json::Value;
 ///
 /// assert!(api::json::read::<Value>(br#"{"to": "a", "by": {"to": "b"}}"#).is_ok());
 /// let twice = api::json::read::<Value>(br#"{"to": "a", "t\u006f": "b"}"#).unwrap_err();
-/// assert!(twice.to_string().starts_with("the key `to` stands twice in one object"));
+/// assert!(twice.to_string().starts_with("the key `to` occurs twice in one object"));
 /// ```
 pub fn read<T: DeserializeOwned>(document: &[u8]) -> Result<T, serde_json::Error> {
-    let Plain = serde_json::from_slice(document)?;
+    let UniqueKeys = serde_json::from_slice(document)?;
     serde_json::from_slice(document)
 }
 
-/// Any document whose objects have no key twice.
-struct Plain;
+/// Any document without duplicate keys. It stores nothing.
+struct UniqueKeys;
 
-impl<'de> Deserialize<'de> for Plain {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Plain, D::Error> {
-        from.deserialize_any(Plain)
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<UniqueKeys, D::Error> {
+        from.deserialize_any(UniqueKeys)
     }
 }
 
-impl<'de> Visitor<'de> for Plain {
-    type Value = Plain;
+impl<'de> Visitor<'de> for UniqueKeys {
+    type Value = UniqueKeys;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a JSON document")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_unit<E>(self) -> Result<Plain, E> {
-        Ok(Plain)
+    fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Plain, A::Error> {
-        while list.next_element::<Plain>()?.is_some() {}
-        Ok(Plain)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<UniqueKeys, A::Error> {
+        while list.next_element::<UniqueKeys>()?.is_some() {}
+        Ok(UniqueKeys)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Plain, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<UniqueKeys, A::Error> {
         let mut keys = BTreeSet::new();
         while let Some(key) = object.next_key::<String>()? {
             if keys.contains(&key) {
                 let key: String = key.chars().take(80).collect();
                 return Err(A::Error::custom(format!(
-                    "the key `{key}` stands twice in one object"
+                    "the key `{key}` occurs twice in one object"
                 )));
             }
             keys.insert(key);
-            object.next_value::<Plain>()?;
+            object.next_value::<UniqueKeys>()?;
         }
-        Ok(Plain)
+        Ok(UniqueKeys)
     }
 }

@@ -1,13 +1,14 @@
-//! Requests about the log.
+//! Requests about the ledger.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line of the log.
+/// One entry of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
+    /// The position in the ledger; the first entry has 1.
     pub seq: u64,
     pub at: String,
     pub kind: String,
@@ -19,22 +20,22 @@ pub struct Event {
     pub noun: String,
     pub id: String,
     pub body: Value,
-    /// What people and programs wrote, apart from the facts in the body.
+    /// Private fields: text by people and programs, stored apart from the facts in `body`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub words: BTreeMap<String, String>,
     pub hash: String,
 }
 
-/// Events after a place in the log, or the last ones.
+/// Returns the events after a position in the ledger, or the last ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerTail {
-    /// Absent: the last `limit` events.
+    /// The position; if absent, the last `limit` events are returned.
     #[serde(default)]
     pub after: Option<u64>,
     #[serde(default)]
     pub limit: Option<u32>,
-    /// When there is nothing after the place yet, wait this long for something.
+    /// How long to wait for an event if none follows the position.
     #[serde(default)]
     pub wait_ms: u32,
 }
@@ -42,11 +43,11 @@ pub struct LedgerTail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Events {
     pub events: Vec<Event>,
-    /// Ask for what comes after this.
+    /// The `after` of the next request.
     pub cursor: u64,
 }
 
-/// What the log says of a run, from its beginning.
+/// Returns the events of a run, from its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEvents {
@@ -54,51 +55,54 @@ pub struct RunEvents {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunTold {
+pub struct RunEventList {
     pub run_id: String,
-    /// All that changed it: what became of it, and of the questions about it.
+    /// The events that changed the run or its approvals.
     pub events: Vec<Event>,
-    /// There may be more, after this place in the log.
+    /// The position after which the ledger may have more; absent if all are returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_after: Option<u64>,
 }
 
-/// Whether the log says something about these that is new. What it says is asked for elsewhere.
+/// Waits until schedules or runs change. The response names them, not what changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct News {
-    /// A place in the log. Absent: its end.
+pub struct WaitForChanges {
+    /// A position in the ledger; its end if absent.
     #[serde(default)]
     pub after: Option<u64>,
-    /// Ids of schedules and runs.
+    /// The ids of the schedules and runs to wait for.
     #[serde(default)]
     pub about: Vec<String>,
-    /// Whatever happens is news.
+    /// Wait for any event, whatever it is about.
     #[serde(default)]
     pub any: bool,
-    /// When there is no news yet, wait this long for some.
+    /// How long to wait if nothing has changed yet.
     #[serde(default)]
     pub wait_ms: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heard {
-    /// Those of which there is news.
+pub struct Changes {
+    /// The requested ids that have changed.
     pub about: Vec<String>,
-    /// Ask for what comes after this.
+    /// The `after` of the next request.
     pub cursor: u64,
 }
 
-/// Signs the log as it is now.
+/// Signs the present state of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCheckpoint {}
 
+/// A signed state of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
+    /// Number of entries that it covers.
     pub size: u64,
+    /// The root hash of these entries.
     pub root: String,
-    /// The signed text, to be kept elsewhere.
+    /// The signed text; store a copy elsewhere.
     pub note: String,
 }
 
@@ -107,22 +111,25 @@ pub struct CheckpointMade {
     pub checkpoint: Checkpoint,
 }
 
-/// Writes the log to files, one pair for each month.
+/// Writes the ledger to files, one pair per month.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerExport {
-    /// Absent: `exports` in the data directory.
+    /// The target directory; `exports` in the data directory if absent.
     #[serde(default)]
     pub dir: Option<String>,
 }
 
+/// The exported entries of one month.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     pub month: String,
     pub file: String,
+    /// The position of the first entry.
     pub first: u64,
+    /// The position of the last entry.
     pub last: u64,
-    /// False when the month's files were there already and still right.
+    /// False if correct files of the month already existed.
     pub written: bool,
 }
 
@@ -132,16 +139,18 @@ pub struct Exported {
     pub exports: Vec<Export>,
 }
 
-/// Makes every derived table anew from the log.
+/// Rebuilds every derived table from the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerRebuild {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuilt {
+    /// Number of entries read.
     pub entries: u64,
+    /// Number of rows written.
     pub rows: u64,
-    /// Rows that were not what the log says.
+    /// Number of rows that differed from the ledger.
     pub differences: u64,
 }
 

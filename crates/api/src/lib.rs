@@ -1,8 +1,8 @@
-//! The wire: requests, answers and errors, as every surface speaks them.
+//! The wire types: requests, responses and errors that the CLI, MCP and HTTP share.
 //!
-//! Nothing here decides anything. A surface makes a request, gives it to a [`Handle`] and shows the
-//! answer; whether the handle works in this process or over a socket is not visible. The serde names
-//! are the wire format, and are what `--json` prints.
+//! This crate makes no decisions. A client sends a request to a [`Handle`] and shows the response; the
+//! handle may work in this process or over a socket. The serde names are the wire format, and `--json`
+//! prints them.
 
 mod agent;
 mod approval;
@@ -10,6 +10,7 @@ mod authority;
 mod call;
 mod class;
 mod config;
+pub mod display;
 mod error;
 pub mod json;
 mod ledger;
@@ -20,52 +21,53 @@ mod status;
 mod token;
 mod tool;
 pub mod wire;
-pub mod words;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
-    AgentShow, AgentShown, AgentTest, AgentTested, Agents, Test,
+    AgentShow, AgentShown, AgentTest, AgentTestResult, AgentTested, Agents,
 };
 pub use approval::{
-    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown,
-    Approvals, ChangedDecision, Needs, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained,
-    PolicyFacts, PolicyReplay, PolicyReplayed, PolicyRequest, Ruling, StandsOn,
+    Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalRequirements, ApprovalShow,
+    ApprovalShown, Approvals, ChangedDecision, FingerprintPart, PolicyDecide, PolicyDecided,
+    PolicyDecision, PolicyExplain, PolicyExplained, PolicyFacts, PolicyReplay, PolicyReplayed,
+    PolicyRequest,
 };
-pub use authority::{Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Said, Thaw};
-pub use call::{Answer, Ask, Call, Handle, Progress, ProgressSink, Request, ask};
+pub use authority::{Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Thaw};
+pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, Request, Response, send};
 pub use class::Class;
 pub use config::{
-    CheckAsk, Checked, ConfigAsk, ConfigInForce, ConfigReload, ConfigReloaded, ConfigValue,
-    Finding, Reloaded,
+    ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
+    SetupCheck, SetupChecked,
 };
 pub use error::{Code, Error};
 pub use ledger::{
-    Checkpoint, CheckpointMade, Event, Events, Export, Exported, Heard, LedgerCheckpoint,
-    LedgerExport, LedgerRebuild, LedgerTail, News, Rebuilt, RunEvents, RunTold, TablesRebuilt,
+    Changes, Checkpoint, CheckpointMade, Event, Events, Export, Exported, LedgerCheckpoint,
+    LedgerExport, LedgerRebuild, LedgerTail, Rebuilt, RunEventList, RunEvents, TablesRebuilt,
+    WaitForChanges,
 };
-pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Notice, Untold};
+pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
 pub use run::{
-    Run, RunCancel, RunChanged, RunList, RunOutput, RunPiece, RunRead, RunRetry, RunSeen,
-    RunSettle, RunShow, RunShown, RunSource, RunUsage, RunWatch, RunWatched, Runs,
+    OutputChunk, Run, RunCancel, RunChanged, RunList, RunOutput, RunRead, RunRetry, RunSettle,
+    RunShow, RunShown, RunSource, RunUsage, RunWatch, RunWatched, Runs, WatchCursor,
 };
 pub use schedule::{
-    Action, AddedOne, Backfill, BackfillEnded, Bounds, EventTell, EventTold, Explained, Foretold,
-    Happening, MadeBy, Paused, Schedule, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
-    ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled, ScheduleEdit, ScheduleEdited,
-    ScheduleFire, ScheduleFired, ScheduleList, SchedulePause, SchedulePaused, ScheduleRemove,
-    ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow, ScheduleShown, Schedules,
-    SchedulesAdded, Terms, When, Why,
+    Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, EventPublish,
+    EventPublished, EventTrigger, Explained, Paused, PolicyPreview, Schedule, ScheduleAdd,
+    ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
+    ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
+    SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
+    ScheduleShown, Schedules, SchedulesAdded, Terms, When, Why,
 };
 pub use status::{
-    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, Health, HealthAsk,
-    LIVE_COUNTED_MAX, LiveRuns, Log, NextDue, Status, StatusAsk, Watch,
+    Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
+    LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Status, StatusShow,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 pub use tool::{Misused, ToolEnd, ToolEnded, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
 
-/// Items in a list when nobody says how many.
+/// Items in a page of a list if the request has no `limit`.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;
-/// Most items in one list.
+/// Most items in one page of a list.
 pub const LIST_ITEMS_MAX: u32 = 1_000;
-/// Stored bytes after which a list ends, however many items were asked for.
+/// Stored bytes after which a page ends, even below its `limit`.
 pub const LIST_BYTES_MAX: usize = 1 << 20;

@@ -1,56 +1,58 @@
-//! What a receiver is given when a human is needed. The serde names are the format that hooks read.
+//! Notices that a human is needed, as channels deliver them. The serde names are the format that hooks read.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the format; a receiver that knows it can read all of a digest.
+/// The version of the digest format.
 pub const DIGEST_FORMAT: u16 = 1;
-/// Notices in one digest; of the others it says how many.
+/// Most notices in one digest; it only counts the others.
 pub const DIGEST_ITEMS_MAX: usize = 20;
 
-/// Everything since the last one that needs a human.
+/// One delivery: the notices since the previous digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
+    /// The version of this format.
     pub format: u16,
-    /// The same for a delivery that is repeated, and never for another.
+    /// The id of the digest; only a repeated delivery has the same id.
     pub id: String,
-    /// The installation that it comes from.
+    /// The installation that sent it.
     pub instance: String,
-    /// All of it in words: a line for each item.
+    /// The whole digest as text, one line per notice.
     pub text: String,
     pub items: Vec<Notice>,
-    /// Notices that had no room.
+    /// Number of notices that `items` leaves out.
     pub more: u64,
 }
 
+/// Something that needs a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// The entry of the log that it comes from.
+    /// The ledger entry that caused the notice.
     pub seq: u64,
     pub kind: String,
-    /// What it is about.
+    /// The id of the object that the notice is about.
     pub id: String,
     pub at: String,
     pub text: String,
-    /// What a human would type next.
+    /// The command that handles or shows it.
     pub command: String,
-    /// Where they would decide, in a browser on the machine of the watch.
+    /// The page where a human decides, for a browser on the daemon's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-/// A way to call a human, and how that went since the daemon was started.
+/// A notification channel, and its deliveries since the daemon started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
     pub channel: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_failure: Option<Untold>,
+    pub last_failure: Option<DeliveryFailure>,
 }
 
-/// A delivery that failed.
+/// A failed delivery of a digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Untold {
+pub struct DeliveryFailure {
     pub at: String,
     pub what: String,
 }

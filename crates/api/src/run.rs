@@ -9,99 +9,102 @@ pub struct Run {
     pub id: String,
     /// `queued`, `waiting_permission`, `running`, `done`, `failed`, `cancelled` or `unknown`
     pub state: String,
-    /// The question about it that a human is to answer.
+    /// The approval that the run waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
     pub schedule_id: Option<String>,
-    /// The nominal instant; absent for a run that was started by hand.
+    /// The nominal time of the slot; absent for a run that was started manually.
     pub slot: Option<String>,
     /// `slot`, `catch_up`, `buffer`, `manual`, `after`, `event` or `backfill`
     pub origin: String,
-    /// What it was that happened, of `after` and `event`; not in lists.
+    /// With origin `after` or `event`, the run or event that fired the schedule; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RunSource>,
     pub agent: Option<String>,
-    /// Tries that were begun.
+    /// Attempts that were started.
     pub attempt: u32,
     pub queued_at: String,
-    /// Of the last try.
+    /// When the last attempt started.
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
-    /// Why it ended as it did, or why it is tried again: a short code.
+    /// Why the run ended or is retried, as a short code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same in a sentence.
+    /// `reason` as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When it is tried again.
+    /// When the next attempt starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<RunOutput>,
-    /// What its agent's model has read and written in all its tries, as far as that was told.
+    /// Tokens that all attempts used, as far as the backend reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
-    /// What all its tries have cost, by the price of its agent, such as `0.0125`.
+    /// What all attempts cost at the agent's price, such as `0.0125`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Concurrency keys that it holds while it is at work.
+    /// Concurrency keys that the run holds while it is running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Who said how it ended, when it was not known.
+    /// Who settled the run: recorded its outcome when that was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<String>,
-    /// What they had to say.
+    /// The note of the person who settled the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_note: Option<String>,
 }
 
-/// What made a slot, if not the time.
+/// What fired the schedule of a run, if not the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunSource {
-    /// A run of the schedule that is followed has ended.
+    /// The id of the run whose end fired it.
     Run(String),
-    /// An event, by its id.
+    /// The id of the event.
     Event(String),
 }
 
-/// In tokens.
+/// Tokens that a model read and wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunUsage {
     pub input: u32,
     pub output: u32,
 }
 
-/// What a run has said.
+/// The output of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOutput {
-    /// The beginning.
+    /// The first part of the output.
     pub text: String,
-    /// Of the whole.
+    /// The length of the whole output.
     pub bytes: u64,
-    /// Where the whole is, when it is longer.
+    /// The file with the whole output, if it is longer than `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The schedule is sensitive, so the text is not shown here.
+    /// Whether `text` is hidden because the schedule is sensitive.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub sealed: bool,
 }
 
-/// The newest first.
+/// Lists runs, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunList {
-    /// Those of this agent.
+    /// Only runs of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Only runs of the schedule with this id.
     #[serde(default)]
     pub schedule: Option<String>,
+    /// Only runs in this state.
     #[serde(default)]
     pub state: Option<String>,
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The cursor of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -112,51 +115,53 @@ pub struct RunShow {
     pub id: String,
 }
 
-/// What a run has said, from a place on.
+/// Returns the output of a run from a position on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRead {
     pub id: String,
-    /// How many bytes to leave out.
+    /// Bytes to skip.
     #[serde(default)]
     pub from: u64,
 }
 
+/// A part of the output of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunPiece {
+pub struct OutputChunk {
     pub text: String,
-    /// Of the whole.
+    /// The length of the whole output.
     pub bytes: u64,
-    /// Where the next piece begins; absent on the last.
+    /// Where the next part starts; absent on the last part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
-/// Waits until there is something about a run that the caller has not seen.
+/// Waits until a run has output or changes that the caller has not seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunWatch {
     pub id: String,
-    /// What an earlier answer said to have shown.
+    /// The `seen` of the previous response.
     #[serde(default)]
-    pub seen: Option<RunSeen>,
-    /// How long to wait at the most.
+    pub seen: Option<WatchCursor>,
+    /// The longest time to wait.
     #[serde(default)]
     pub wait_ms: u32,
 }
 
-/// How far somebody has watched a run.
+/// The position of a caller that watches a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunSeen {
-    /// Grows with every change of the run.
+pub struct WatchCursor {
+    /// Increases with every change of the run.
     pub version: u64,
-    /// Which try; it grows with each.
+    /// Increases with every attempt.
     pub epoch: u32,
-    /// Of what that try has said.
+    /// Bytes of that attempt's output that were returned.
     pub bytes: u64,
 }
 
+/// Cancels a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCancel {
@@ -165,14 +170,14 @@ pub struct RunCancel {
     pub note: Option<String>,
 }
 
-/// Runs a failed or cancelled run again: one more attempt of the same run.
+/// Starts one more attempt of a failed or cancelled run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRetry {
     pub id: String,
 }
 
-/// A human says how a run ended that was cut off.
+/// Records the outcome of an interrupted run, which a human has checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettle {
@@ -191,23 +196,23 @@ pub struct RunShown {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunWatched {
     pub run: Run,
-    /// What the try that goes on has said since; what counts is the `output` of a run that has ended.
+    /// New output of the running attempt. The final output of a run is `run.output`.
     pub said: String,
-    /// Whether the run will change no more, unless somebody asks for it.
+    /// Whether the run has ended and changes only by a request, such as a retry.
     pub ended: bool,
-    pub seen: RunSeen,
+    pub seen: WatchCursor,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunChanged {
     pub run: Run,
-    /// False when it was so already.
+    /// False if the run already had this state.
     pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     pub runs: Vec<Run>,
-    /// Where the next page begins; absent on the last.
+    /// Where the next page starts; absent on the last page.
     pub cursor: Option<String>,
 }

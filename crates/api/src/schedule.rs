@@ -4,121 +4,123 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-/// When a schedule is due, as people write it. Exactly one of the first four is given.
+/// The trigger of a schedule that follows the time. It has exactly one of `cron`, `every`, `daily` and `at`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// A cron expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// A span, such as `10s`.
+    /// An interval, such as `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
     /// Times of the day, such as `09:00,17:30`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daily: Option<String>,
-    /// One instant; without an offset it is a time in the zone.
+    /// A single time; without an offset it is local to `tz`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The zone; an interval and an instant with an offset need none.
+    /// The time zone; not needed for `every`, nor for `at` with an offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
-    /// With `every`: the first time of the interval, 1970 unless given.
+    /// With `every`: the time from which intervals are counted; 1970 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
     /// With `daily`: only on these days, such as `mon-fri`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// With `cron` and `daily`, for times that the clock skips: `run_after`, `skip`, `shift`
+    /// With `cron` and `daily`, for times that a clock change skips: `run_after`, `skip`, `shift`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_gap: Option<String>,
-    /// With `cron` and `daily`, for times that the clock shows twice: `first`, `second`, `both`
+    /// With `cron` and `daily`, for times that a clock change repeats: `first`, `second`, `both`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_fold: Option<String>,
 }
 
-/// What makes a schedule fire that does not go by the time. At most one is given.
+/// The trigger of a schedule that follows runs or events. It has at most one of `after`, `event` and `again`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Happening {
-    /// The end of a run of this schedule.
+pub struct EventTrigger {
+    /// Fires when a run of the schedule with this id ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// With `after`, how that run has to end: `success`, `failure`, `any`
+    /// With `after`, how that run must end: `success`, `failure`, `any`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
-    /// An event of this name.
+    /// Fires when an event with this name is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// A span since the schedule's own last run.
+    /// Fires this long after the schedule's own last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// With `again`, whether since that run's `start` or `finish`
+    /// With `again`, counted from that run's `start` or `finish`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 }
 
-impl Happening {
+impl EventTrigger {
+    /// Whether no trigger is given.
     pub fn is_none(&self) -> bool {
-        *self == Happening::default()
+        *self == EventTrigger::default()
     }
 }
 
-/// What is to happen besides when and what; each has a default.
+/// The options of a schedule; each has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// `skip`, `buffer_one`, `buffer_all`, `buffer_all:N`, `allow`, `allow:N`, `cancel_other`,
-    /// `terminate_other`
+    /// What to do with a slot while a run of the schedule is live: `skip`, `buffer_one`, `buffer_all`,
+    /// `buffer_all:N`, `allow`, `allow:N`, `cancel_other`, `terminate_other`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<String>,
-    /// `latest`, `earliest`, `all`, `all:N`, `skip`
+    /// Which missed slots to run: `latest`, `earliest`, `all`, `all:N`, `skip`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
-    /// A span: how late a missed slot may still run.
+    /// How late a missed slot may still run, such as `1h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// A span: the most by which a slot is delayed.
+    /// Longest random delay of a slot, such as `30s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
-    /// How often a run is tried.
+    /// Most attempts of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// How the delays between tries grow: `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`
+    /// The delays between attempts: `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
     /// Failed runs in a row after which the schedule is paused; 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_after: Option<u32>,
-    /// What becomes of slots in a pause: `skip`, `as_missed`
+    /// What to do with slots that were due during a pause: `skip`, `as_missed`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// 0 to 9, the higher the sooner.
+    /// 0 to 9; higher priorities start first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// Concurrency keys, `NAME` or `NAME:N`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
-    /// Runs in one UTC day.
+    /// Most runs in one UTC day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_day: Option<u32>,
-    /// Tokens in one UTC day.
+    /// Most tokens in one UTC day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u32>,
-    /// An amount such as `5.00`: what its runs may cost in one UTC day.
+    /// Most money that its runs may cost in one UTC day, such as `5.00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money_per_day: Option<String>,
-    /// Runs altogether.
+    /// Total number of runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_fires: Option<u64>,
-    /// Instants between which slots count.
+    /// No slots before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<String>,
+    /// No slots after this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_at: Option<String>,
 }
 
-/// What a schedule does: a prompt to an agent, or a call of a tool.
+/// What a schedule does: prompt an agent, or call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
@@ -128,61 +130,63 @@ pub struct Action {
     pub prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// JSON text; with `tool`.
+    /// With `tool`: its arguments, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
 }
 
-/// Adds a schedule; the same one again is not a change.
+/// Adds a schedule. Adding the same schedule again changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAdd {
     pub name: String,
     #[serde(default)]
     pub when: When,
-    /// Instead of `when`.
-    #[serde(default, skip_serializing_if = "Happening::is_none")]
-    pub happening: Happening,
+    /// A trigger by runs or events, instead of `when`.
+    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
+    pub happening: EventTrigger,
     pub action: Action,
-    /// Keep what the agent or the tool is told out of lists, logs and exports.
+    /// Hide the prompt or payload in lists, ledger and exports.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub sensitive: bool,
-    /// Raises the tier above the agent's.
+    /// A higher tier than the agent's.
     #[serde(default)]
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
-    /// Does nothing until it is resumed.
+    /// Add the schedule paused; it fires only after it is resumed.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub paused: bool,
-    /// Only say what would be added.
+    /// Only return what would be added.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,
 }
 
-/// Adds many schedules at once, all or none.
+/// Adds several schedules: all of them, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAddAll {
-    /// None of them with a `dry_run` of its own.
+    /// The schedules; none may set its own `dry_run`.
     pub schedules: Vec<ScheduleAdd>,
+    /// Only return what would be added.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,
 }
 
-/// Changes what is given, and leaves the rest as it is.
+/// Changes a schedule. Omitted fields keep their value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleEdit {
     pub id: String,
     #[serde(default)]
     pub name: Option<String>,
-    /// Another trigger; it takes the place of the one before as a whole. A zone alone moves the
-    /// trigger there.
+    /// A new trigger, which replaces the whole previous one. If only `tz` is given, the trigger moves to that
+    /// time zone.
     #[serde(default)]
     pub when: Option<When>,
-    #[serde(default, skip_serializing_if = "Happening::is_none")]
-    pub happening: Happening,
+    /// A new trigger by runs or events, instead of `when`.
+    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
+    pub happening: EventTrigger,
     #[serde(default)]
     pub action: Action,
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -191,58 +195,61 @@ pub struct ScheduleEdit {
     pub tier: Option<u8>,
     #[serde(default)]
     pub terms: Terms,
-    /// Names of terms that shall be the default again; `tier` and `sensitive` are among them here.
+    /// Names of terms to reset to their default; also `tier` and `sensitive`.
     #[serde(default)]
     pub unset: Vec<String>,
 }
 
-/// Runs slots of the past that have no run.
+/// Runs past slots that have no run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfill {
     pub id: String,
-    /// Instants; without an offset they are times in the schedule's zone.
+    /// The first instant; without an offset it is local to the schedule's time zone.
     pub from: String,
+    /// The last instant; without an offset it is local to the schedule's time zone.
     pub to: String,
-    /// Runs at a time.
+    /// Most concurrent runs.
     #[serde(default)]
     pub at_once: Option<u32>,
-    /// A span: from one start to the next at the least.
+    /// Shortest time between two starts, such as `10s`.
     #[serde(default)]
     pub gap: Option<String>,
-    /// Only say what would be run.
+    /// Only return what would be run.
     #[serde(default)]
     pub dry_run: bool,
-    /// What a dry run said; needed for many slots.
+    /// The `token` of a dry run; required for many slots.
     #[serde(default)]
     pub confirm: Option<String>,
 }
 
-/// Leaves out the rest of a backfill.
+/// Ends a backfill; its remaining slots do not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfillEnd {
     pub id: String,
 }
 
-/// Says that something has happened, to all schedules that wait for it.
+/// Publishes an event, which fires the schedules that wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EventTell {
+pub struct EventPublish {
     pub name: String,
-    /// Tells it from others of its name: told of again, it is the same. Made up unless given.
+    /// The id of the event; publishing the same id again fires nothing twice. Generated if absent.
     #[serde(default)]
     pub id: Option<String>,
 }
 
+/// Lists schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleList {
-    /// Those for this agent. A page may then have fewer than its limit, and still another after it.
+    /// Only schedules of this agent. A page may then have fewer items than `limit` although another page follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The cursor of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -273,76 +280,79 @@ pub struct ScheduleRemove {
     pub id: String,
 }
 
-/// Runs a schedule now; its next slot stays as it is.
+/// Starts a run of a schedule now; its next slot does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleFire {
     pub id: String,
 }
 
-/// Asks what became of a slot.
+/// Explains why a slot ran, was skipped or is late.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
     pub id: String,
-    /// An instant; without an offset it is a time in the schedule's zone. The last slot unless given.
+    /// The time of the slot; without an offset it is local to the schedule's time zone. The last slot if absent.
     #[serde(default)]
     pub at: Option<String>,
 }
 
+/// A schedule and its present state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     pub id: String,
     pub name: String,
-    /// As it is stored: `kind` and what belongs to it.
+    /// The trigger as stored: `kind` and its parameters.
     pub trigger: serde_json::Value,
     pub tz: String,
-    /// When it is due, in words.
+    /// The trigger as a sentence.
     pub describe: String,
-    /// Without its prompt or payload where that is sensitive; only to be shown by itself, and not to all.
+    /// Without prompt or payload if the schedule is sensitive, in lists, and for callers that may not read them.
     pub action: Action,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub sensitive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
-    /// All of them, with the defaults.
+    /// All terms, including those with default values.
     pub terms: Terms,
     /// `active`, `paused` or `ended`
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
-    /// Absent when none is coming.
+    /// When the next slot is due; absent if there is none.
     pub next_run_at: Option<String>,
     pub last_run_id: Option<String>,
     pub last_run_at: Option<String>,
-    /// Runs that have not ended.
+    /// The ids of the runs that have not ended.
     pub live: Vec<String>,
-    /// How many runs there were.
+    /// Number of runs so far.
     pub fires: u64,
-    /// Failed runs in a row.
+    /// Number of failed runs in a row.
     pub failures: u32,
-    /// Schedules that fire when a run of this one ends.
+    /// The ids of the schedules that fire when a run of this one ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<Backfill>,
-    /// The agent that has added it, if it was one.
+    /// The agent that added the schedule; absent if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<MadeBy>,
-    /// Grows with every edit.
+    pub made_by: Option<AddingAgent>,
+    /// Increases with every edit.
     pub revision: u32,
     pub created_at: String,
     pub changed_at: String,
 }
 
+/// The agent that added a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeBy {
-    /// The run that did, unless it was somebody with the token of the agent.
+pub struct AddingAgent {
+    /// The run that added the schedule; absent if a client with the agent's token did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     pub agent: String,
 }
 
+/// Who paused a schedule, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
     pub by: String,
@@ -353,49 +363,49 @@ pub struct Paused {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleAdded {
-    /// In a dry run, as it would be.
+    /// The schedule; in a dry run, as it would be added.
     pub schedule: Schedule,
-    /// False when it was there already.
+    /// False if the schedule already existed.
     pub created: bool,
-    /// The next five slots; of one that is paused, those that would come if it were resumed now.
+    /// The next five slots; of a paused schedule, the slots if it were resumed now.
     pub next: Vec<String>,
-    /// Absent in an answer that was kept by an earlier version.
+    /// Absent in a replayed response of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// Absent in an answer that was kept by an earlier version.
+    /// Absent in a replayed response of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<Foretold>,
+    pub orders: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Nothing was changed.
+    /// Whether this was a dry run, which changes nothing.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,
 }
 
-/// What holds a schedule where its terms leave that open: what they say, or what follows from its trigger.
+/// The effective limits of a schedule: from its terms, or derived from its trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// How late its next slot may still run, should it be missed; absent where none is caught up.
+    /// How late the next slot may still run if it is missed; absent if missed slots do not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// Most runs in this UTC day.
+    /// Most runs in the present UTC day.
     pub per_day: u32,
 }
 
-/// What the standing orders will say of the runs of a schedule, if all stays as it is.
+/// What the policy would decide about the runs of a schedule now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Foretold {
-    /// Whether runs begin without a human.
+pub struct PolicyPreview {
+    /// Whether runs start without a human.
     pub by_itself: bool,
-    /// Absent when a run has nothing to begin with.
+    /// The decision; absent if a run could not start anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<crate::Ruling>,
+    pub ruling: Option<crate::PolicyDecision>,
     pub sentence: String,
 }
 
-/// One of many that were added.
+/// One of several added schedules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AddedOne {
+pub struct AddedSchedule {
     pub id: String,
     pub name: String,
     pub created: bool,
@@ -403,16 +413,16 @@ pub struct AddedOne {
     pub paused: bool,
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<Foretold>,
+    pub orders: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulesAdded {
-    /// In the order in which they were given.
-    pub schedules: Vec<AddedOne>,
-    /// Nothing was changed.
+    /// The schedules, in the order of the request.
+    pub schedules: Vec<AddedSchedule>,
+    /// Whether this was a dry run, which changes nothing.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub dry_run: bool,
 }
@@ -421,21 +431,23 @@ pub struct SchedulesAdded {
 pub struct ScheduleEdited {
     pub schedule: Schedule,
     pub changed: bool,
-    /// Of one that is paused, those that would come if it were resumed now.
+    /// The next slots; of a paused schedule, the slots if it were resumed now.
     pub next: Vec<String>,
-    /// Absent in an answer that was kept by an earlier version.
+    /// Absent in a replayed response of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// A backfill that is under way.
+/// A backfill in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfill {
-    /// The slot that it goes on with.
+    /// The next slot to run.
     pub next: Option<String>,
+    /// The last slot to run.
     pub last: String,
+    /// The ids of its runs that have not ended.
     pub live: Vec<String>,
 }
 
@@ -444,56 +456,58 @@ pub struct ScheduleBackfilled {
     pub schedule_id: String,
     pub first: String,
     pub last: String,
+    /// Number of slots that run.
     pub slots: u64,
-    /// Those that have a run already, and are left alone.
+    /// Number of slots that already have a run and are skipped.
     pub taken: u64,
-    /// What confirms exactly this backfill.
+    /// The `confirm` of a request for exactly this backfill.
     pub token: String,
+    /// Whether the backfill was started; false in a dry run.
     pub begun: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackfillEnded {
     pub schedule: Schedule,
-    /// False when none was under way.
+    /// False if no backfill was in progress.
     pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventTold {
+pub struct EventPublished {
     pub name: String,
     pub id: String,
-    /// Schedules that wait for such events.
+    /// Number of schedules that wait for events with this name.
     pub told: u64,
-    /// The runs that it has led to, also when it was told of before.
+    /// The runs that the event started, including those of an earlier publication.
     pub runs: Vec<crate::Run>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleShown {
     pub schedule: Schedule,
-    /// Of one that is paused, those that would come if it were resumed now.
+    /// The next slots; of a paused schedule, the slots if it were resumed now.
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    pub orders: Foretold,
+    pub orders: PolicyPreview,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulePaused {
     pub schedule: Schedule,
-    /// False when it was paused already.
+    /// False if the schedule was already paused.
     pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleResumed {
     pub schedule: Schedule,
-    /// False when it was not paused.
+    /// False if the schedule was not paused.
     pub changed: bool,
-    /// Slots that fell into the pause and are left out.
+    /// Number of slots that were due during the pause and are skipped.
     pub skipped: u64,
-    /// Slots that wait and go on, each as soon as the overlap policy lets it.
+    /// Waiting slots that run as soon as the overlap policy allows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub released: Vec<String>,
     pub next: Vec<String>,
@@ -501,7 +515,7 @@ pub struct ScheduleResumed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleRemoved {
-    /// As it was before.
+    /// The schedule before it was removed.
     pub schedule: Schedule,
 }
 
@@ -513,28 +527,29 @@ pub struct ScheduleFired {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedules {
     pub schedules: Vec<Schedule>,
-    /// The agent whose schedules these are, if it was asked for or if who asks reaches no others.
+    /// The agent whose schedules these are, if the request named it or the caller may see no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Where the next page begins; absent on the last.
+    /// Where the next page starts; absent on the last page.
     pub cursor: Option<String>,
 }
 
-/// What became of a slot, and why.
+/// The outcome of a slot, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explained {
     pub schedule_id: String,
-    /// The nominal instant.
+    /// The nominal time of the slot.
     pub slot: String,
-    /// The same on the clocks of the schedule's zone.
+    /// The nominal time in the schedule's time zone.
     pub wall: String,
-    /// Of the closed list; `upcoming` for a slot that is not due yet, `none` for no slot at all.
+    /// The outcome; `upcoming` if the slot is not due yet, `none` if no such slot exists.
     pub disposition: String,
-    /// A short code, if there is one to give.
+    /// Why, as a short code, if there is one.
     pub reason: Option<String>,
+    /// The explanation.
     pub sentence: String,
     pub run_id: Option<String>,
-    /// The slot that stands for this one, if it was coalesced.
+    /// The slot whose run covers this one, if it was coalesced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How things stand.
+//! Requests about the state of the daemon, the ledger and the budgets.
 
 use std::fmt;
 
@@ -7,26 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::Authority;
 use crate::notice::Channel;
 
+/// Returns the status of the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StatusAsk {}
+pub struct StatusShow {}
 
-/// Whether the watch is well, without a look at what it keeps.
+/// Returns whether the daemon is healthy. It reads no schedules or runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HealthAsk {}
+pub struct HealthShow {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    pub watch: Watch,
-    /// Entries in the log.
+    pub watch: DaemonStatus,
+    /// Number of entries in the ledger.
     pub entries: u64,
-    /// Why nothing is written any more.
+    /// Why the daemon has stopped writing; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
 
 impl Health {
+    /// Whether a daemon runs and can write.
     pub const fn is_well(&self) -> bool {
         self.watch.kept && self.stopped.is_none()
     }
@@ -34,8 +36,8 @@ impl Health {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    pub watch: Watch,
-    pub log: Log,
+    pub watch: DaemonStatus,
+    pub log: LedgerStatus,
     pub authority: Authority,
     pub budget: Budget,
     pub agents: i64,
@@ -44,88 +46,94 @@ pub struct Status {
     /// The schedule that is due next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextDue>,
-    /// Runs of which nobody knows how they ended: a human must say.
+    /// Runs with an unknown outcome, which a human must settle.
     pub unknown: Vec<String>,
-    /// Approvals that somebody must decide on.
+    /// Pending approvals.
     pub approvals: Vec<String>,
     /// Schedules that were paused because their runs failed.
     pub paused: Vec<String>,
-    /// Agents about whom nobody is asked any more, as people have said no so often.
+    /// Agents that request no more approvals, because too many were denied in a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silenced: Vec<String>,
-    /// How a human is called, while a daemon keeps the watch.
+    /// The notification channels of the running daemon.
     #[serde(default)]
     pub notices: Vec<Channel>,
-    /// What this version can do, and whether it does so now.
+    /// Optional features, and whether they are enabled.
     #[serde(default)]
     pub capabilities: Vec<Capability>,
 }
 
+/// An optional feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
     pub name: String,
-    /// Whether this version can do it.
+    /// Whether this version has the feature.
     pub supported: bool,
-    /// Whether it does so now.
+    /// Whether the feature is enabled.
     pub enabled: bool,
-    /// Why not, if not.
+    /// Why the feature is not enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What was used today, by UTC. Runs are those that were begun and are counted; those of tier 0 are not.
+/// What the installation has used in the present UTC day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
+    /// Runs that were started; tier-0 runs do not count.
     pub runs: i64,
-    /// The most there may be.
+    /// Limit of runs in a day; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_max: Option<i64>,
-    /// Used, as far as backends have told, or held back for runs that are at work.
+    /// Tokens that backends reported, and reservations of running runs.
     pub tokens: i64,
+    /// Limit of tokens in a day; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<i64>,
-    /// Spent by agents that have a price, or held back, such as `1.25`.
+    /// Cost of agents with a price, and reservations of running runs, such as `1.25`.
     pub money: String,
+    /// Limit of money in a day; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money_max: Option<String>,
-    /// Limits of the installation, of agents and, where there are not more than 1,000, of schedules.
+    /// The limits that are used up, of the installation, agents and, if there are at most 1,000, schedules.
     #[serde(default)]
     pub used_up: Vec<BudgetLimit>,
-    /// When the day is over, and with it all this.
+    /// When the UTC day ends and all limits start again.
     pub until: String,
 }
 
-/// Every limit of today of which something is used.
+/// Lists the daily limits of which something is used today.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetList {}
 
-/// Those that are used up come first.
+/// Daily limits; those that are used up come first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budgets {
     pub budgets: Vec<BudgetLimit>,
-    /// More than are told of here.
+    /// Number of limits that the list leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
-    /// When the day is over, and with it all this.
+    /// When the UTC day ends and all limits start again.
     pub until: String,
 }
 
+/// A daily limit and its use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetLimit {
     /// `installation`, `agent` or `schedule`
     pub scope: String,
-    /// The agent, or the id of the schedule.
+    /// The name of the agent or the id of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `runs`, `tokens` or `money`
     pub what: String,
     pub used: Amount,
+    /// The limit.
     pub most: Amount,
     pub used_up: bool,
 }
 
-/// A number of runs or tokens, or an amount of money as a text.
+/// A number of runs or tokens, or an amount of money as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Amount {
@@ -146,58 +154,65 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Runs that have not ended, as far as they are counted: up to [`LIVE_COUNTED_MAX`].
+/// Runs that have not ended, up to [`LIVE_COUNTED_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveRuns {
     pub queued: usize,
     pub running: Vec<String>,
-    /// Runs that wait for a human's approval.
+    /// Runs that wait for approval.
     pub waiting: usize,
 }
 
-/// Runs that a status counts.
+/// Most runs that a status counts.
 pub const LIVE_COUNTED_MAX: usize = 1_000;
 
+/// The schedule that is due next, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextDue {
     pub schedule_id: String,
     pub at: String,
 }
 
+/// The daemon, its version and its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
-    /// Whether a daemon keeps the watch.
+pub struct DaemonStatus {
+    /// Whether a daemon is running.
     pub kept: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// When the daemon started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     pub version: String,
+    /// The data directory.
     pub data: String,
     pub posture: String,
-    /// Which rules are in force.
+    /// The version of the active policy.
     #[serde(default)]
     pub policy: String,
-    /// The checks that had something to say when the daemon started.
+    /// Warnings of the startup checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
+/// The ledger and the result of its checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Log {
+pub struct LedgerStatus {
+    /// The id of the installation.
     pub instance: String,
-    /// The public key that verifies this log; keep a copy elsewhere.
+    /// The public key that verifies the ledger; store a copy elsewhere.
     pub key: String,
     pub entries: u64,
+    /// The hash of the last entry.
     pub head: String,
-    /// Entries covered by the newest signed checkpoint.
+    /// Number of entries that the newest signed checkpoint covers.
     pub checkpoint: u64,
-    /// Why nothing is written any more, if so.
+    /// Why the daemon has stopped writing; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// What the background check of log and tables has found so far.
+    /// The result so far of the background check of ledger and tables.
     pub check: String,
-    /// How far the clock is behind the last entry, if it is.
+    /// How far the clock is behind the last entry; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
 }

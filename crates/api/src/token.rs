@@ -1,15 +1,15 @@
-//! Requests about tokens, with which people and programs are let in as themselves.
+//! Requests about tokens, which authenticate people and programs.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     pub id: String,
-    /// The person or program that holds it.
+    /// The person or program that the token authenticates.
     pub name: String,
     /// `observer`, `runner`, `operator` or `maintainer`
     pub role: String,
-    /// What their signatures are checked with.
+    /// The public key that verifies the owner's signatures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     pub created_by: String,
@@ -20,7 +20,7 @@ pub struct Token {
     pub revoked_at: Option<String>,
 }
 
-/// The secret itself stays with whoever made it.
+/// Registers a token. The client creates the secret and sends only its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCreate {
@@ -28,17 +28,18 @@ pub struct TokenCreate {
     pub role: String,
     /// SHA-256 of the secret, in hexadecimal digits.
     pub hash: String,
-    /// What their signatures are checked with, as `midwatch approval key` prints it.
+    /// The public key that verifies the owner's signatures, as `midwatch approval key` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// The newest first.
+/// Lists tokens, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenList {
     #[serde(default)]
     pub limit: Option<u32>,
+    /// The cursor of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -59,6 +60,7 @@ pub struct TokenCreated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     pub tokens: Vec<Token>,
+    /// Where the next page starts; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -66,6 +68,6 @@ pub struct Tokens {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRevoked {
     pub token: Token,
-    /// Whether it let somebody in before.
+    /// False if the token was already revoked.
     pub changed: bool,
 }

@@ -1,4 +1,4 @@
-//! How tools have done.
+//! Statistics of tool calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::Code;
 #[serde(deny_unknown_fields)]
 pub struct ToolList {}
 
-/// By their names.
+/// The tools that were called, ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tools {
     pub tools: Vec<ToolUse>,
@@ -17,51 +17,52 @@ pub struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUse {
     pub tool: String,
-    /// By UTC.
+    /// Calls of the present UTC day.
     pub today: ToolTally,
-    /// Of the last fourteen days on which it was called, today among them.
+    /// Calls of the last 14 days with calls, including today.
     pub all: ToolTally,
-    /// When it was last found to fail far more often than it used to.
+    /// When an alert was last raised because the tool fails far more often than usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alerted_at: Option<String>,
 }
 
-/// How often a tool was called, and how that went.
+/// Counts of the calls of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolTally {
     pub calls: u64,
     pub failures: u64,
-    /// Of one call in the middle.
+    /// Mean duration of a call.
     pub mean_us: u64,
+    /// Longest duration of a call.
     pub longest_us: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Runs that were its call and are counted in the budget.
+    /// Runs that called the tool and count against the budget.
     pub runs: u64,
 }
 
-/// A tool was called that is not there; that is written down, and nothing else happens.
+/// Records the call of a tool that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolMisuse {
-    /// The name under which there is none.
+    /// The name that no tool has.
     pub missing: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misused {}
 
-/// How the call of a tool has ended, where nothing that it asked for says so: it was refused before it asked, or
-/// there was nothing to ask for. That is counted or written down, and nothing else happens.
+/// Records the end of a tool call that no other request accounts for: the call made no request, or it failed after
+/// its request succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolEnd {
-    /// Whether the tool changes something.
+    /// Whether calls of the tool change something.
     pub changes: bool,
-    /// With what it was refused.
+    /// The error of the call; absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// It was counted as one that went well.
+    /// Whether the call is already counted as a success.
     pub counted: bool,
 }
 

@@ -1,29 +1,29 @@
-//! Frames on the daemon's socket: one JSON document per line, a hello from each side first, then
-//! one call at a time.
+//! Frames on the daemon's socket: one JSON document per line. Each side first sends a [`Hello`]; then
+//! the client makes one call at a time.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Error, Progress, Request};
+use crate::{Error, Progress, Request, Response};
 
-/// Both ends must speak the same one.
+/// The protocol version; client and daemon must have the same.
 pub const PROTOCOL: u32 = 4;
-/// Longest line, either way.
+/// Most bytes in a line, in both directions.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
-/// The first line of each side.
+/// The first line that each side sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
     pub version: String,
-    /// The run from whose process the client speaks.
+    /// The run whose process is the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// With which the client wants to be let in.
+    /// The token that authenticates the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
-    /// Whether the client speaks for an agent, whoever has started it.
+    /// Whether the client acts for an agent, even if a person started it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assistant: bool,
 }
@@ -40,7 +40,7 @@ impl Hello {
     }
 }
 
-/// Does not show itself.
+/// A secret text; `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(pub String);
@@ -51,23 +51,26 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// A line from the client: one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct RequestFrame {
     pub request: Request,
+    /// The idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The tool that makes the call, if one does.
+    /// The tool that makes the call, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
-/// Any number of `progress`, then one of the others.
+/// A line from the daemon: any number of `progress` for each call, then one `answer` or `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each call")]
+#[expect(clippy::large_enum_variant, reason = "one exists per call")]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     Progress(Progress),
-    Answer(Answer),
+    #[serde(rename = "answer")]
+    Response(Response),
     Error(Error),
 }

@@ -1,13 +1,13 @@
-//! A trigger in a zone: the one place that answers which instants it asks for.
+//! The slots of a trigger in a zone.
 
 use crate::civil::SECOND_US;
 use crate::daily::Daily;
-use crate::pattern::Walls;
-use crate::slots::{Rules, Slots};
+use crate::pattern::WallPattern;
+use crate::slots::{DstRules, WallSlots};
 use crate::trigger::InvalidTrigger;
 use crate::{END_US, Trigger, WallTime, Zone};
 
-/// A trigger that was checked, and its zone. Instants are microseconds since 1970 in UTC.
+/// A valid trigger and its zone. Instants are microseconds since 1970 in UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
     trigger: Trigger,
@@ -28,12 +28,12 @@ impl Calendar {
         &self.zone
     }
 
-    /// In words.
+    /// The trigger as an English phrase.
     pub fn describe(&self) -> String {
         self.trigger.describe(&self.zone)
     }
 
-    /// What clocks in the zone show at an instant.
+    /// The wall time in the zone at an instant.
     pub fn wall_time(&self, at_us: i64) -> WallTime {
         self.zone.wall_time(at_us)
     }
@@ -43,8 +43,8 @@ impl Calendar {
         match self.source() {
             Source::Once(at_us) => Some(at_us).filter(|at_us| after_us < *at_us),
             Source::Interval(interval) => interval.next_after(after_us),
-            Source::Walls(slots) => {
-                slots.first_from(after_us.div_euclid(SECOND_US) + 1).map(micros)
+            Source::Wall(slots) => {
+                slots.first_at_or_after(after_us.div_euclid(SECOND_US) + 1).map(micros)
             }
         }
     }
@@ -55,24 +55,28 @@ impl Calendar {
     }
 
     /// The last slot at or before an instant.
-    pub fn last_until(&self, until_us: i64) -> Option<i64> {
+    pub fn last_at_or_before(&self, until_us: i64) -> Option<i64> {
         match self.source() {
             Source::Once(at_us) => Some(at_us).filter(|at_us| *at_us <= until_us),
             Source::Interval(interval) => interval.last_until(until_us),
-            Source::Walls(slots) => slots.last_until(until_us.div_euclid(SECOND_US)).map(micros),
+            Source::Wall(slots) => {
+                slots.last_at_or_before(until_us.div_euclid(SECOND_US)).map(micros)
+            }
         }
     }
 
-    /// How many slots there are after an instant, up to and with another. Not by walking them: a
+    /// The number of slots after `after_us`, up to and including `until_us`. Computed, not iterated: a
     /// month of seconds costs little more than a day of hours.
-    pub fn count(&self, after_us: i64, until_us: i64) -> u64 {
+    pub fn count_slots(&self, after_us: i64, until_us: i64) -> u64 {
         if until_us <= after_us {
             return 0;
         }
         match self.source() {
             Source::Once(at_us) => u64::from(after_us < at_us && at_us <= until_us),
-            Source::Interval(interval) => interval.until(until_us) - interval.until(after_us),
-            Source::Walls(slots) => {
+            Source::Interval(interval) => {
+                interval.count_until(until_us) - interval.count_until(after_us)
+            }
+            Source::Wall(slots) => {
                 let [from_s, end_s] = [after_us, until_us].map(|us| us.div_euclid(SECOND_US) + 1);
                 slots.count(from_s, end_s)
             }
@@ -87,15 +91,15 @@ impl Calendar {
                 Source::Interval(Interval { every_us: every.as_micros(), anchor_us: *anchor_us })
             }
             Trigger::Daily { times, weekdays, dst } => {
-                let walls = Walls::Daily(Daily { times, weekdays: *weekdays });
-                Source::Walls(Slots { walls, zone, rules: Rules::fixed_time(*dst) })
+                let pattern = WallPattern::Daily(Daily { times, weekdays: *weekdays });
+                Source::Wall(WallSlots { pattern, zone, rules: DstRules::fixed_time(*dst) })
             }
             Trigger::Cron { expression, dst } => {
                 let rules = match expression.is_fixed_time() {
-                    true => Rules::fixed_time(*dst),
-                    false => Rules::interval_like(*dst),
+                    true => DstRules::fixed_time(*dst),
+                    false => DstRules::interval_like(*dst),
                 };
-                Source::Walls(Slots { walls: Walls::Cron(expression), zone, rules })
+                Source::Wall(WallSlots { pattern: WallPattern::Cron(expression), zone, rules })
             }
         }
     }
@@ -108,10 +112,10 @@ fn micros(second: i64) -> i64 {
 enum Source<'a> {
     Once(i64),
     Interval(Interval),
-    Walls(Slots<'a>),
+    Wall(WallSlots<'a>),
 }
 
-/// The anchor and every so many microseconds after it, to the end of the calendar.
+/// Slots at the anchor and every `every_us` after it, to the end of the calendar.
 #[derive(Clone, Copy)]
 struct Interval {
     every_us: i64,
@@ -133,8 +137,8 @@ impl Interval {
         (0 <= steps).then(|| self.anchor_us + steps * self.every_us)
     }
 
-    /// How many slots there are up to and with an instant.
-    fn until(self, until_us: i64) -> u64 {
+    /// The number of slots up to and including an instant.
+    fn count_until(self, until_us: i64) -> u64 {
         self.last_until(until_us)
             .map_or(0, |last_us| ((last_us - self.anchor_us) / self.every_us) as u64 + 1)
     }

@@ -1,7 +1,7 @@
-//! Dates of the Gregorian calendar as integers: no zone, no text, no limits but those of `i64`.
+//! Gregorian dates as integers: no zone, no text, no limits but those of `i64`.
 //!
-//! A day is its number since 1970-01-01, a weekday counts from Sunday = 0. The conversions are the
-//! well-known ones that begin the year in March, so that the leap day comes last.
+//! A day is its number since 1970-01-01; weekdays count from Sunday = 0. The conversions start the
+//! year in March, so that the leap day comes last.
 
 pub(crate) const DAY_S: i64 = 86_400;
 pub(crate) const SECOND_US: i64 = 1_000_000;
@@ -21,7 +21,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    pub(crate) fn of_day(day: i64) -> Date {
+    pub(crate) fn from_day_number(day: i64) -> Date {
         let day = day + DAYS_BEFORE_1970;
         let era = day.div_euclid(DAYS_PER_ERA);
         let in_era = day.rem_euclid(DAYS_PER_ERA);
@@ -44,7 +44,7 @@ impl Date {
         era * DAYS_PER_ERA + in_era - DAYS_BEFORE_1970
     }
 
-    pub(crate) fn is_real(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         (1..=12).contains(&self.month) && (1..=Month::of(self).days()).contains(&self.day)
     }
 }
@@ -84,6 +84,7 @@ impl Month {
         }
     }
 
+    /// The number of its first day since 1970-01-01.
     pub(crate) fn first_day(self) -> i64 {
         Date { year: self.year, month: self.month, day: 1 }.day_number()
     }
@@ -118,7 +119,7 @@ mod tests {
                 true => Date { day: expected.day + 1, ..expected },
                 false => Date { year: month.next().year, month: month.next().month, day: 1 },
             };
-            assert_eq!((Date::of_day(day), expected.day_number()), (expected, day));
+            assert_eq!((Date::from_day_number(day), expected.day_number()), (expected, day));
             assert_eq!(month.next().previous(), month);
         }
     }
@@ -127,9 +128,9 @@ mod tests {
     fn weekdays_and_leap_years() {
         assert_eq!([0, 3, -4].map(weekday), [4, 0, 0]);
         assert_eq!([1999, 2000, 2096, 2100, 2104].map(is_leap), [false, true, true, false, true]);
-        assert!(Date { year: 2028, month: 2, day: 29 }.is_real());
-        assert!(!Date { year: 2027, month: 2, day: 29 }.is_real());
-        assert!(!Date { year: 2027, month: 13, day: 1 }.is_real());
-        assert!(!Date { year: 2027, month: 4, day: 0 }.is_real());
+        assert!(Date { year: 2028, month: 2, day: 29 }.is_valid());
+        assert!(!Date { year: 2027, month: 2, day: 29 }.is_valid());
+        assert!(!Date { year: 2027, month: 13, day: 1 }.is_valid());
+        assert!(!Date { year: 2027, month: 4, day: 0 }.is_valid());
     }
 }

@@ -1,34 +1,36 @@
-//! Times of the day on weekdays: the readable form of cron expressions with fixed times.
+//! Times of day on weekdays: a readable alternative to cron expressions with fixed times.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Advice;
-use crate::advice::said_with_advice;
+use crate::Hint;
 use crate::civil::Month;
-use crate::cron::{Refusal, listed, parse_weekdays, weekday_list, weekday_text, weekly};
+use crate::cron::{
+    InvalidCron, days_on_weekdays, join_with_and, parse_weekdays, weekday_list, weekday_text,
+};
+use crate::hint::display_with_hint;
 use crate::pattern::Pattern;
-use crate::text::shorten;
-use crate::wall::seconds_of_day;
+use crate::text::truncate_for_message;
+use crate::wall::parse_seconds_of_day;
 
 pub const TIMES_MAX: usize = 100;
 
 const TEXT_BYTES_MAX: usize = 1024;
 const ALL_DAYS: u8 = 0x7f;
 
-/// A time of the day, to the second.
+/// A time of day, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct TimeOfDay(u32);
 
-/// Some times of the day. Invariant: at least one, at most [`TIMES_MAX`], sorted, none twice.
+/// A set of times of day. Invariant: at least one, at most [`TIMES_MAX`], sorted, unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "Vec<TimeOfDay>", try_from = "Vec<TimeOfDay>")]
 pub struct Times(Vec<TimeOfDay>);
 
-/// Some days of the week. Invariant: at least one; Sunday is bit 0.
+/// A set of weekdays. Invariant: at least one; Sunday is bit 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Weekdays(u8);
@@ -39,20 +41,20 @@ pub enum InvalidTimes {
     Count(usize),
 }
 
-said_with_advice!(InvalidTimes);
+display_with_hint!(InvalidTimes);
 
-impl Advice for InvalidTimes {
+impl Hint for InvalidTimes {
     fn reason(&self) -> String {
         match self {
-            InvalidTimes::Malformed(text) => format!("`{text}` is not a time of the day"),
-            InvalidTimes::Count(count) => format!("{count} times of the day"),
+            InvalidTimes::Malformed(text) => format!("`{text}` is not a time of day"),
+            InvalidTimes::Count(count) => format!("{count} times of day"),
         }
     }
 
-    fn advice(&self) -> String {
+    fn hint(&self) -> String {
         match self {
             InvalidTimes::Malformed(_) => "write it as `09:00` or `09:00:30`".to_owned(),
-            InvalidTimes::Count(_) => format!("at least one and at most {TIMES_MAX} are allowed"),
+            InvalidTimes::Count(_) => format!("1 to {TIMES_MAX} are allowed"),
         }
     }
 }
@@ -73,7 +75,7 @@ impl Default for Weekdays {
     }
 }
 
-/// What a daily trigger matches.
+/// The pattern of a daily trigger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Daily<'a> {
     pub(crate) times: &'a Times,
@@ -87,21 +89,21 @@ impl Daily<'_> {
             Weekdays::ALL => "every day".to_owned(),
             Weekdays(days) => format!("on {}", weekday_list(u32::from(days))),
         };
-        format!("at {} {days}", listed(&times))
+        format!("at {} {days}", join_with_and(&times))
     }
 }
 
 impl Pattern for Daily<'_> {
     fn days(&self, month: Month) -> u32 {
-        weekly(u32::from(self.weekdays.0), month.first_weekday())
+        days_on_weekdays(u32::from(self.weekdays.0), month.first_weekday())
     }
 
-    fn time_from(&self, second: u32) -> Option<u32> {
+    fn time_at_or_after(&self, second: u32) -> Option<u32> {
         let Times(times) = self.times;
         times.get(times.partition_point(|time| time.0 < second)).map(|time| time.0)
     }
 
-    fn time_until(&self, second: u32) -> Option<u32> {
+    fn time_at_or_before(&self, second: u32) -> Option<u32> {
         let Times(times) = self.times;
         let after = times.partition_point(|time| time.0 <= second);
         times.get(after.checked_sub(1)?).map(|time| time.0)
@@ -116,8 +118,8 @@ impl FromStr for TimeOfDay {
     type Err = InvalidTimes;
 
     fn from_str(text: &str) -> Result<TimeOfDay, InvalidTimes> {
-        let malformed = || InvalidTimes::Malformed(shorten(text, TEXT_BYTES_MAX / 16));
-        seconds_of_day(text.trim()).map(TimeOfDay).ok_or_else(malformed)
+        let malformed = || InvalidTimes::Malformed(truncate_for_message(text, TEXT_BYTES_MAX / 16));
+        parse_seconds_of_day(text.trim()).map(TimeOfDay).ok_or_else(malformed)
     }
 }
 
@@ -134,10 +136,10 @@ impl fmt::Display for TimeOfDay {
 impl FromStr for Times {
     type Err = InvalidTimes;
 
-    /// A list with commas: `09:00,17:30`.
+    /// A comma-separated list: `09:00,17:30`.
     fn from_str(text: &str) -> Result<Times, InvalidTimes> {
         if TEXT_BYTES_MAX < text.len() {
-            return Err(InvalidTimes::Malformed(shorten(text, TEXT_BYTES_MAX / 16)));
+            return Err(InvalidTimes::Malformed(truncate_for_message(text, TEXT_BYTES_MAX / 16)));
         }
         let times: Result<Vec<TimeOfDay>, InvalidTimes> = text.split(',').map(str::parse).collect();
         times?.try_into()
@@ -164,10 +166,10 @@ impl From<Times> for Vec<TimeOfDay> {
 }
 
 impl FromStr for Weekdays {
-    type Err = Refusal;
+    type Err = InvalidCron;
 
     /// As in the day-of-week field of cron: `MON-FRI`, `sat,sun`, `1,3`, `*`.
-    fn from_str(text: &str) -> Result<Weekdays, Refusal> {
+    fn from_str(text: &str) -> Result<Weekdays, InvalidCron> {
         parse_weekdays(text.trim()).map(|bits| Weekdays(bits & ALL_DAYS))
     }
 }

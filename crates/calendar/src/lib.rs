@@ -1,12 +1,11 @@
-//! When a trigger fires: from triggers to occurrences.
+//! Computes when a trigger fires: its slots (occurrences).
 //!
-//! Everything here is a function of its arguments: no clock, no file, no randomness, and zone data
-//! that is compiled in. A [`Trigger`] is what is stored; a [`Calendar`] is a trigger in a [`Zone`]
-//! and answers which instants it asks for. An instant is an `i64`, microseconds since 1970 in UTC;
-//! names end in `_us` where one is meant. The calendar knows the years 1970 to 2199.
+//! Pure: no clock, no file, no randomness; the zone data is compiled in. A [`Trigger`] is the stored
+//! form; a [`Calendar`] evaluates a trigger in a [`Zone`]. An instant is an `i64`, microseconds since
+//! 1970 in UTC, in names that end in `_us`. The calendar covers the years 1970 to 2199.
 //!
-//! The rules for daylight saving are those of the calendar's nouns: see [`Dst`] for what happens
-//! to a wall time that the clock skips or shows twice.
+//! [`Dst`] says what happens to a wall time that the clock skips (a gap) or shows twice (a fold, or
+//! overlap).
 //!
 //! ```
 //! use calendar::{Calendar, Cron, Dst, Trigger, Zone, format_instant, parse_instant};
@@ -22,28 +21,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod advice;
 mod calendar;
 mod civil;
 pub mod cron;
 mod daily;
+mod hint;
+mod jitter;
+mod no_next_slot;
 mod pattern;
-mod silence;
 mod slots;
 mod span;
-mod spread;
 mod text;
 mod trigger;
 mod wall;
 mod zone;
 
-pub use advice::Advice;
 pub use calendar::Calendar;
 pub use cron::Cron;
 pub use daily::{InvalidTimes, TIMES_MAX, TimeOfDay, Times, Weekdays};
-pub use silence::Silence;
+pub use hint::Hint;
+pub use jitter::{CATCH_UP_MAX, CATCH_UP_MIN, catch_up_window, jitter_us};
+pub use no_next_slot::NoNextSlot;
 pub use span::{InvalidSpan, SPAN_MAX, Span};
-pub use spread::{CATCH_UP_MAX, CATCH_UP_MIN, catch_up_window, jitter_us};
 pub use trigger::{Dst, EVERY_MIN, Fold, Gap, InvalidTrigger, Trigger};
 pub use wall::{InvalidInstant, WallTime, format_instant, parse_instant};
 pub use zone::{UnknownZone, ZONE_BYTES_MAX, Zone, tzdata_version};
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_calendar_ends_with_2199() {
+    fn calendar_covers_1970_to_2199() {
         assert_eq!(format_instant(START_US), "1970-01-01T00:00:00Z");
         assert_eq!(format_instant(END_US), "2199-12-31T23:59:59.999999Z");
     }

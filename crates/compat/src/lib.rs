@@ -1,25 +1,27 @@
-//! The words of programs that were there before, for requests and answers of this one.
+//! Compatibility with other systems, one module each: their words for our requests and answers.
 //!
-//! A command line and an MCP server speak them alike, so what they have in common is here: what is asked for,
-//! in which order that is checked, and how an answer looks. No rule of a watch is here and no state is kept;
-//! whatever changes something is a request to a [`Handle`](api::Handle) like any other.
+//! The command line and the MCP server share these modules: which arguments another system takes, in which order it
+//! checks them, and the form of its results. They hold no state and no rules of the product; every change is a
+//! request to a [`Handle`](api::Handle).
 
 pub mod astra;
+pub mod foundry;
 pub mod promptyoself;
 
-use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, Schedules, ask};
+use api::{Error, Handle, LIST_ITEMS_MAX, Schedule, ScheduleList, Schedules, send};
 
-/// Every schedule that whoever asks can see.
-pub async fn schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error> {
-    Ok(listed(handle).await?.schedules)
+/// Lists every schedule that the caller can see.
+pub async fn list_schedules(handle: &dyn Handle) -> Result<Vec<Schedule>, Error> {
+    Ok(list_schedules_with_scope(handle).await?.schedules)
 }
 
-/// The same, with the agent to whose schedules whoever asks is held.
-pub(crate) async fn listed(handle: &dyn Handle) -> Result<Schedules, Error> {
+/// Lists every schedule that the caller can see. `agent` is set if the caller is limited to one agent's schedules.
+pub(crate) async fn list_schedules_with_scope(handle: &dyn Handle) -> Result<Schedules, Error> {
     let (mut schedules, mut cursor) = (Vec::new(), None);
     loop {
-        let asked = ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() };
-        let page = ask(handle, asked).await?;
+        let request =
+            ScheduleList { limit: Some(LIST_ITEMS_MAX), cursor, ..ScheduleList::default() };
+        let page = send(handle, request).await?;
         schedules.extend(page.schedules);
         cursor = page.cursor;
         if cursor.is_none() {

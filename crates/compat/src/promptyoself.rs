@@ -1,6 +1,6 @@
-//! Schedules in the words of promptyoself: each has a number, and prompts an agent.
+//! promptyoself: schedules that prompt an agent, each known by a number.
 //!
-//! The number is in the name of the schedule, so that it needs no place of its own.
+//! The number is part of the schedule's name.
 
 pub mod agents;
 pub mod register;
@@ -8,28 +8,28 @@ pub mod view;
 
 use api::{
     Action, Call, Code, Error, Handle, Schedule, ScheduleAdd, SchedulePause, ScheduleShow,
-    Schedules, Terms, ask,
+    Schedules, Terms, send,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{listed, schedules};
+use crate::{list_schedules, list_schedules_with_scope};
 use agents::Agents;
-use register::{Said, Wanted, refused};
-use view::{Item, number};
+use register::{CheckedArgs, NewSchedule, invalid_input};
+use view::{PromptItem, schedule_number};
 
-/// Numbers that are tried when others take them at the same time.
-const TRIES_MAX: usize = 100;
-/// A prompt is tried as often as ever; one that cannot be delivered does not stop the next.
+/// How many numbers `register` tries while concurrent callers take them.
+const NUMBERS_TRIED_MAX: usize = 100;
+/// Attempts to deliver a prompt, as in promptyoself. A failed prompt does not pause its schedule.
 const ATTEMPTS: u32 = 3;
-/// However long nobody was there, what was missed is made up for once.
+/// Catch-up window: after any downtime a missed prompt is delivered once.
 const WINDOW: &str = "3660d";
-/// Bytes of a hash that make a number: with what such numbers begin at, it fits into a double.
-const KEY_BYTES: usize = 6;
+/// Bytes of a hash in a derived number. Derived numbers still fit into a double.
+const NUMBER_HASH_BYTES: usize = 6;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename = "success")]
-pub struct Registered {
+pub struct RegisterResult {
     pub id: u64,
     pub next_run: Option<String>,
     pub message: String,
@@ -37,23 +37,23 @@ pub struct Registered {
 
 #[derive(Debug, Default, Serialize)]
 #[serde(tag = "status", rename = "success")]
-pub struct Listed {
-    pub schedules: Vec<Item>,
+pub struct ListResult {
+    pub schedules: Vec<PromptItem>,
     pub count: usize,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename = "success")]
-pub struct Cancelled {
+pub struct CancelResult {
     pub cancelled_id: u64,
     pub message: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub already_cancelled: bool,
 }
 
-/// An error, in both of the forms in which clients look for it.
+/// An error. Some clients read `error`, others `message`.
 #[derive(Debug, Serialize)]
-pub struct Failure<'a> {
+pub struct ErrorResult<'a> {
     status: &'static str,
     error: &'a str,
     message: &'a str,
@@ -62,30 +62,30 @@ pub struct Failure<'a> {
     hint: Option<&'a str>,
 }
 
-impl<'a> From<&'a Error> for Failure<'a> {
-    fn from(Error { code, message, hint }: &'a Error) -> Failure<'a> {
-        Failure { status: "error", error: message, message, code: *code, hint: hint.as_deref() }
+impl<'a> From<&'a Error> for ErrorResult<'a> {
+    fn from(Error { code, message, hint }: &'a Error) -> ErrorResult<'a> {
+        ErrorResult { status: "error", error: message, message, code: *code, hint: hint.as_deref() }
     }
 }
 
-/// Whose prompts are listed or cancelled.
+/// Selects the prompts that a call lists or cancels.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Of<'a> {
-    /// The agent to whose prompts whoever asks is held.
-    pub own: Option<&'a str>,
-    /// The agent that was asked for.
+pub struct PromptFilter<'a> {
+    /// The agent to which the caller is limited.
+    pub only_agent: Option<&'a str>,
+    /// The agent that the call names.
     pub agent_id: Option<&'a str>,
 }
 
-impl Of<'_> {
-    pub fn is(&self, item: &Item) -> bool {
-        let asked = self.agent_id.filter(|id| !id.is_empty());
-        [self.own, asked].into_iter().flatten().all(|id| item.agent_id == id)
+impl PromptFilter<'_> {
+    pub fn matches(&self, item: &PromptItem) -> bool {
+        let named = self.agent_id.filter(|id| !id.is_empty());
+        [self.only_agent, named].into_iter().flatten().all(|id| item.agent_id == id)
     }
 
-    /// Refuses to schedule for others.
-    pub fn check(&self, id: &str) -> Result<(), Error> {
-        match self.own.filter(|own| *own != id) {
+    /// Refuses an agent other than the one to which the caller is limited.
+    pub fn check_may_schedule_for(&self, id: &str) -> Result<(), Error> {
+        match self.only_agent.filter(|own| *own != id) {
             Some(own) => {
                 let what =
                     format!("Agent {own} may schedule prompts only for itself, not for {id}");
@@ -96,100 +96,101 @@ impl Of<'_> {
     }
 }
 
-/// Adds a schedule under the first number that is free. Whoever else takes that one at the same time has
-/// used its key for another request. Whoever does not see all schedules cannot know what is free, and has
-/// numbers that follow from the name of the agent.
-pub async fn add(
+/// Adds a schedule under the next free number. The number is also the idempotency key, so that of two concurrent
+/// callers one is refused and tries the next number. A caller that does not see all schedules cannot know which
+/// numbers are free; its numbers are derived from the agent's name.
+pub async fn register_prompt(
     handle: &dyn Handle,
-    said: &Said,
-    wanted: &Wanted,
+    args: &CheckedArgs,
+    new: &NewSchedule,
     agent: &str,
-) -> Result<Registered, Error> {
-    let Schedules { schedules: seen, agent: held_to, .. } = listed(handle).await?;
-    let sees_all = held_to.is_none();
-    let is_free = |id: &u64| seen.iter().all(|it| view::number_in(&it.name) != Some(*id));
-    let first = if sees_all { view::free_number(&seen) } else { 1 };
-    let ids = (first..).map(|place| match sees_all {
-        true => place,
-        false => number_of(&format!("{agent} {place}")),
+) -> Result<RegisterResult, Error> {
+    let Schedules { schedules: seen, agent: limited_to, .. } =
+        list_schedules_with_scope(handle).await?;
+    let sees_all = limited_to.is_none();
+    let is_free = |id: &u64| seen.iter().all(|it| view::number_in_name(&it.name) != Some(*id));
+    let first = if sees_all { view::next_free_number(&seen) } else { 1 };
+    let ids = (first..).map(|count| match sees_all {
+        true => count,
+        false => number_from_key(&format!("{agent} {count}")),
     });
-    for id in ids.filter(is_free).take(TRIES_MAX) {
-        match add_as(handle, id, said, wanted, agent).await {
+    for id in ids.filter(is_free).take(NUMBERS_TRIED_MAX) {
+        match register_as(handle, id, args, new, agent).await {
             Err(taken) if taken.code == Code::KeyTaken => {}
             Err(error) => return Err(error),
             Ok(Some(registered)) => return Ok(registered),
             Ok(None) => {}
         }
     }
-    Err(Error::new(Code::Busy, "many prompts are scheduled at once").hint("try again"))
+    Err(Error::new(Code::Busy, "too many prompts are being scheduled at once").hint("try again"))
 }
 
-/// Adds a schedule once, however often it is asked for with the same key: its number follows from the key.
-pub async fn add_once(
+/// Adds a schedule once per key: its number is derived from the key.
+pub async fn register_once(
     handle: &dyn Handle,
     key: &str,
-    said: &Said,
-    wanted: &Wanted,
+    args: &CheckedArgs,
+    new: &NewSchedule,
     agent: &str,
-) -> Result<Registered, Error> {
+) -> Result<RegisterResult, Error> {
     let taken = || {
-        Error::new(Code::KeyTaken, "the idempotency key was used before, for another prompt")
-            .hint("promptyoself_list shows what is scheduled; give another key for another prompt")
+        Error::new(Code::KeyTaken, "the idempotency key was already used for another prompt")
+            .hint("promptyoself_list shows the scheduled prompts; use a new key for a new prompt")
     };
-    let id = number_of(key);
-    let schedules = schedules(handle).await?;
-    let earlier = schedules.into_iter().find(|it| view::number_in(&it.name) == Some(id));
+    let id = number_from_key(key);
+    let schedules = list_schedules(handle).await?;
+    let earlier = schedules.into_iter().find(|it| view::number_in_name(&it.name) == Some(id));
     let Some(earlier) = earlier else {
-        return add_as(handle, id, said, wanted, agent).await?.ok_or_else(taken);
+        return register_as(handle, id, args, new, agent).await?.ok_or_else(taken);
     };
-    match earlier.action == prompt(agent, &said.prompt) {
-        true => Ok(Registered::of(id, earlier.next_run_at)),
+    match earlier.action == prompt_action(agent, &args.prompt) {
+        true => Ok(RegisterResult::of(id, earlier.next_run_at)),
         false => Err(taken()),
     }
 }
 
-fn number_of(key: &str) -> u64 {
+fn number_from_key(key: &str) -> u64 {
     let hash = Sha256::digest(key.as_bytes());
-    let bytes = hash.iter().take(KEY_BYTES);
-    view::DERIVED_FROM + bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let bytes = hash.iter().take(NUMBER_HASH_BYTES);
+    view::DERIVED_NUMBERS_START + bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Nothing if there was such a schedule once, and it was removed since.
-async fn add_as(
+/// Adds a schedule under this number. `None` if a schedule with this number existed and was removed.
+async fn register_as(
     handle: &dyn Handle,
     id: u64,
-    said: &Said,
-    wanted: &Wanted,
+    args: &CheckedArgs,
+    new: &NewSchedule,
     agent: &str,
-) -> Result<Option<Registered>, Error> {
+) -> Result<Option<RegisterResult>, Error> {
     let request = ScheduleAdd {
-        name: view::name(id, &wanted.value),
-        when: wanted.when.clone(),
-        action: prompt(agent, &said.prompt),
-        terms: terms(wanted.max_fires),
+        name: view::schedule_name(id, &new.value),
+        when: new.when.clone(),
+        action: prompt_action(agent, &args.prompt),
+        terms: prompt_terms(new.max_fires),
         ..ScheduleAdd::default()
     };
     let key = Some(format!("promptyoself-{id}"));
-    let added = Call { key, ..Call::new(request) }.ask::<ScheduleAdd>(handle).await?;
-    // The answer may be one that was given before the schedule was removed.
-    match ask(handle, ScheduleShow { id: added.schedule.id }).await {
+    let added = Call { key, ..Call::new(request) }.send::<ScheduleAdd>(handle).await?;
+    // A replayed answer may name a schedule that was removed since.
+    match send(handle, ScheduleShow { id: added.schedule.id }).await {
         Err(gone) if gone.code == Code::NotFound => Ok(None),
         Err(error) => Err(error),
-        Ok(_) => Ok(Some(Registered::of(id, added.next.into_iter().next()))),
+        Ok(_) => Ok(Some(RegisterResult::of(id, added.next.into_iter().next()))),
     }
 }
 
-impl Registered {
-    fn of(id: u64, next_run: Option<String>) -> Registered {
-        Registered { id, next_run, message: format!("Prompt scheduled with ID {id}") }
+impl RegisterResult {
+    fn of(id: u64, next_run: Option<String>) -> RegisterResult {
+        RegisterResult { id, next_run, message: format!("Prompt scheduled with ID {id}") }
     }
 }
 
-pub fn prompt(agent: &str, prompt: &str) -> Action {
+pub fn prompt_action(agent: &str, prompt: &str) -> Action {
     Action { agent: Some(agent.to_owned()), prompt: Some(prompt.to_owned()), ..Action::default() }
 }
 
-pub fn terms(max_fires: Option<u64>) -> Terms {
+pub fn prompt_terms(max_fires: Option<u64>) -> Terms {
     Terms {
         window: Some(WINDOW.to_owned()),
         attempts: Some(ATTEMPTS),
@@ -199,50 +200,57 @@ pub fn terms(max_fires: Option<u64>) -> Terms {
     }
 }
 
-/// The next one first; those that are cancelled or over only if `all` are asked for.
-pub async fn list(handle: &dyn Handle, of: Of<'_>, all: bool) -> Result<Listed, Error> {
-    let agents = Agents::registered(handle).await?;
-    let schedules = schedules(handle).await?;
-    let mut items: Vec<Item> =
-        schedules.iter().filter_map(|schedule| view::item(schedule, &agents)).collect();
-    items.retain(|item| (all || item.active) && of.is(item));
+/// Lists prompts, next due first. Cancelled and ended prompts are included only with `all`.
+pub async fn list_prompts(
+    handle: &dyn Handle,
+    filter: PromptFilter<'_>,
+    all: bool,
+) -> Result<ListResult, Error> {
+    let agents = Agents::load(handle).await?;
+    let schedules = list_schedules(handle).await?;
+    let mut items: Vec<PromptItem> =
+        schedules.iter().filter_map(|schedule| view::prompt_item(schedule, &agents)).collect();
+    items.retain(|item| (all || item.active) && filter.matches(item));
     items.sort_by(view::by_next_run);
-    Ok(Listed { count: items.len(), schedules: items })
+    Ok(ListResult { count: items.len(), schedules: items })
 }
 
-/// The number that a caller gave.
-pub fn number_given(text: &str) -> Result<u64, Error> {
-    text.trim().parse().map_err(|_| refused("Schedule ID must be a number"))
+/// Parses the number of a prompt.
+pub fn parse_number(text: &str) -> Result<u64, Error> {
+    text.trim().parse().map_err(|_| invalid_input("Schedule ID must be a number"))
 }
 
-pub fn unknown(id: u64) -> Error {
+pub fn schedule_not_found(id: u64) -> Error {
     Error::new(Code::NotFound, format!("Schedule {id} not found or already cancelled"))
 }
 
-/// Ends one by its number; `key` is the caller's.
-pub async fn cancel(
+/// Cancels the prompt with this number. `key` is the caller's idempotency key.
+pub async fn cancel_prompt(
     handle: &dyn Handle,
     key: Option<String>,
-    of: Of<'_>,
+    filter: PromptFilter<'_>,
     id: u64,
-) -> Result<Cancelled, Error> {
-    let agents = Agents::registered(handle).await?;
-    let schedules = schedules(handle).await?;
-    let is_meant = |schedule: &&Schedule| {
-        view::item(schedule, &agents).is_some_and(|item| item.id == id && of.is(&item))
+) -> Result<CancelResult, Error> {
+    let agents = Agents::load(handle).await?;
+    let schedules = list_schedules(handle).await?;
+    let is_match = |schedule: &&Schedule| {
+        view::prompt_item(schedule, &agents)
+            .is_some_and(|item| item.id == id && filter.matches(&item))
     };
-    let found: Vec<&Schedule> = schedules.iter().filter(is_meant).collect();
+    let found: Vec<&Schedule> = schedules.iter().filter(is_match).collect();
     let [schedule] = found.as_slice() else {
         return Err(match found.as_slice() {
-            [] => unknown(id),
-            [first, ..] => Error::new(Code::NotNow, format!("Schedule {id} is more than one"))
-                .hint(format!("`midwatch schedule pause {}` ends the first", first.id)),
+            [] => schedule_not_found(id),
+            [first, ..] => {
+                Error::new(Code::NotNow, format!("Several schedules have the number {id}"))
+                    .hint(format!("`midwatch schedule pause {}` pauses the first", first.id))
+            }
         });
     };
-    let message = format!("Schedule {} cancelled", number(schedule));
-    let is_over = schedule.status == "ended";
+    let message = format!("Schedule {} cancelled", schedule_number(schedule));
+    let has_ended = schedule.status == "ended";
     let request = SchedulePause { id: schedule.id.clone(), note: Some("cancelled".to_owned()) };
-    let paused = Call { key, ..Call::new(request) }.ask::<SchedulePause>(handle).await?;
-    let already_cancelled = is_over || !paused.changed;
-    Ok(Cancelled { cancelled_id: id, message, already_cancelled })
+    let paused = Call { key, ..Call::new(request) }.send::<SchedulePause>(handle).await?;
+    let already_cancelled = has_ended || !paused.changed;
+    Ok(CancelResult { cancelled_id: id, message, already_cancelled })
 }

@@ -1,7 +1,7 @@
-//! The page of an approval, where a human looks at the plan and decides: `/approvals/ID`.
+//! The page of an approval, `/approvals/ID`, where a human reads the plan and decides.
 //!
-//! It has no session and no cookie: a browser sends the cookies of this machine to every port of it, and so to whatever
-//! an agent serves there. The token is asked for, and goes along in the form below the plan.
+//! It has no session and no cookie: a browser sends the cookies of a host to every port of it, so a server that an
+//! agent runs on this machine would get them. The human enters a token, and the decision form carries it along.
 
 use api::wire::Secret;
 use api::{ApprovalDecide, ApprovalShow, Code, Error, Handle};
@@ -10,9 +10,9 @@ use http::{Method, StatusCode};
 use maud::Markup;
 
 use crate::page;
-use crate::serve::Answer;
+use crate::serve::HttpResponse;
 
-/// A form that was sent.
+/// A submitted form: only a token to see the plan, or a decision as well.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) token: Secret,
@@ -32,7 +32,7 @@ impl Form {
                 "decision" => form.decision = Some(value),
                 "plan_hash" => form.plan_hash = Some(value),
                 "reason" => form.reason = Some(value).filter(|reason| !reason.is_empty()),
-                // Whatever else a browser adds is nobody's.
+                // Browsers may add fields; they are ignored.
                 _ => {}
             }
         }
@@ -40,36 +40,36 @@ impl Form {
     }
 }
 
-/// To whoever has not said who they are; a form says it.
-pub(crate) fn without_form(method: &Method) -> Answer {
+/// Responds to a request without a form, and so without a token.
+pub(crate) fn respond_without_form(method: &Method) -> HttpResponse {
     match *method {
-        Method::GET | Method::HEAD => page::shown(StatusCode::OK, page::sign_in()),
-        _ => page::no_such_method(),
+        Method::GET | Method::HEAD => page::html_response(StatusCode::OK, page::sign_in()),
+        _ => page::method_not_allowed(),
     }
 }
 
-/// To whoever is let in.
-pub(crate) async fn answer(handle: &dyn Handle, id: String, form: Form) -> Answer {
-    match answered(handle, id, form).await {
-        Ok(page) => page::shown(StatusCode::OK, page),
-        Err(error) => refused(&error),
+/// Responds to the form of an authenticated person.
+pub(crate) async fn respond(handle: &dyn Handle, id: String, form: Form) -> HttpResponse {
+    match form_page(handle, id, form).await {
+        Ok(page) => page::html_response(StatusCode::OK, page),
+        Err(error) => error_response(&error),
     }
 }
 
-pub(crate) fn refused(error: &Error) -> Answer {
-    page::shown(status(error.code), page::refused(error))
+pub(crate) fn error_response(error: &Error) -> HttpResponse {
+    page::html_response(status(error.code), page::error(error))
 }
 
-async fn answered(handle: &dyn Handle, id: String, form: Form) -> Result<Markup, Error> {
+async fn form_page(handle: &dyn Handle, id: String, form: Form) -> Result<Markup, Error> {
     let Form { token, decision, plan_hash, reason } = form;
     let Some(decision) = decision else {
-        let shown = api::ask(handle, ApprovalShow { id }).await?;
+        let shown = api::send(handle, ApprovalShow { id }).await?;
         return Ok(page::plan(&shown.approval, &token));
     };
-    let said =
+    let request =
         ApprovalDecide { id, decision, plan_hash, note: reason, ..ApprovalDecide::default() };
-    let decided = api::ask(handle, said).await?;
-    Ok(page::decided(&decided.outcome("begins now"), &decided.approval))
+    let decided = api::send(handle, request).await?;
+    Ok(page::decided(&decided.outcome("starts now"), &decided.approval))
 }
 
 fn status(code: Code) -> StatusCode {
@@ -84,7 +84,7 @@ fn status(code: Code) -> StatusCode {
         | Code::SignatureInvalid => StatusCode::FORBIDDEN,
         Code::LimitReached => StatusCode::TOO_MANY_REQUESTS,
         Code::NotNow | Code::Stale | Code::KeyTaken | Code::Exists => StatusCode::CONFLICT,
-        // Whatever else it is, it is the watch that cannot.
+        // Every other error is the daemon's.
         _ => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

@@ -1,16 +1,16 @@
-//! The watch over HTTP, for programs on this machine.
+//! Midwatch over HTTP, for programs on this machine.
 //!
-//! Nobody learns or does anything without a token; that they come from this machine earns them nothing. What a
-//! browser was talked into sending is turned away by the names that it came to and from, before anything else
-//! is looked at. There is `/mcp` for programs, and for people the page of each approval, `/approvals/ID`.
+//! Every request that reads or changes anything needs a token; a local address alone grants nothing. Requests
+//! that a foreign web page made a browser send are rejected first, by their `Host` and `Origin` headers. `/mcp`
+//! is for programs, `/approvals/ID` is the page of one approval for people.
 
-mod admit;
 mod approval;
+mod authenticate;
+mod concurrency_limit;
 mod page;
-mod patient;
-mod places;
 mod serve;
+mod write_timeout;
 
-pub use admit::{Door, Ends, Guest};
-pub use places::{Place, Places};
+pub use authenticate::{Authenticated, Authenticator, ConnectionAddresses};
+pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 pub use serve::serve;

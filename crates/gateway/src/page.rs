@@ -1,7 +1,7 @@
-//! The pages as they look. What others wrote is shown as text, and no script runs in any of them.
+//! The HTML of the pages. Text from others is escaped, and no page runs a script.
 
+use api::display::{Prompt, visible};
 use api::wire::Secret;
-use api::words::{Prompt, visible};
 use api::{Approval, Error};
 use bytes::Bytes;
 use http::header::{
@@ -12,64 +12,64 @@ use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::serve::Answer;
+use crate::serve::HttpResponse;
 
 pub(crate) const STYLE_PATH: &str = "/page.css";
 const STYLE: &str = include_str!("page.css");
-/// Nothing but our own style is loaded, and no other page shows this one.
+/// A page loads only our own style sheet, and no other page may frame it.
 const CONTENT: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
                        frame-ancestors 'none'; base-uri 'none'";
 
-/// Asks who is there, before anything is shown.
+/// Asks for a token before anything is shown.
 pub(crate) fn sign_in() -> Markup {
     let body = html! {
-        h1 { "Somebody waits for your decision" }
-        p { "Show your token to see what it is about. It goes to this watch, and is kept nowhere." }
+        h1 { "A run needs your approval" }
+        p { "Enter your token to see the plan. It is sent to this Midwatch only and stored nowhere." }
         form method="post" {
             label { "Token " input type="password" name="token" autocomplete="off" required autofocus; }
             button { "Show the plan" }
         }
         p.hint {
-            "None yet? " code { "midwatch token create --role operator --name NAME" } " gives one out. In the terminal, "
-            code { "midwatch approval list" } " shows what waits."
+            "No token yet? " code { "midwatch token create --role operator --name NAME" } " creates one. In the terminal, "
+            code { "midwatch approval list" } " lists pending approvals."
         }
     };
     document("Approval", &body)
 }
 
-/// The whole plan; while it waits for an answer, with the form to give one.
+/// The whole plan; while the approval is pending, with the form to decide it.
 pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
     let is_open = approval.state == "pending";
     let body = html! {
-        h1 { @if is_open { "May this run begin?" } @else { "Nobody is waited for any more" } }
+        h1 { @if is_open { "May this run start?" } @else { "Already decided" } }
         (facts(approval))
-        @if is_open { (answers(approval, token)) }
+        @if is_open { (decision_form(approval, token)) }
     };
     document(&approval.id, &body)
 }
 
-/// What came of an answer.
+/// The outcome of a decision.
 pub(crate) fn decided(outcome: &str, approval: &Approval) -> Markup {
     let body = html! {
-        h1 { "Your answer" }
+        h1 { "Your decision" }
         p.outcome { (outcome) }
         (facts(approval))
     };
     document(&approval.id, &body)
 }
 
-/// Why there is nothing to see, and what to do about it.
-pub(crate) fn refused(error: &Error) -> Markup {
+/// An error and its hint.
+pub(crate) fn error(error: &Error) -> Markup {
     let body = html! {
         h1 { "Not possible" }
         p.outcome { (visible(&error.message)) }
         @if let Some(hint) = &error.hint { p.hint { (visible(hint)) } }
-        p { a href="" { "Begin again" } }
+        p { a href="" { "Start again" } }
     };
     document("Not possible", &body)
 }
 
-/// The facts first, then what an agent or a stranger may have written.
+/// The facts first, then the text that an agent or a stranger may have written.
 fn facts(approval: &Approval) -> Markup {
     let (plan, prompt) = approval.plan_and_prompt();
     html! {
@@ -83,35 +83,35 @@ fn facts(approval: &Approval) -> Markup {
         pre { (plan) }
         @match prompt {
             Prompt::Absent => {}
-            Prompt::Plain(prompt) => (said(&prompt)),
+            Prompt::Plain(prompt) => (prompt_text(&prompt)),
             Prompt::Unsealed(prompt) => {
-                p.hint { "Sealed in the plan; opened by the watch." }
-                (said(&prompt))
+                p.hint { "Sealed in the plan; unsealed by Midwatch." }
+                (prompt_text(&prompt))
             }
-            Prompt::Hidden => p.hint { "The prompt is sensitive, and is shown to operators." },
+            Prompt::Hidden => p.hint { "The prompt is sensitive; only operators see it." },
         }
     }
 }
 
-fn said(prompt: &str) -> Markup {
+fn prompt_text(prompt: &str) -> Markup {
     html! {
-        h2 { "The prompt, as it is written (not by Midwatch)" }
-        pre.said { (visible(prompt)) }
+        h2 { "The prompt, unchanged (not written by Midwatch)" }
+        pre.prompt { (visible(prompt)) }
     }
 }
 
-/// The token goes along, so that it need not be typed twice; a browser keeps nothing of this page.
-fn answers(approval: &Approval, Secret(token): &Secret) -> Markup {
+/// The form carries the token, so that it need not be typed twice; the browser does not cache this page.
+fn decision_form(approval: &Approval, Secret(token): &Secret) -> Markup {
     html! {
         form method="post" autocomplete="off" {
             input type="hidden" name="token" value=(token);
             input type="hidden" name="plan_hash" value=(approval.plan_hash);
-            // Enter in a field of one line would press the first button.
-            label { "Why, for whoever looks at it later " textarea name="reason" rows="2" {} }
+            // Enter in a single-line field would press the first button.
+            label { "Reason, for the record " textarea name="reason" rows="2" {} }
             @if approval.needs.signed {
                 p.hint {
-                    "To approve it takes your signature: " code { "midwatch approval sign" } " makes it, and "
-                    code { "midwatch approval approve --signature" } " brings it."
+                    "Approving needs your signature: create it with " code { "midwatch approval sign" } " and submit it with "
+                    code { "midwatch approval approve --signature" } "."
                 }
             } @else {
                 button.approve name="decision" value="approve" { "Approve exactly this" }
@@ -136,34 +136,35 @@ fn document(title: &str, body: &Markup) -> Markup {
     }
 }
 
-pub(crate) fn shown(status: StatusCode, page: Markup) -> Answer {
-    let mut answer = of(status, "text/html; charset=utf-8", Bytes::from(page.into_string()));
-    let headers = answer.headers_mut();
+pub(crate) fn html_response(status: StatusCode, page: Markup) -> HttpResponse {
+    let mut response =
+        response(status, "text/html; charset=utf-8", Bytes::from(page.into_string()));
+    let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // With less, a browser would not say from where a form comes.
+    // With a stricter policy, browsers would send no `Origin` with the form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    answer
+    response
 }
 
-pub(crate) fn style() -> Answer {
-    of(StatusCode::OK, "text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes()))
+pub(crate) fn style() -> HttpResponse {
+    response(StatusCode::OK, "text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes()))
 }
 
-pub(crate) fn no_such_method() -> Answer {
-    let mut answer = of(StatusCode::METHOD_NOT_ALLOWED, "text/plain", Bytes::new());
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-    answer
+pub(crate) fn method_not_allowed() -> HttpResponse {
+    let mut response = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", Bytes::new());
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+    response
 }
 
-fn of(status: StatusCode, kind: &'static str, text: Bytes) -> Answer {
-    let mut answer = Response::new(Full::new(text).boxed());
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
+fn response(status: StatusCode, kind: &'static str, text: Bytes) -> HttpResponse {
+    let mut response = Response::new(Full::new(text).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
+    response
 }

@@ -1,34 +1,35 @@
-//! Who does something: a name and the role under which it acts.
+//! The actor of a command or event: a name and a role.
+//!
+//! The prefix of a name says what kind of principal it is; a person's name has no prefix.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::RunId;
 
-/// What the name of a run begins with.
-const OF_RUN: &str = "run:";
-/// What the name of a user of the machine begins with.
-const OF_USER: &str = "uid:";
-/// What an agent is called that has written something.
-const OF_AGENT: &str = "agent:";
-/// What the name of somebody's assistant begins with.
-const OF_ASSISTANT: &str = "mcp:";
-/// What the name of a call begins with that a run makes by itself.
-const OF_CALL: &str = "tool:";
+const RUN_PREFIX: &str = "run:";
+/// A local user of the machine.
+const USER_PREFIX: &str = "uid:";
+/// The author of a schedule that an agent wrote with its own token.
+const AGENT_PREFIX: &str = "agent:";
+/// A program that acts for a person, such as an MCP server.
+const ASSISTANT_PREFIX: &str = "mcp:";
+/// The tool call that is the whole work of a run.
+const TOOL_CALL_PREFIX: &str = "tool:";
 
-/// What a principal may do, from least to most. The order is part of the rules: a command names
-/// the least role that may give it.
+/// What a principal may do, from least to most. The order is part of the rules: each command names
+/// the lowest role that may issue it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Reads.
     Observer,
-    /// What agents get.
+    /// The role of agents and runs.
     Runner,
     /// A human who approves, cancels, pauses, registers agents.
     Operator,
     /// Also changes policy, posture and keys.
     Maintainer,
-    /// The watch itself. No way in from outside yields it.
+    /// Midwatch itself. No caller is authenticated with this role.
     System,
 }
 
@@ -44,7 +45,7 @@ impl Role {
     }
 }
 
-/// A named principal, as it is written into every event.
+/// A named principal, as recorded in every event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub name: String,
@@ -52,89 +53,90 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The watch acting on its own account: starting, stopping, keeping its log.
+    /// Midwatch acting by itself: starting, stopping, maintaining its ledger.
     pub fn system() -> Actor {
         Actor { name: "midwatch".to_owned(), role: Role::System }
     }
 
-    /// What a run does by itself, from its own process.
-    pub fn of_run(run: &RunId) -> Actor {
-        Actor { name: format!("{OF_RUN}{run}"), role: Role::Runner }
+    /// A run that calls Midwatch from its own process.
+    pub fn for_run(run: &RunId) -> Actor {
+        Actor { name: format!("{RUN_PREFIX}{run}"), role: Role::Runner }
     }
 
-    /// A process that a run has started and that does not say which run.
-    pub fn of_some_run() -> Actor {
-        Actor { name: format!("{OF_RUN}unknown"), role: Role::Runner }
+    /// A process that some run started, where the run is not known.
+    pub fn for_unknown_run() -> Actor {
+        Actor { name: format!("{RUN_PREFIX}unknown"), role: Role::Runner }
     }
 
-    /// The run that acts, if it is one.
-    pub fn run(&self) -> Option<RunId> {
-        let name = self.name.strip_prefix(OF_RUN).filter(|_| self.role == Role::Runner);
+    /// The run, if the actor is one.
+    pub fn run_id(&self) -> Option<RunId> {
+        let name = self.name.strip_prefix(RUN_PREFIX).filter(|_| self.role == Role::Runner);
         name.and_then(|id| id.parse().ok())
     }
 
-    /// The call of a tool that is the whole work of a run. It speaks for those who have written its schedule.
-    pub fn of_call(run: &RunId) -> Actor {
-        Actor { name: format!("{OF_CALL}{run}"), role: Role::Runner }
+    /// The tool call that is the whole work of a run. It acts for the authors of the run's schedule.
+    pub fn for_tool_call(run: &RunId) -> Actor {
+        Actor { name: format!("{TOOL_CALL_PREFIX}{run}"), role: Role::Runner }
     }
 
-    /// The run whose work the call is, if it is one.
-    pub fn call(&self) -> Option<RunId> {
-        let name = self.name.strip_prefix(OF_CALL).filter(|_| self.role == Role::Runner);
+    /// The run whose tool call the actor is, if it is one.
+    pub fn tool_call_run(&self) -> Option<RunId> {
+        let name = self.name.strip_prefix(TOOL_CALL_PREFIX).filter(|_| self.role == Role::Runner);
         name.and_then(|id| id.parse().ok())
     }
 
-    /// The user of this machine who holds the data directory, at the terminal or over the socket.
+    /// The local user who owns the data directory, at the terminal or over the socket.
     pub fn local_user(uid: u32) -> Actor {
-        Actor { name: format!("{OF_USER}{uid}"), role: Role::Maintainer }
+        Actor { name: format!("{USER_PREFIX}{uid}"), role: Role::Maintainer }
     }
 
-    /// A program that speaks for somebody, as an MCP server does for whoever has started it. It is never more
-    /// than a runner, since an agent is behind it.
+    /// A program that acts for this principal, as an MCP server does for the user who started it. Its role is
+    /// at most runner, because an agent controls it.
     #[must_use]
-    pub fn assistant(self) -> Actor {
+    pub fn into_assistant(self) -> Actor {
         match self.role {
             Role::Observer | Role::Runner => self,
             Role::Operator | Role::Maintainer | Role::System => {
-                Actor { name: format!("{OF_ASSISTANT}{}", self.name), role: Role::Runner }
+                Actor { name: format!("{ASSISTANT_PREFIX}{}", self.name), role: Role::Runner }
             }
         }
     }
 
-    /// Whether it speaks for a person. It does what the standing orders allow, and nothing that is for people
-    /// alone.
+    /// Whether it is a program that acts for a person. The policy decides what it may do; requests that only
+    /// humans may make are refused.
     pub fn is_assistant(&self) -> bool {
-        let speaks_for = [OF_ASSISTANT, OF_CALL];
-        self.role == Role::Runner && speaks_for.iter().any(|prefix| self.name.starts_with(prefix))
+        let prefixes = [ASSISTANT_PREFIX, TOOL_CALL_PREFIX];
+        self.role == Role::Runner && prefixes.iter().any(|prefix| self.name.starts_with(prefix))
     }
 
-    /// The person behind a name: an assistant's doing is that of whom it speaks for.
-    pub fn person(name: &str) -> &str {
-        name.strip_prefix(OF_ASSISTANT).unwrap_or(name)
+    /// The person responsible for what `name` does: for an assistant, the person it acts for.
+    pub fn person_behind(name: &str) -> &str {
+        name.strip_prefix(ASSISTANT_PREFIX).unwrap_or(name)
     }
 
-    /// Whether nothing is known of the person but the user of the machine.
+    /// Whether it is a local user without a token, so that the person is not known.
     pub fn is_local_user(&self) -> bool {
-        self.name.starts_with(OF_USER)
+        self.name.starts_with(USER_PREFIX)
     }
 
-    /// Whether a name is that of a call that a run makes by itself.
-    pub fn is_call(name: &str) -> bool {
-        name.starts_with(OF_CALL)
+    /// Whether the name belongs to the tool call of a run.
+    pub fn is_tool_call_name(name: &str) -> bool {
+        name.starts_with(TOOL_CALL_PREFIX)
     }
 
-    /// Whether a name is that of a user of the machine, of a run or of an agent, and tells of no person.
-    pub fn tells_no_person(name: &str) -> bool {
-        [OF_USER, OF_RUN, OF_AGENT, OF_CALL].iter().any(|prefix| name.starts_with(prefix))
+    /// Whether the name belongs to a local user, a run, an agent or a tool call, and identifies no person.
+    pub fn is_impersonal_name(name: &str) -> bool {
+        [USER_PREFIX, RUN_PREFIX, AGENT_PREFIX, TOOL_CALL_PREFIX]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
     }
 
-    /// Whether a name is that of a run.
-    pub(crate) fn names_run(name: &str) -> bool {
-        name.starts_with(OF_RUN)
+    pub(crate) fn is_run_name(name: &str) -> bool {
+        name.starts_with(RUN_PREFIX)
     }
 
-    /// What the author of a schedule is called that an agent has written with its own token.
-    pub fn of_agent(agent: &str) -> String {
-        format!("{OF_AGENT}{agent}")
+    /// The name recorded as the author of a schedule that an agent wrote with its own token.
+    pub fn agent_author_name(agent: &str) -> String {
+        format!("{AGENT_PREFIX}{agent}")
     }
 }

@@ -1,8 +1,8 @@
-//! An agent: a registered doer, with the backend it runs on and the tier of prompting it.
+//! An agent: a registered name with the backend that executes its prompts and the tier of prompting it.
 //!
-//! [`decide`] holds every rule, [`apply`] holds none. Nothing happens (`Ok(None)`) when a command
-//! asks for what already is, so that a repeated registration returns the agent that is there.
-//! Invariant: an agent's tier is never below what its backend implies.
+//! [`decide`] holds every rule, [`apply`] holds none. A command that would change nothing is `Ok(None)`,
+//! so repeating a registration returns the existing agent.
+//! Invariant: an agent's tier is never below the minimum of its backend.
 
 use std::fmt;
 use std::ops::Not;
@@ -19,15 +19,15 @@ use crate::money::{Money, Price};
 use crate::schedule;
 use crate::time::Timestamp;
 
-/// Agents that one installation may hold.
+/// Agents per installation.
 pub const AGENTS_MAX: i64 = 10_000;
 pub const NAME_BYTES_MAX: usize = 64;
-/// Questions about an agent that were denied in a row, after which nobody is asked about it.
+/// Consecutive denials after which no further approvals are requested for an agent.
 pub const DENIALS_MAX: u32 = 10;
-/// What agents are listed under about whom nobody is asked.
+/// The index key of agents that reached [`DENIALS_MAX`].
 pub const SILENCED: &str = "silenced";
 
-/// Invariant: 1 to 64 of `a-z 0-9 - _ .`, beginning with a letter or digit.
+/// Invariant: 1 to 64 of `a-z 0-9 - _ .`, starting with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct AgentName(String);
@@ -40,15 +40,15 @@ pub struct Agent {
     pub tier: Tier,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SecretRef>,
-    /// What was said of it; [`Agent::is_repeatable`] knows more.
+    /// As declared by the operator; [`Agent::is_repeatable`] also considers the backend.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub repeatable: bool,
     #[serde(default, skip_serializing_if = "Price::is_free")]
     pub price: Price,
-    /// Schedules that its runs have added.
+    /// Existing schedules that its runs added.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub schedules_made: u32,
-    /// Questions about it that were denied since the last that was approved.
+    /// Approvals denied since the last one that was granted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denials: u32,
     pub registered_at: Timestamp,
@@ -59,7 +59,7 @@ pub struct Agent {
 pub enum Command {
     Register(Register),
     Change(Change),
-    /// Prompt it once, to see what it does.
+    /// Prompt it once, without a schedule.
     Test,
     Remove,
 }
@@ -67,28 +67,28 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
     pub backend: Backend,
-    /// The default of the backend unless given.
+    /// `None`: the default of the backend.
     pub tier: Option<Tier>,
     pub credential: Option<SecretRef>,
-    /// Its work may be done twice without harm.
+    /// A prompt may be executed twice without harm.
     pub repeatable: bool,
     pub price: Price,
 }
 
-/// What shall be different; `None` leaves a thing as it is.
+/// The fields to change; `None` keeps the present value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub kind: Option<BackendKind>,
-    /// Only what is given; the rest is kept when the kind stays.
+    /// If the kind stays, omitted settings keep their value.
     pub settings: Settings,
     pub tier: Option<Tier>,
-    /// `Some(None)` takes the credential away.
+    /// `Some(None)` removes the credential.
     pub credential: Option<Option<SecretRef>>,
     pub repeatable: Option<bool>,
     pub price: PriceChange,
 }
 
-/// The same of a price; nothing takes a part of it away.
+/// The parts of a price to change. No part can be removed, only set to zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PriceChange {
     pub input: Option<Money>,
@@ -98,17 +98,17 @@ pub struct PriceChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    Registered(Settled),
-    Changed(Settled),
+    Registered(Definition),
+    Changed(Definition),
     Tested(Tested),
-    Answered(Answered),
+    TestSpent(TestSpent),
     Removed(Removed),
 }
 
-/// What an agent is from this event on. It is whole, so that `apply` has nothing to work out.
+/// The complete configuration of an agent as of this event, so `apply` has nothing to compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settled {
+pub struct Definition {
     pub backend: Backend,
     pub tier: Tier,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,46 +126,46 @@ pub struct Removed {
     pub at: Timestamp,
 }
 
-/// It is about to be prompted by hand; what comes of it is for whoever asked.
+/// The agent is about to be prompted by `agent test`. Only the caller gets the output; it is not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tested {
-    /// What it is counted for.
+    /// The run counters that the test adds to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
     pub at: Timestamp,
 }
 
-/// It was prompted by hand, and that has used something.
+/// The tokens and money that an `agent test` used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answered {
+pub struct TestSpent {
     pub spent: Spent,
     pub at: Timestamp,
 }
 
-/// Why a command was not carried out. Nothing was recorded.
+/// Why a command was refused. Nothing was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("agent `{0}` is already registered with other settings")]
     Exists(AgentName),
-    #[error("there is no agent `{0}`")]
+    #[error("agent `{0}` does not exist")]
     Unknown(AgentName),
-    #[error("agent `{0}` reaches outside, and is prompted only with an approval")]
-    ReachesOutside(AgentName),
-    #[error("an agent with backend `{kind}` cannot have tier {tier}: the lowest is {min}")]
+    #[error("agent `{0}` has tier 2 and can only be prompted with an approval")]
+    NeedsApproval(AgentName),
+    #[error("an agent with backend `{kind}` cannot have tier {tier}: the minimum is {min}")]
     TierTooLow { kind: BackendKind, tier: Tier, min: Tier },
-    #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an agent's name")]
+#[error("`{0}` is not a valid agent name")]
 pub struct InvalidName(String);
 
-/// Every rule about agents. `agent` is the one registered under `name`, if any.
+/// Decides a command about the agent `name`; `agent` is its present state, if it exists.
 ///
 /// ```
 /// use kernel::agent::{AgentName, Command, Event, Register, apply, decide};
@@ -178,10 +178,10 @@ pub struct InvalidName(String);
 /// let price = Default::default();
 /// let ada = Register { backend, tier: None, credential: None, repeatable: false, price };
 /// let register = || Command::Register(ada.clone());
-/// let event = decide(&name, None, now, &actor, register())?.ok_or("something happens")?;
+/// let event = decide(&name, None, now, &actor, register())?.ok_or("no event")?;
 /// assert!(matches!(event, Event::Registered(_)));
 ///
-/// let agent = apply(&name, None, &event).ok_or("there is an agent now")?;
+/// let agent = apply(&name, None, &event).ok_or("no agent")?;
 /// assert_eq!(agent.tier, Tier::ReadOnly);
 /// assert_eq!(decide(&name, Some(&agent), now, &actor, register())?, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -197,26 +197,28 @@ pub fn decide(
         return Err(Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator });
     }
     match (agent, command) {
-        (None, Command::Register(register)) => Ok(Some(Event::Registered(register.settle(now)?))),
+        (None, Command::Register(register)) => {
+            Ok(Some(Event::Registered(register.into_definition(now)?)))
+        }
         (Some(agent), Command::Register(register)) => {
-            let wanted = register.settle(now)?;
-            match agent.is_settled_as(&wanted) {
+            let wanted = register.into_definition(now)?;
+            match agent.has_definition(&wanted) {
                 true => Ok(None),
                 false => Err(Refusal::Exists(name.clone())),
             }
         }
         (Some(agent), Command::Change(change)) => {
-            let wanted = change.settle(agent, now)?;
-            match agent.is_settled_as(&wanted) {
+            let wanted = change.into_definition(agent, now)?;
+            match agent.has_definition(&wanted) {
                 true => Ok(None),
                 false => Ok(Some(Event::Changed(wanted))),
             }
         }
         (Some(agent), Command::Test) if agent.tier == Tier::External => {
-            Err(Refusal::ReachesOutside(name.clone()))
+            Err(Refusal::NeedsApproval(name.clone()))
         }
         (Some(agent), Command::Test) => {
-            let charge = budget::charge(Some(name), agent.tier, now);
+            let charge = budget::charge_for(Some(name), agent.tier, now);
             Ok(Some(Event::Tested(Tested { charge, at: now })))
         }
         (Some(_), Command::Remove) => Ok(Some(Event::Removed(Removed { at: now }))),
@@ -226,31 +228,31 @@ pub fn decide(
     }
 }
 
-/// What a test has used, if that is something.
-pub fn spent_by_test(agent: &Agent, usage: Option<Usage>, now: Timestamp) -> Option<Event> {
+/// The event that records what a test used, unless it used nothing.
+pub fn test_spent_event(agent: &Agent, usage: Option<Usage>, now: Timestamp) -> Option<Event> {
     let cost = agent.price.cost(usage.unwrap_or_default());
     let (name, day) = (agent.name.clone(), budget::day(now));
     let spent = Spent { agent: name, schedule: None, day, usage, cost };
-    let is_something = usage.is_some() || !cost.is_zero();
-    is_something.then_some(Event::Answered(Answered { spent, at: now }))
+    let has_used_something = usage.is_some() || !cost.is_zero();
+    has_used_something.then_some(Event::TestSpent(TestSpent { spent, at: now }))
 }
 
 /// The agent after an event.
 pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Agent> {
     match event {
-        Event::Registered(settled) => Some(settled.agent(name, settled.at)),
-        Event::Changed(settled) => {
-            let registered_at = agent.as_ref().map_or(settled.at, |agent| agent.registered_at);
+        Event::Registered(definition) => Some(definition.to_agent(name, definition.at)),
+        Event::Changed(definition) => {
+            let registered_at = agent.as_ref().map_or(definition.at, |agent| agent.registered_at);
             let schedules_made = agent.map_or(0, |agent| agent.schedules_made);
-            Some(Agent { schedules_made, ..settled.agent(name, registered_at) })
+            Some(Agent { schedules_made, ..definition.to_agent(name, registered_at) })
         }
-        Event::Tested(_) | Event::Answered(_) => agent,
+        Event::Tested(_) | Event::TestSpent(_) => agent,
         Event::Removed(_) => None,
     }
 }
 
-/// The agent after one of its runs has added a schedule, or that schedule was removed.
-pub(crate) fn made(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
+/// The agent after one of its runs added a schedule, or after such a schedule was removed.
+pub(crate) fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
     agent.map(|agent| {
         let schedules_made = match event {
             schedule::Event::Added(_) => agent.schedules_made.saturating_add(1),
@@ -261,8 +263,8 @@ pub(crate) fn made(agent: Option<Agent>, event: &schedule::Event) -> Option<Agen
     })
 }
 
-/// The agent after a human has said something to a question about it.
-pub(crate) fn answered(agent: Option<Agent>, event: &approval::Event) -> Option<Agent> {
+/// The agent after an approval of one of its runs was decided.
+pub(crate) fn apply_approval_event(agent: Option<Agent>, event: &approval::Event) -> Option<Agent> {
     let agent = agent?;
     let denials = match event {
         approval::Event::Decided(Decided { streak: Some(streak), .. }) => streak.denials,
@@ -272,18 +274,18 @@ pub(crate) fn answered(agent: Option<Agent>, event: &approval::Event) -> Option<
 }
 
 impl Agent {
-    /// Whether nobody is asked about it, as humans have said no so often.
+    /// Whether no more approvals are requested for it, because too many were denied in a row.
     pub fn is_silenced(&self) -> bool {
         DENIALS_MAX <= self.denials
     }
 
-    pub(crate) fn listed_under(&self) -> Option<String> {
+    pub(crate) fn index_key(&self) -> Option<String> {
         self.is_silenced().then(|| SILENCED.to_owned())
     }
 }
 
 impl Register {
-    fn settle(self, at: Timestamp) -> Result<Settled, Refusal> {
+    fn into_definition(self, at: Timestamp) -> Result<Definition, Refusal> {
         let Register { backend, tier, credential, repeatable, price } = self;
         let kind = backend.kind();
         let tier = tier.unwrap_or(kind.tier_default());
@@ -291,25 +293,25 @@ impl Register {
         if tier < min {
             return Err(Refusal::TierTooLow { kind, tier, min });
         }
-        Ok(Settled { backend, tier, credential, repeatable, price, at })
+        Ok(Definition { backend, tier, credential, repeatable, price, at })
     }
 }
 
 impl Change {
-    /// A new kind of backend brings its own default tier and is held to be unrepeatable; the same
-    /// kind keeps what the agent has. A price stays in any case: nothing becomes free unnoticed.
-    fn settle(self, agent: &Agent, now: Timestamp) -> Result<Settled, Refusal> {
+    /// A new kind of backend resets the tier to its default and `repeatable` to false; the same kind
+    /// keeps both. The price is always kept, so no agent becomes free unnoticed.
+    fn into_definition(self, agent: &Agent, now: Timestamp) -> Result<Definition, Refusal> {
         let kind = self.kind.unwrap_or(agent.backend.kind());
         let kept = (kind == agent.backend.kind()).then_some(agent.tier);
         let settings = match kept {
-            Some(_) => self.settings.over(agent.backend.settings()),
+            Some(_) => self.settings.merged_over(agent.backend.settings()),
             None => self.settings,
         };
         let backend = Backend::parse(kind, settings)?;
         let credential = self.credential.unwrap_or_else(|| agent.credential.clone());
         let repeatable = self.repeatable.unwrap_or(agent.repeatable && kept.is_some());
         let (tier, price) = (self.tier.or(kept), self.price.over(agent.price));
-        Register { backend, tier, credential, repeatable, price }.settle(now)
+        Register { backend, tier, credential, repeatable, price }.into_definition(now)
     }
 }
 
@@ -324,18 +326,18 @@ impl PriceChange {
 }
 
 impl Agent {
-    /// Whether its work may be done twice without harm. An echo always may; a script plays the
-    /// part of another agent, and so it is what it was said to be.
+    /// Whether a prompt may be executed twice without harm. The builtin echo always may; a scripted
+    /// builtin stands in for another agent, so its declaration decides.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable || self.backend == Backend::Builtin { script: None }
     }
 
-    /// How long one try may take.
+    /// How long one attempt may take.
     pub fn time_limit(&self) -> Duration {
         self.backend.time_limit().duration()
     }
 
-    fn is_settled_as(&self, wanted: &Settled) -> bool {
+    fn has_definition(&self, wanted: &Definition) -> bool {
         self.backend == wanted.backend
             && self.tier == wanted.tier
             && self.credential == wanted.credential
@@ -344,8 +346,8 @@ impl Agent {
     }
 }
 
-impl Settled {
-    fn agent(&self, name: &AgentName, registered_at: Timestamp) -> Agent {
+impl Definition {
+    fn to_agent(&self, name: &AgentName, registered_at: Timestamp) -> Agent {
         Agent {
             name: name.clone(),
             backend: self.backend.clone(),
@@ -444,26 +446,26 @@ mod tests {
         Command::Change(Change { kind, settings, tier, ..Change::default() })
     }
 
-    fn say_repeatable(repeatable: bool) -> Command {
+    fn set_repeatable(repeatable: bool) -> Command {
         Command::Change(Change { repeatable: Some(repeatable), ..Change::default() })
     }
 
-    /// A story: command, and what the agent is after it ("kind tier registered changed", and
-    /// "repeatable" if so), or why not.
+    /// A story: each command with the agent after it ("kind tier registered changed", plus "repeatable"),
+    /// or the refusal.
     fn check(role: Role, story: &[(Command, &str)]) {
-        let actor = Actor { name: "somebody".into(), role };
+        let actor = Actor { name: "caller".into(), role };
         let mut agent = None;
         for (second, (command, expected)) in story.iter().enumerate() {
             let now = Timestamp::from_micros(second as i64);
-            let said = match decide(&name(), agent.as_ref(), now, &actor, command.clone()) {
+            let result = match decide(&name(), agent.as_ref(), now, &actor, command.clone()) {
                 Ok(Some(event)) => {
                     agent = apply(&name(), agent, &event);
                     describe(agent.as_ref())
                 }
-                Ok(None) => "nothing to do".to_owned(),
+                Ok(None) => "no change".to_owned(),
                 Err(refusal) => refusal.to_string(),
             };
-            assert_eq!(&said, expected, "step {second}: {command:?}");
+            assert_eq!(&result, expected, "step {second}: {command:?}");
         }
     }
 
@@ -482,44 +484,44 @@ mod tests {
         check(
             Role::Operator,
             &[
-                (super::Command::Test, "there is no agent `ada`"),
-                (super::Command::Remove, "there is no agent `ada`"),
+                (super::Command::Test, "agent `ada` does not exist"),
+                (super::Command::Remove, "agent `ada` does not exist"),
                 (register(Letta, None), "letta 1 2 2"),
                 (super::Command::Test, "letta 1 2 2"),
                 (register(Letta, Some(2)), "agent `ada` is already registered with other settings"),
                 (change(None, Some(2)), "letta 2 2 5"),
-                (change(Some(Letta), None), "nothing to do"),
+                (change(Some(Letta), None), "no change"),
                 (change(Some(Builtin), None), "builtin 0 2 7"),
                 (super::Command::Remove, "none"),
                 (register(Mcp, None), "mcp 2 9 9"),
                 (
                     super::Command::Test,
-                    "agent `ada` reaches outside, and is prompted only with an approval",
+                    "agent `ada` has tier 2 and can only be prompted with an approval",
                 ),
             ],
         );
     }
 
     #[test]
-    fn an_agent_is_repeatable_while_that_is_said_of_the_same_kind() {
+    fn repeatable_is_reset_when_the_backend_kind_changes() {
         use BackendKind::*;
         check(
             Role::Operator,
             &[
                 (register(Letta, None), "letta 1 0 0"),
-                (say_repeatable(false), "nothing to do"),
-                (say_repeatable(true), "letta 1 0 2 repeatable"),
+                (set_repeatable(false), "no change"),
+                (set_repeatable(true), "letta 1 0 2 repeatable"),
                 (register(Letta, None), "agent `ada` is already registered with other settings"),
                 (change(None, Some(2)), "letta 2 0 4 repeatable"),
                 (change(Some(Command), None), "command 1 0 5"),
-                (say_repeatable(true), "command 1 0 6 repeatable"),
-                (say_repeatable(false), "command 1 0 7"),
+                (set_repeatable(true), "command 1 0 6 repeatable"),
+                (set_repeatable(false), "command 1 0 7"),
             ],
         );
     }
 
     #[test]
-    fn a_price_is_changed_in_parts_and_stays_with_another_backend() {
+    fn price_changes_by_part_and_survives_a_backend_change() {
         let parsed = |text: &str| Some(text.parse().unwrap());
         let priced = |price| Command::Change(Change { price, ..Change::default() });
         let story = [
@@ -538,7 +540,7 @@ mod tests {
                 "0.00 0.00 0.01",
             ),
         ];
-        let actor = Actor { name: "somebody".into(), role: Role::Operator };
+        let actor = Actor { name: "caller".into(), role: Role::Operator };
         let mut agent = None;
         for (command, expected) in story {
             let event = decide(&name(), agent.as_ref(), Timestamp::from_micros(0), &actor, command);
@@ -546,7 +548,7 @@ mod tests {
             let Price { input, output, run } = agent.as_ref().unwrap().price;
             assert_eq!(format!("{input} {output} {run}"), expected);
         }
-        // With another price it is another agent.
+        // Registering with another price is refused: the definitions differ.
         let again = decide(
             &name(),
             agent.as_ref(),
@@ -558,8 +560,8 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_is_repeatable_by_nature() {
-        let settled = |kind, settings| Settled {
+    fn builtin_echo_is_always_repeatable() {
+        let definition = |kind, settings| Definition {
             backend: Backend::parse(kind, settings).unwrap(),
             tier: Tier::LocalWrite,
             credential: None,
@@ -568,17 +570,17 @@ mod tests {
             at: Timestamp::from_micros(0),
         };
         let now = Timestamp::from_micros(0);
-        let echo = settled(BackendKind::Builtin, Settings::default());
-        assert!(echo.agent(&name(), now).is_repeatable());
+        let echo = definition(BackendKind::Builtin, Settings::default());
+        assert!(echo.to_agent(&name(), now).is_repeatable());
         let script = Settings { script: Some("/answers.toml".into()), ..Settings::default() };
-        let mut script = settled(BackendKind::Builtin, script);
-        assert!(!script.agent(&name(), now).is_repeatable());
+        let mut script = definition(BackendKind::Builtin, script);
+        assert!(!script.to_agent(&name(), now).is_repeatable());
         script.repeatable = true;
-        assert!(script.agent(&name(), now).is_repeatable());
+        assert!(script.to_agent(&name(), now).is_repeatable());
     }
 
     #[test]
-    fn tiers_have_a_default_and_a_floor_and_can_only_be_raised() {
+    fn tier_defaults_by_backend_and_cannot_go_below_its_minimum() {
         use BackendKind::*;
         let table =
             [(Builtin, 0, 0), (Command, 1, 1), (Letta, 1, 1), (Openai, 1, 1), (Anthropic, 1, 1)];
@@ -588,7 +590,7 @@ mod tests {
                 let expected = match min <= tier {
                     true => format!("{kind} {tier} 0 0"),
                     false => format!(
-                        "an agent with backend `{kind}` cannot have tier {tier}: the lowest is {min}"
+                        "an agent with backend `{kind}` cannot have tier {tier}: the minimum is {min}"
                     ),
                 };
                 check(Role::Operator, &[(register(kind, Some(tier)), &expected)]);
@@ -597,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn only_operators_and_above_register() {
+    fn registering_requires_operator() {
         for (role, may) in [
             (Role::Observer, false),
             (Role::Runner, false),
@@ -605,7 +607,7 @@ mod tests {
             (Role::Maintainer, true),
         ] {
             let refused = format!(
-                "this needs the role `operator`, and `somebody` has the role `{}`",
+                "this needs the role `operator`, but `caller` has the role `{}`",
                 role.name()
             );
             let expected = if may { "builtin 0 0 0" } else { refused.as_str() };
@@ -614,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_words() {
+    fn agent_names_are_restricted_to_plain_characters() {
         for good in ["a", "ada-2", "9.x_y", &"n".repeat(NAME_BYTES_MAX)] {
             assert!(good.parse::<AgentName>().is_ok(), "{good}");
         }
@@ -623,9 +625,9 @@ mod tests {
         }
     }
 
-    /// Every sequence of commands up to a small depth keeps the invariant and replays to the same.
+    /// Also, replaying the events of each sequence gives the same agent.
     #[test]
-    fn all_short_stories_keep_the_tier_floor() {
+    fn every_short_command_sequence_keeps_the_tier_minimum() {
         use BackendKind::*;
         let commands = [
             register(Builtin, None),
@@ -635,7 +637,7 @@ mod tests {
             change(None, Some(2)),
             super::Command::Remove,
         ];
-        let actor = Actor { name: "somebody".into(), role: Role::Operator };
+        let actor = Actor { name: "caller".into(), role: Role::Operator };
         let mut stories: Vec<(Option<Agent>, Vec<Event>)> = vec![(None, Vec::new())];
         for depth in 0..8_i64 {
             let now = Timestamp::from_micros(depth);

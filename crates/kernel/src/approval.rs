@@ -1,14 +1,13 @@
-//! An approval: a question to a human about one exact plan.
+//! An approval: a human's permission to execute one exact plan.
 //!
-//! `pending → approved → consumed`, or on the way `denied` or `lapsed`. While it is open its run is
-//! parked: nobody works on it. The plan is what will be done and nothing else; a run is begun with an
-//! approval only if its plan is the one that was shown, and the approval is consumed in the commit that
-//! begins it.
+//! `pending → approved → consumed`, or it ends earlier as `denied` or `lapsed`. While it is open, its run
+//! is parked. A run starts with an approval only if its plan is the one that was shown to the human, and
+//! the commit that starts the run consumes the approval.
 
 mod decide;
 mod event;
-mod file;
-mod footing;
+mod execution_fingerprint;
+mod token_file;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,39 +15,41 @@ use crate::actor::{Actor, Role};
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::id::{RunId, ScheduleId};
-use crate::ruling::{Request, Ruling};
+use crate::policy_decision::{PolicyDecision, Request};
 use crate::run::Cause;
+use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
-use crate::wording::Wording;
-pub use decide::{Command, Question, Refusal, Signed, decide, expire};
-pub use event::{Asked, Assented, Consumed, Decided, Decision, Event, Lapsed, Signature, Streak};
-pub use file::{TokenFile, Unfit};
-pub use footing::{Directory, Executable, Footing, Looked};
+pub use decide::{ApprovalContext, Command, Refusal, Signed, decide, expire};
+pub use event::{
+    Assented, Consumed, Decided, Decision, DenialStreak, Event, Lapsed, Requested, Signature,
+};
+pub use execution_fingerprint::{Directory, Executable, ExecutionFingerprint, Preflight};
+pub use token_file::{TokenFile, TokenFileRefusal};
 
-/// How long a question waits for an answer.
+/// How long an approval can be decided after it was requested.
 pub const APPROVE_WITHIN_US: i64 = 86_400_000_000;
-/// How long an approved plan waits to be begun.
+/// How long an approved run may take to start.
 pub const EXECUTE_WITHIN_US: i64 = 900_000_000;
-/// What the open ones are listed under.
+/// The index key of pending and approved approvals.
 pub const OPEN: &str = "open";
-/// The code of a run that would do something else than was approved.
+/// The code of the cause when a plan differs from the approved one.
 const PLAN_CHANGED: &str = "plan_changed";
-/// What is said to have changed where a copy of the data directory has an approval too.
-const PLACE: &str = "data directory";
+/// The changed part of a plan when the approval was found in a copy of the data directory.
+const DATA_DIRECTORY: &str = "data directory";
 
-/// Everything that can change the effect. Its hash, in hexadecimal digits, is what a human approves.
+/// Everything that can change the effect of a run. A human approves its hash, in hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub instance: String,
-    /// Tells the data directory from its copies, where the log is in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
+    /// Identifies the data directory, if it contains the ledger, so that a copy cannot use the approval.
+    #[serde(rename = "place", default, skip_serializing_if = "Option::is_none")]
+    pub data_directory: Option<String>,
     pub run: RunId,
     pub schedule: ScheduleId,
     pub revision: u32,
     pub attempt: u32,
-    /// That is prompted, unless a tool is called.
+    /// The agent to prompt, unless the run calls a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,31 +58,31 @@ pub struct Plan {
     pub credential: Option<SecretRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<PlannedTool>,
-    /// What the agent or the tool is told.
-    pub prompt: Wording,
+    /// The prompt of the agent, or the payload of the tool.
+    pub prompt: SealableText,
     pub tier: Tier,
-    /// Which rules were in force.
+    /// The start of the hash of the rules that were active.
     pub policy: String,
-    /// What the effect stands on, where it stands on something of this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub footing: Option<Footing>,
+    /// The program, directory and environment, if the run starts a program on this machine.
+    #[serde(rename = "footing", default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<ExecutionFingerprint>,
 }
 
-/// A tool that is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedTool {
     pub name: String,
-    /// Of all that callers are told of it.
+    /// Of the tool's published definition.
     pub hash: String,
 }
 
-/// What a plan is recognised by.
+/// The hashes that identify a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hashes {
-    /// Empty if it has none, and then it is good for nothing.
+    /// Empty if it could not be computed; no approval covers such a plan.
     pub plan: String,
-    /// Without the run, the try and the place.
+    /// Of the plan without the run, the attempt and the data directory: equal for two runs that would do the
+    /// same.
     pub action: String,
 }
 
@@ -93,18 +94,19 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_hash: Option<String>,
     pub request: Request,
-    pub ruling: Ruling,
-    /// Who wrote the schedule.
+    pub ruling: PolicyDecision,
+    /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    pub asked_at: Timestamp,
+    #[serde(rename = "asked_at")]
+    pub requested_at: Timestamp,
     pub state: State,
-    /// Those who have said yes before the one that decided it.
+    /// The approvals of other people before the final decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assents: Vec<Decision>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What of its footing was not as it had been, when its run was to begin.
+    /// The parts of the plan that had changed when its run was about to start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
 }
@@ -113,69 +115,70 @@ pub struct Approval {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum State {
     Pending {
-        /// Too late from this instant on.
+        /// It expires at this instant.
         approve_by: Timestamp,
     },
     Approved {
-        /// Too late from this instant on.
+        /// It expires at this instant.
         execute_by: Timestamp,
     },
     Denied,
     Consumed,
-    Lapsed(Lapse),
+    Lapsed(LapseReason),
 }
 
-/// Why a question is not open any more, though nobody denied it and nothing was begun.
+/// Why an approval is no longer open, although it was neither denied nor consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lapse {
-    /// Nobody answered in time, or nothing was begun in time.
+pub enum LapseReason {
+    /// It was not decided in time, or its run did not start in time.
     Expired,
-    /// A human took the approval back.
+    /// A human revoked it.
     Revoked,
-    /// What would be done now is not what was approved.
+    /// The plan of the run is no longer the approved one.
     Changed,
-    /// A signature under it does not hold any more.
+    /// One of its signatures is no longer valid.
     Unsigned,
-    /// Its run has ended otherwise.
+    /// Its run ended without it.
     RunEnded,
-    /// The standing orders do not ask any more.
+    /// The policy no longer requires approval.
     NotNeeded,
 }
 
-/// Why an approval does not let a run begin.
+/// Why an approval does not allow a run to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Uncovered {
-    pub(crate) why: Lapse,
+pub(crate) struct NotCovered {
+    pub(crate) why: LapseReason,
     pub(crate) cause: Cause,
-    /// What of the footing is not as it was, if that is why.
+    /// The parts of the plan that changed, if that is why.
     pub(crate) changed: Vec<String>,
 }
 
-/// What it takes to say yes.
+/// Who must approve, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
+pub struct Requirements {
+    /// How many different people.
     pub persons: u8,
-    /// Of each of them.
+    /// The lowest role of each.
     pub role: Role,
-    /// Each is known by a token of their own, and none has written the schedule.
-    pub is_personal: bool,
-    pub is_signed: bool,
+    /// Each approver has a personal token, and none is an author of the schedule.
+    pub needs_personal_token: bool,
+    pub needs_signature: bool,
 }
 
 /// The approval after an event.
 pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
-    if let Event::Asked(asked) = event {
-        let asked = (**asked).clone();
+    if let Event::Requested(requested) = event {
+        let requested = (**requested).clone();
         return Some(Approval {
-            plan: asked.plan,
-            plan_hash: asked.plan_hash,
-            action_hash: asked.action_hash,
-            request: asked.request,
-            ruling: asked.ruling,
-            authors: asked.authors,
-            asked_at: asked.at,
-            state: State::Pending { approve_by: asked.approve_by },
+            plan: requested.plan,
+            plan_hash: requested.plan_hash,
+            action_hash: requested.action_hash,
+            request: requested.request,
+            ruling: requested.ruling,
+            authors: requested.authors,
+            requested_at: requested.at,
+            state: State::Pending { approve_by: requested.approve_by },
             assents: Vec::new(),
             decision: None,
             changed: Vec::new(),
@@ -183,7 +186,7 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
     }
     let mut approval = approval?;
     match event {
-        Event::Asked(_) => {}
+        Event::Requested(_) => {}
         Event::Assented(assented) => approval.assents.push(assented.decision.clone()),
         Event::Decided(decided) => {
             let approved = decided.execute_by.map(|execute_by| State::Approved { execute_by });
@@ -200,24 +203,25 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
 }
 
 impl Approval {
-    /// Who has to say yes, and how.
-    pub fn needs(&self) -> Needs {
-        let Ruling { approvers, posture, .. } = &self.ruling;
-        let is_signed = posture.trust().signed_approvals;
-        let is_personal = is_signed || 1 < approvers.persons;
-        // Where nobody knows who the author is, it could be any one of those who say yes.
-        let is_unknown = |author: &String| Actor::tells_no_person(author);
-        let could_be_any = self.authors.is_empty() || self.authors.iter().any(is_unknown);
-        let persons = approvers.persons.saturating_add(u8::from(is_personal && could_be_any));
-        Needs { persons, role: approvers.role, is_personal, is_signed }
+    /// Who must approve, and how.
+    pub fn requirements(&self) -> Requirements {
+        let PolicyDecision { approvers, posture, .. } = &self.ruling;
+        let needs_signature = posture.trust().signed_approvals;
+        let needs_personal_token = needs_signature || 1 < approvers.persons;
+        // An unknown author could be one of the approvers, so one more is required.
+        let is_unknown = |author: &String| Actor::is_impersonal_name(author);
+        let has_unknown_author = self.authors.is_empty() || self.authors.iter().any(is_unknown);
+        let extra = u8::from(needs_personal_token && has_unknown_author);
+        let persons = approvers.persons.saturating_add(extra);
+        Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }
     }
 
-    /// Everybody who has said yes.
-    pub fn approvals(&self) -> impl Iterator<Item = &Decision> {
+    /// The decisions of everyone who approved, in order.
+    pub fn approving_decisions(&self) -> impl Iterator<Item = &Decision> {
         self.assents.iter().chain(&self.decision).filter(|decision| decision.is_approved)
     }
 
-    /// When it is to be looked at.
+    /// When it expires, while it is open.
     pub fn due(&self) -> Option<Timestamp> {
         match self.state {
             State::Pending { approve_by } => Some(approve_by),
@@ -226,91 +230,97 @@ impl Approval {
         }
     }
 
-    pub(crate) fn listed_under(&self) -> Option<String> {
+    pub(crate) fn index_key(&self) -> Option<String> {
         self.due().map(|_| OPEN.to_owned())
     }
 
-    /// Whether it waits for an answer about this action.
-    pub(crate) fn asks(&self, action: &str, now: Timestamp) -> bool {
-        let is_pending = matches!(self.state, State::Pending { .. }) && self.ran_out(now).is_none();
+    /// Whether it is pending and has this action hash.
+    pub(crate) fn is_pending_for_action(&self, action: &str, now: Timestamp) -> bool {
+        let is_pending =
+            matches!(self.state, State::Pending { .. }) && self.expiry_cause(now).is_none();
         is_pending && self.action_hash.as_deref() == Some(action)
     }
 
-    /// Why it is too late, if it is.
-    fn ran_out(&self, now: Timestamp) -> Option<Cause> {
+    /// The cause of its expiry, if it has expired.
+    fn expiry_cause(&self, now: Timestamp) -> Option<Cause> {
         let what = match self.state {
-            State::Pending { approve_by } if approve_by <= now => "nobody answered in time",
+            State::Pending { approve_by } if approve_by <= now => {
+                "the approval was not decided in time"
+            }
             State::Approved { execute_by } if execute_by <= now => {
-                "it was approved, and did not begin in time"
+                "it was approved but did not start in time"
             }
             _ => return None,
         };
         Some(Cause::new("expired", what))
     }
 
-    /// Whether this plan, which has this hash, may be begun, or why not.
-    pub(crate) fn covers(
+    /// Checks that it allows starting this plan, which has this hash.
+    pub(crate) fn check_covers(
         &self,
         (plan, plan_hash): (&Plan, &str),
         is_signed: impl Fn(&Decision) -> bool,
         now: Timestamp,
-    ) -> Result<(), Uncovered> {
-        if let Some(cause) = self.ran_out(now) {
-            return Err(Uncovered { why: Lapse::Expired, cause, changed: Vec::new() });
+    ) -> Result<(), NotCovered> {
+        if let Some(cause) = self.expiry_cause(now) {
+            return Err(NotCovered { why: LapseReason::Expired, cause, changed: Vec::new() });
         }
         let is_approved = matches!(self.state, State::Approved { .. });
         if !is_approved || plan_hash.is_empty() || self.plan_hash != plan_hash {
-            let before = self.plan.footing.as_ref();
-            let changed = plan.footing.as_ref().map(|it| it.changed(before)).unwrap_or_default();
-            let place = (plan.place != self.plan.place).then(|| PLACE.to_owned());
-            return Err(Uncovered::changed(place.into_iter().chain(changed).collect()));
+            let before = self.plan.fingerprint.as_ref();
+            let changed =
+                plan.fingerprint.as_ref().map(|it| it.changed_parts(before)).unwrap_or_default();
+            let directory = (plan.data_directory != self.plan.data_directory)
+                .then(|| DATA_DIRECTORY.to_owned());
+            return Err(NotCovered::changed(directory.into_iter().chain(changed).collect()));
         }
-        if self.needs().is_signed && !self.approvals().all(is_signed) {
-            let what = "a signature under its approval does not hold any more";
-            let (why, cause) = (Lapse::Unsigned, Cause::new("signature_void", what));
-            return Err(Uncovered { why, cause, changed: Vec::new() });
+        if self.requirements().needs_signature && !self.approving_decisions().all(is_signed) {
+            let what = "a signature of its approval is no longer valid";
+            let (why, cause) = (LapseReason::Unsigned, Cause::new("signature_void", what));
+            return Err(NotCovered { why, cause, changed: Vec::new() });
         }
         Ok(())
     }
 
-    /// What has become of it, in a clause.
-    pub fn happened(&self) -> String {
-        let yes: Vec<&str> = self.approvals().map(|decision| decision.by.as_str()).collect();
-        let by = format!(" by {}", yes.join(" and "));
+    /// Its state as a clause: "was denied by ada".
+    pub fn describe_state(&self) -> String {
+        let approvers: Vec<&str> =
+            self.approving_decisions().map(|decision| decision.by.as_str()).collect();
+        let by = format!(" by {}", approvers.join(" and "));
         let denied = self.decision.as_ref().map(|it| format!(" by {}", it.by)).unwrap_or_default();
         match self.state {
-            State::Pending { .. } if yes.is_empty() => "waits for an answer".to_owned(),
-            State::Pending { .. } => format!("was approved{by}, and waits for others"),
+            State::Pending { .. } if approvers.is_empty() => "is pending".to_owned(),
+            State::Pending { .. } => format!("was approved{by} and needs more approvals"),
             State::Approved { .. } => format!("was approved{by}"),
             State::Denied => format!("was denied{denied}"),
-            State::Consumed => format!("was approved{by}, and its run has begun"),
-            State::Lapsed(Lapse::Expired) => "has expired".to_owned(),
-            State::Lapsed(Lapse::Revoked) => "was revoked".to_owned(),
-            State::Lapsed(Lapse::Changed) => "was for something else than is due now".to_owned(),
-            State::Lapsed(Lapse::Unsigned) => "has a signature that does not hold".to_owned(),
-            State::Lapsed(Lapse::RunEnded) => "went with its run, which has ended".to_owned(),
-            State::Lapsed(Lapse::NotNeeded) => "is not needed any more".to_owned(),
+            State::Consumed => format!("was approved{by} and its run has started"),
+            State::Lapsed(LapseReason::Expired) => "has expired".to_owned(),
+            State::Lapsed(LapseReason::Revoked) => "was revoked".to_owned(),
+            State::Lapsed(LapseReason::Changed) => "was for a plan that has changed".to_owned(),
+            State::Lapsed(LapseReason::Unsigned) => "has an invalid signature".to_owned(),
+            State::Lapsed(LapseReason::RunEnded) => "was closed because its run ended".to_owned(),
+            State::Lapsed(LapseReason::NotNeeded) => "is no longer needed".to_owned(),
         }
     }
 }
 
-impl Uncovered {
-    /// What would be done now is something else, by these parts of its footing if by any.
-    fn changed(changed: Vec<String>) -> Uncovered {
-        let what = "what would be done now is not what was approved";
+impl NotCovered {
+    /// The plan is not the approved one; `changed` names the parts that differ, where known.
+    fn changed(changed: Vec<String>) -> NotCovered {
+        let what = "the plan is not the approved one";
         let parts = changed.join(", ");
         let what = match changed.is_empty() {
             true => what.to_owned(),
-            false => format!("{what}: changed since it was asked: {parts}"),
+            false => format!("{what}: changed since the request: {parts}"),
         };
-        Uncovered { why: Lapse::Changed, cause: Cause::new(PLAN_CHANGED, &what), changed }
+        NotCovered { why: LapseReason::Changed, cause: Cause::new(PLAN_CHANGED, &what), changed }
     }
 
-    /// It cannot be done any more.
-    pub(crate) fn impossible(cause: &Cause) -> Uncovered {
-        let what = format!("what was approved cannot be done any more: {}", cause.message);
+    /// The approved plan cannot be executed any more.
+    pub(crate) fn impossible(cause: &Cause) -> NotCovered {
+        let what = format!("the approved plan cannot be executed any more: {}", cause.message);
         let cause = Cause::new(PLAN_CHANGED, &what);
-        Uncovered { why: Lapse::Changed, cause, changed: Vec::new() }
+        NotCovered { why: LapseReason::Changed, cause, changed: Vec::new() }
     }
 }
 
@@ -321,12 +331,12 @@ impl State {
             State::Approved { .. } => "approved",
             State::Denied => "denied",
             State::Consumed => "consumed",
-            State::Lapsed(Lapse::Expired) => "expired",
-            State::Lapsed(Lapse::Revoked) => "revoked",
-            State::Lapsed(Lapse::Changed) => "changed",
-            State::Lapsed(Lapse::Unsigned) => "unsigned",
-            State::Lapsed(Lapse::RunEnded) => "cancelled",
-            State::Lapsed(Lapse::NotNeeded) => "not_needed",
+            State::Lapsed(LapseReason::Expired) => "expired",
+            State::Lapsed(LapseReason::Revoked) => "revoked",
+            State::Lapsed(LapseReason::Changed) => "changed",
+            State::Lapsed(LapseReason::Unsigned) => "unsigned",
+            State::Lapsed(LapseReason::RunEnded) => "cancelled",
+            State::Lapsed(LapseReason::NotNeeded) => "not_needed",
         }
     }
 }

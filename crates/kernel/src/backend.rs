@@ -1,7 +1,7 @@
-//! What an agent runs on: its kind, and the settings that this kind needs.
+//! The backend of an agent: its kind and the settings of that kind.
 //!
-//! [`Backend::parse`] turns loose settings into a backend that is complete and says what is missing
-//! or out of place otherwise. A secret is only ever a reference; no type here can hold its value.
+//! [`Backend::parse`] turns loose settings into a complete backend, or returns which setting is missing or
+//! not supported. Secrets are references; no type here holds a secret's value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,9 +13,9 @@ use crate::program::{
     TimeLimit, VariableName, is_absolute_path, is_variable_name,
 };
 use crate::remote::{Letta, LettaApi, Sending, Webhook};
-use crate::variables::{is_own, steers};
+use crate::variables::{is_reserved, selects_code};
 
-/// A parameter of a url is a secret if its name contains one of these, or is one of [`SECRET_NAMES`].
+/// A url parameter counts as a secret if its name contains one of these or is one of [`SECRET_NAMES`].
 const SECRET_WORDS: [&str; 9] = [
     "secret",
     "token",
@@ -38,7 +38,7 @@ pub const WORD_BYTES_MAX: usize = 256;
 /// Longest path of a secret file, a script, a working directory.
 pub const PATH_BYTES_MAX: usize = 4_096;
 
-/// How far an action reaches, and so what it needs before it may run.
+/// How far an action reaches, which decides what it needs before it may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub enum Tier {
@@ -61,7 +61,7 @@ pub enum BackendKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Backend {
-    /// Says its prompt again, or what a script of canned answers has for it.
+    /// Echoes its prompt, or returns the canned answer of a script.
     Builtin {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<AbsolutePath>,
@@ -80,7 +80,7 @@ pub enum Backend {
     Mcp(McpServer),
 }
 
-/// A tool server is either started by us or already listening.
+/// An MCP server: a program that Midwatch starts, or one that listens at a url.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum McpServer {
@@ -88,16 +88,16 @@ pub enum McpServer {
     Url(Url),
 }
 
-/// Settings as somebody gave them, before they are checked against a kind.
+/// Settings as a caller gave them, before [`Backend::parse`] checks them against a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub url: Option<String>,
     pub model: Option<String>,
     pub remote_id: Option<String>,
     pub argv: Vec<String>,
-    /// Empty for none, as with `script`: so both can be taken away again.
+    /// An empty text removes it, as with `script`.
     pub cwd: Option<String>,
-    /// Empty names are none, so that the list can be emptied again.
+    /// Empty names are ignored, so one empty name clears the list.
     pub env: Vec<String>,
     pub prompt_as: Option<String>,
     pub time_limit_seconds: Option<u32>,
@@ -108,11 +108,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// These settings, and those of `base` where none is given. A url and a command line stand for
-    /// each other, so giving one drops the other of `base`.
-    pub fn over(self, base: Settings) -> Settings {
-        let reaches_elsewhere = self.url.is_some() || !self.argv.is_empty();
-        let (base_url, base_argv) = match reaches_elsewhere {
+    /// These settings, completed from `base`. A url and a command line are alternatives: giving one drops
+    /// the other from `base`.
+    pub fn merged_over(self, base: Settings) -> Settings {
+        let replaces_target = self.url.is_some() || !self.argv.is_empty();
+        let (base_url, base_argv) = match replaces_target {
             true => (None, Vec::new()),
             false => (base.url, base.argv),
         };
@@ -133,17 +133,17 @@ impl Settings {
     }
 }
 
-/// Why settings do not make a backend.
+/// Why settings are not a valid backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("`{0}` is not a backend")]
+    #[error("unknown backend `{0}`")]
     Kind(String),
-    #[error("`{0}` is not a tier")]
+    #[error("invalid tier `{0}`")]
     Tier(String),
     #[error("backend `{kind}` needs {setting}")]
     Missing { kind: BackendKind, setting: &'static str },
     #[error("backend `{kind}` takes no {setting}")]
-    Superfluous { kind: BackendKind, setting: &'static str },
+    Unsupported { kind: BackendKind, setting: &'static str },
     #[error("the url {0}")]
     Url(&'static str),
     #[error("the {setting} is longer than {max} bytes")]
@@ -158,21 +158,19 @@ pub enum Invalid {
     Variable,
     #[error("there are more than {ENV_ITEMS_MAX} variables")]
     Variables,
-    #[error("`{0}` says which code a program runs, and no agent is given it")]
-    Steering(String),
-    #[error("`{0}` is Midwatch's own, and no agent is given it")]
-    Own(String),
-    #[error("`{0}` is no way to give a prompt")]
+    #[error("`{0}` selects which code a program runs, so no agent may have it")]
+    SelectsCode(String),
+    #[error("`{0}` is reserved for Midwatch, so no agent may have it")]
+    Reserved(String),
+    #[error("unknown prompt delivery `{0}`")]
     PromptAs(String),
-    #[error(
-        "`{PROMPT_ARGUMENT}` is among the arguments, and the prompt goes to the standard input"
-    )]
+    #[error("`{PROMPT_ARGUMENT}` is among the arguments, but the prompt goes to standard input")]
     PromptArgument,
-    #[error("`{0}` is no way to speak to Letta")]
+    #[error("unknown Letta API `{0}`")]
     Api(String),
-    #[error("`{0}` is no way to send a prompt")]
+    #[error("unknown sending mode `{0}`")]
     Sending(String),
-    #[error("the App Server does nothing in the background")]
+    #[error("the App Server has no background mode")]
     NoBackground,
     #[error("a time limit is 1 to {TIME_LIMIT_SECONDS_MAX} seconds, not {0}")]
     TimeLimit(u32),
@@ -236,7 +234,7 @@ impl BackendKind {
         }
     }
 
-    /// The tier of prompting such an agent, unless an operator says otherwise.
+    /// Default tier of an agent of this kind.
     pub const fn tier_default(self) -> Tier {
         match self {
             BackendKind::Builtin => Tier::ReadOnly,
@@ -246,9 +244,9 @@ impl BackendKind {
         }
     }
 
-    /// How many runs an agent of this kind bears at a time. What keeps a conversation is prompted by
-    /// one after the other.
-    pub const fn at_once(self) -> usize {
+    /// How many runs an agent of this kind may execute at a time. An agent with a conversation gets one
+    /// prompt after the other.
+    pub const fn concurrency_max(self) -> usize {
         match self {
             BackendKind::Builtin => 256,
             BackendKind::Command => 16,
@@ -258,8 +256,8 @@ impl BackendKind {
         }
     }
 
-    /// Whether such an agent tells what its model has read and written.
-    pub const fn tells_usage(self) -> bool {
+    /// Whether an agent of this kind reports the tokens that its model used.
+    pub const fn reports_usage(self) -> bool {
         match self {
             BackendKind::Letta | BackendKind::Openai | BackendKind::Anthropic => true,
             BackendKind::Builtin | BackendKind::Command => false,
@@ -267,7 +265,7 @@ impl BackendKind {
         }
     }
 
-    /// The lowest tier an operator may register: one below the default for a webhook or a tool
+    /// The lowest tier that an operator may register: one below the default for a webhook or an MCP
     /// server, the default for all others.
     pub const fn tier_min(self) -> Tier {
         match self {
@@ -276,7 +274,7 @@ impl BackendKind {
         }
     }
 
-    /// Where such a service usually listens; a webhook and a tool server have no usual place.
+    /// The usual url of the service; a webhook and an MCP server have none.
     const fn url_default(self) -> Option<&'static str> {
         match self {
             BackendKind::Letta => Some("http://localhost:8283"),
@@ -304,8 +302,8 @@ impl fmt::Display for BackendKind {
 }
 
 impl Backend {
-    /// Whether a prompt stands where everybody on the machine can read it while the agent is at work.
-    pub fn shows_prompts(&self) -> bool {
+    /// Whether every user of the machine can read the prompt of a running attempt.
+    pub fn exposes_prompt(&self) -> bool {
         match self {
             Backend::Command(program) => program.prompt_as == PromptAs::Argument,
             Backend::Builtin { .. } | Backend::Letta(_) | Backend::Openai { .. } => false,
@@ -313,35 +311,35 @@ impl Backend {
         }
     }
 
-    /// The backend that these settings describe: all that the kind needs, and nothing else.
+    /// Parses settings: all that the kind requires must be there, and nothing that it does not support.
     pub fn parse(kind: BackendKind, settings: Settings) -> Result<Backend, Invalid> {
-        let mut given = Given { kind, settings };
+        let mut parser = SettingsParser { kind, settings };
         let backend = match kind {
             BackendKind::Builtin => {
-                Backend::Builtin { script: path(given.settings.script.take())? }
+                Backend::Builtin { script: optional_path(parser.settings.script.take())? }
             }
-            BackendKind::Command => Backend::Command(given.program()?),
-            BackendKind::Letta => Backend::Letta(given.letta()?),
-            BackendKind::Openai => Backend::Openai { url: given.url()?, model: given.model()? },
+            BackendKind::Command => Backend::Command(parser.program()?),
+            BackendKind::Letta => Backend::Letta(parser.letta()?),
+            BackendKind::Openai => Backend::Openai { url: parser.url()?, model: parser.model()? },
             BackendKind::Anthropic => {
-                Backend::Anthropic { url: given.url()?, model: given.model()? }
+                Backend::Anthropic { url: parser.url()?, model: parser.model()? }
             }
             BackendKind::Webhook => Backend::Webhook(Webhook {
-                url: given.url()?,
-                time_limit: given.time_limit()?,
-                allow_private: given.settings.allow_private.take().unwrap_or_default(),
+                url: parser.url()?,
+                time_limit: parser.time_limit()?,
+                allow_private: parser.settings.allow_private.take().unwrap_or_default(),
             }),
-            BackendKind::Mcp if given.settings.argv.is_empty() => {
-                let missing = given.missing("a url, or a program and its arguments");
-                let url = given.url().map_err(|error| match error {
+            BackendKind::Mcp if parser.settings.argv.is_empty() => {
+                let missing = parser.missing("a url, or a program and its arguments");
+                let url = parser.url().map_err(|error| match error {
                     Invalid::Missing { .. } => missing,
                     other => other,
                 })?;
                 Backend::Mcp(McpServer::Url(url))
             }
-            BackendKind::Mcp => Backend::Mcp(McpServer::Argv(given.argv()?)),
+            BackendKind::Mcp => Backend::Mcp(McpServer::Argv(parser.argv()?)),
         };
-        given.nothing_left()?;
+        parser.refuse_unused()?;
         Ok(backend)
     }
 
@@ -368,17 +366,17 @@ impl Backend {
         }
     }
 
-    /// What is spoken to by one at a time, however many agents lead there.
+    /// Id of the conversation that gets one prompt at a time, even if several agents lead to it.
     pub fn conversation(&self) -> Option<&str> {
         match self {
-            // Wherever its server is thought to be: an id of Letta's is nobody else's.
+            // Without the url, which may be written in several ways: Letta's ids are unique.
             Backend::Letta(letta) => Some(&letta.remote_id),
             Backend::Builtin { .. } | Backend::Command(_) | Backend::Openai { .. } => None,
             Backend::Anthropic { .. } | Backend::Webhook(_) | Backend::Mcp(_) => None,
         }
     }
 
-    /// The machine that it is reached at, as its url has it.
+    /// Host of the backend's url.
     pub fn host(&self) -> Option<&str> {
         match self {
             Backend::Letta(letta) => Some(letta.url.host()),
@@ -391,7 +389,7 @@ impl Backend {
         }
     }
 
-    /// The settings that [`Backend::parse`] would turn into this backend again.
+    /// The settings that [`Backend::parse`] turns into this backend again.
     pub fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         match self {
@@ -427,30 +425,32 @@ impl Backend {
     }
 }
 
-/// Settings on their way into a backend; what is used is taken out.
-struct Given {
+/// Parses settings by taking out each one that is used.
+struct SettingsParser {
     kind: BackendKind,
     settings: Settings,
 }
 
-impl Given {
+impl SettingsParser {
     fn url(&mut self) -> Result<Url, Invalid> {
         let default = || self.kind.url_default().map(str::to_owned);
         let url = self.settings.url.take().or_else(default);
         let url: Url = url.ok_or(self.missing("a url"))?.parse()?;
-        if url.parameters().any(announces_secret) {
-            return Err(Invalid::Url("has a secret among its parameters, and is shown and logged"));
+        if url.parameters().any(is_secret_name) {
+            return Err(Invalid::Url(
+                "has a secret among its parameters, and urls are shown and logged",
+            ));
         }
         Ok(url)
     }
 
     fn model(&mut self) -> Result<String, Invalid> {
-        word("model", self.settings.model.take().ok_or(self.missing("a model"))?)
+        checked_text("model", self.settings.model.take().ok_or(self.missing("a model"))?)
     }
 
     fn remote_id(&mut self) -> Result<String, Invalid> {
         let id = self.settings.remote_id.take();
-        word("remote id", id.ok_or(self.missing("the remote id of the agent"))?)
+        checked_text("remote id", id.ok_or(self.missing("the remote id of the agent"))?)
     }
 
     fn letta(&mut self) -> Result<Letta, Invalid> {
@@ -464,7 +464,7 @@ impl Given {
             LettaApi::Openai if sending == Sending::Background => {
                 return Err(Invalid::NoBackground);
             }
-            // It takes any free port unless it is told one.
+            // The App Server has no default port.
             LettaApi::Openai if self.settings.url.is_none() => return Err(self.missing("a url")),
             LettaApi::Openai => {}
         }
@@ -494,15 +494,15 @@ impl Given {
 
     fn program(&mut self) -> Result<Program, Invalid> {
         let argv = self.argv()?;
-        let cwd = path(self.settings.cwd.take())?;
+        let cwd = optional_path(self.settings.cwd.take())?;
         let env = std::mem::take(&mut self.settings.env);
         let env: Vec<String> = env.into_iter().filter(|name| !name.is_empty()).collect();
         if ENV_ITEMS_MAX < env.len() {
             return Err(Invalid::Variables);
         }
-        // Only here: an agent of old may name one, and is not given it.
-        if let Some(name) = env.iter().find(|name| is_variable_name(name) && steers(name)) {
-            let why = if is_own(name) { Invalid::Own } else { Invalid::Steering };
+        // Checked only here: stored agents may list one, and do not get it.
+        if let Some(name) = env.iter().find(|name| is_variable_name(name) && selects_code(name)) {
+            let why = if is_reserved(name) { Invalid::Reserved } else { Invalid::SelectsCode };
             return Err(why(name.clone()));
         }
         let env = env.into_iter().map(VariableName::try_from).collect::<Result<_, _>>()?;
@@ -515,7 +515,7 @@ impl Given {
         Ok(Program { argv, cwd, env, prompt_as, time_limit })
     }
 
-    fn nothing_left(self) -> Result<(), Invalid> {
+    fn refuse_unused(self) -> Result<(), Invalid> {
         let Settings { url, model, remote_id, argv, .. } = &self.settings;
         let Settings { cwd, env, prompt_as, time_limit_seconds, script, .. } = &self.settings;
         let Settings { api, sending, allow_private, .. } = &self.settings;
@@ -526,15 +526,15 @@ impl Given {
             (!argv.is_empty(), "command line"),
             (cwd.is_some(), "working directory"),
             (!env.is_empty(), "variables"),
-            (prompt_as.is_some(), "way to give the prompt"),
+            (prompt_as.is_some(), "prompt delivery"),
             (time_limit_seconds.is_some(), "time limit"),
             (script.is_some(), "script"),
-            (api.is_some(), "way to speak to Letta"),
-            (sending.is_some(), "way to send the prompt"),
-            (allow_private.is_some(), "leave to reach private addresses"),
+            (api.is_some(), "Letta API"),
+            (sending.is_some(), "sending mode"),
+            (allow_private.is_some(), "access to private addresses"),
         ];
         match left.into_iter().find(|(is_left, _)| *is_left) {
-            Some((_, setting)) => Err(Invalid::Superfluous { kind: self.kind, setting }),
+            Some((_, setting)) => Err(Invalid::Unsupported { kind: self.kind, setting }),
             None => Ok(()),
         }
     }
@@ -546,7 +546,7 @@ impl Given {
 
 /// An `http` or `https` address without credentials.
 ///
-/// Invariant: begins with the scheme, names a host, has no user part and no blank.
+/// Invariant: starts with the scheme, has a host, no user part and no blanks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Url(String);
@@ -556,12 +556,12 @@ impl Url {
         &self.0
     }
 
-    /// As it is written, without the port.
+    /// The host as written, without the port.
     pub fn host(&self) -> &str {
         host(self.0.split_once("://").map_or("", |(_, rest)| rest))
     }
 
-    /// The names of what its query says.
+    /// Names of the query parameters.
     fn parameters(&self) -> impl Iterator<Item = &str> {
         let address = self.0.split('#').next().unwrap_or_default();
         let query = address.split_once('?').map_or("", |(_, query)| query);
@@ -569,19 +569,19 @@ impl Url {
     }
 }
 
-/// Whether what has this name is a secret, as far as names tell.
-fn announces_secret(name: &str) -> bool {
+/// Whether a parameter of this name is probably a secret.
+fn is_secret_name(name: &str) -> bool {
     let name: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
     let name = name.to_ascii_lowercase();
     SECRET_NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Of what follows the scheme of a url.
+/// The authority part of a url after its scheme.
 fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Without the port. An address in brackets has colons of its own.
+/// The host of a url after its scheme, without the port. An address in brackets contains colons itself.
 fn host(rest: &str) -> &str {
     let authority = authority(rest);
     match authority.rsplit_once(':') {
@@ -601,12 +601,12 @@ impl FromStr for Url {
             return Err(Invalid::Url("contains blanks or control characters"));
         }
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-        let rest = rest.ok_or(Invalid::Url("does not begin with http:// or https://"))?;
+        let rest = rest.ok_or(Invalid::Url("does not start with http:// or https://"))?;
         if authority(rest).contains('@') {
             return Err(Invalid::Url("contains credentials; give them as a secret reference"));
         }
         if host(rest).is_empty() {
-            return Err(Invalid::Url("names no host"));
+            return Err(Invalid::Url("has no host"));
         }
         Ok(Url(text.to_owned()))
     }
@@ -626,7 +626,7 @@ impl TryFrom<String> for Url {
     }
 }
 
-/// Where a secret is found when it is needed. The value is never stored.
+/// Where a secret is read from when it is needed. The value is never stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum SecretRef {
@@ -637,7 +637,7 @@ pub enum SecretRef {
 impl FromStr for SecretRef {
     type Err = Invalid;
 
-    /// The refusal does not repeat the text: it may be the secret itself.
+    /// The refusal does not repeat the text, which may be the secret itself.
     fn from_str(text: &str) -> Result<SecretRef, Invalid> {
         match text.split_once(':') {
             Some(("env", name)) if is_variable_name(name) => Ok(SecretRef::Env(name.to_owned())),
@@ -670,11 +670,11 @@ impl TryFrom<String> for SecretRef {
     }
 }
 
-fn path(text: Option<String>) -> Result<Option<AbsolutePath>, Invalid> {
+fn optional_path(text: Option<String>) -> Result<Option<AbsolutePath>, Invalid> {
     text.filter(|text| !text.is_empty()).map(AbsolutePath::try_from).transpose()
 }
 
-fn word(setting: &'static str, text: String) -> Result<String, Invalid> {
+fn checked_text(setting: &'static str, text: String) -> Result<String, Invalid> {
     if WORD_BYTES_MAX < text.len() {
         return Err(Invalid::TooLong { setting, max: WORD_BYTES_MAX });
     }
@@ -689,9 +689,9 @@ mod tests {
     use super::*;
 
     const SECRET_IN_URL: &str =
-        "the url has a secret among its parameters, and is shown and logged";
+        "the url has a secret among its parameters, and urls are shown and logged";
 
-    /// Words of a command line: `key=value` settings, the rest is argv.
+    /// Parses words: `key=value` is a setting, the rest is argv.
     fn settings(words: &str) -> Settings {
         let mut settings = Settings::default();
         for word in words.split_whitespace() {
@@ -714,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_make_a_backend_or_say_what_is_wrong() {
+    fn settings_parse_to_a_backend_or_name_what_is_wrong() {
         let table = [
             ("builtin", "", "ok"),
             ("builtin", "model=x", "backend `builtin` takes no model"),
@@ -725,13 +725,13 @@ mod tests {
             ("command", "claude cwd=srv", "the path is not absolute"),
             ("command", "claude cwd= env=", "ok"),
             ("command", "claude env=A=1", "a variable is not given by its name alone"),
-            ("command", "claude prompt=shell", "`shell` is no way to give a prompt"),
+            ("command", "claude prompt=shell", "unknown prompt delivery `shell`"),
             ("command", "claude limit=86401", "a time limit is 1 to 86400 seconds, not 86401"),
             ("command", "claude prompt=argument {prompt}", "ok"),
             (
                 "command",
                 "claude {prompt}",
-                "`{prompt}` is among the arguments, and the prompt goes to the standard input",
+                "`{prompt}` is among the arguments, but the prompt goes to standard input",
             ),
             ("command", "claude script=/a", "backend `command` takes no script"),
             ("builtin", "script=/srv/answers.toml", "ok"),
@@ -739,25 +739,25 @@ mod tests {
             ("builtin", "limit=5", "backend `builtin` takes no time limit"),
             ("letta", "id=agent-1 cwd=/", "backend `letta` takes no working directory"),
             ("mcp", "server env=A", "backend `mcp` takes no variables"),
-            ("mcp", "server prompt=stdin", "backend `mcp` takes no way to give the prompt"),
+            ("mcp", "server prompt=stdin", "backend `mcp` takes no prompt delivery"),
             ("letta", "", "backend `letta` needs the remote id of the agent"),
             ("letta", "id=agent-1", "ok"),
             ("letta", "id=agent-1 send=background limit=30 private=true", "ok"),
-            ("letta", "id=agent-1 send=pigeon", "`pigeon` is no way to send a prompt"),
-            ("letta", "id=agent-1 api=grpc", "`grpc` is no way to speak to Letta"),
+            ("letta", "id=agent-1 send=pigeon", "unknown sending mode `pigeon`"),
+            ("letta", "id=agent-1 api=grpc", "unknown Letta API `grpc`"),
             ("letta", "id=agent-1 api=openai", "backend `letta` needs a url"),
             ("letta", "id=agent-1 api=openai url=http://127.0.0.1:4500 send=stream", "ok"),
             (
                 "letta",
                 "id=agent-1 api=openai url=http://127.0.0.1:4500 send=background",
-                "the App Server does nothing in the background",
+                "the App Server has no background mode",
             ),
-            ("openai", "model=m api=rest", "backend `openai` takes no way to speak to Letta"),
-            ("command", "claude send=wait", "backend `command` takes no way to send the prompt"),
+            ("openai", "model=m api=rest", "backend `openai` takes no Letta API"),
+            ("command", "claude send=wait", "backend `command` takes no sending mode"),
             (
                 "mcp",
                 "url=http://x private=false",
-                "backend `mcp` takes no leave to reach private addresses",
+                "backend `mcp` takes no access to private addresses",
             ),
             ("webhook", "url=https://x private=true limit=86400", "ok"),
             ("webhook", "url=https://x limit=0", "a time limit is 1 to 86400 seconds, not 0"),
@@ -765,8 +765,8 @@ mod tests {
             ("openai", "model=gpt url=http://127.0.0.1:1/v1", "ok"),
             ("anthropic", "model=claude", "ok"),
             ("webhook", "", "backend `webhook` needs a url"),
-            ("webhook", "url=ftp://x", "the url does not begin with http:// or https://"),
-            ("webhook", "url=http://:80/", "the url names no host"),
+            ("webhook", "url=ftp://x", "the url does not start with http:// or https://"),
+            ("webhook", "url=http://:80/", "the url has no host"),
             (
                 "webhook",
                 "url=https://me:pw@x/",
@@ -784,10 +784,10 @@ mod tests {
             ("mcp", "server url=http://x", "backend `mcp` takes no url"),
         ];
         for (kind, words, expected) in table {
-            let answer = Backend::parse(kind.parse().unwrap(), settings(words));
-            let said = answer.as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
-            assert_eq!(said, expected, "{kind} {words}");
-            if let Ok(backend) = answer {
+            let parsed = Backend::parse(kind.parse().unwrap(), settings(words));
+            let message = parsed.as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
+            assert_eq!(message, expected, "{kind} {words}");
+            if let Ok(backend) = parsed {
                 let again = Backend::parse(backend.kind(), backend.settings());
                 assert_eq!(again, Ok(backend), "{kind} {words}");
             }
@@ -795,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_stands_over_what_was_and_an_empty_text_takes_it_away() {
+    fn given_settings_override_the_base_and_empty_text_removes_a_setting() {
         let base = "tool cwd=/a env=A prompt=argument limit=5";
         for (given, expected) in [
             ("", base),
@@ -804,13 +804,13 @@ mod tests {
             ("cwd= env= prompt=stdin", "tool limit=5"),
         ] {
             let parse = |settings| Backend::parse(BackendKind::Command, settings);
-            let after = parse(settings(given).over(settings(base)));
+            let after = parse(settings(given).merged_over(settings(base)));
             assert_eq!(after, parse(settings(expected)), "{given}");
         }
     }
 
     #[test]
-    fn a_secret_is_a_reference_and_a_refusal_never_repeats_it() {
+    fn secret_is_a_reference_and_its_refusal_never_repeats_the_text() {
         for good in ["env:KEY", "env:_K9", "file:/run/secrets/key"] {
             assert_eq!(good.parse::<SecretRef>().unwrap().to_string(), good);
         }

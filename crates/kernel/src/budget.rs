@@ -1,15 +1,14 @@
-//! Budgets: how many runs may begin in a day, how many tokens they may use and what they may cost, of one
-//! schedule, of one agent and of all; and how often an agent may ask a human.
+//! Budgets per UTC day: runs, tokens and money of one schedule, of one agent and of all; and how often an
+//! agent may request approval.
 //!
-//! A run is counted in the commit that begins it, by adding to counters that may not pass a limit, and so
-//! never too many begin, however many want to at once. What was given back before anything was done is
-//! taken off again. A day is one of UTC; each has counters of its own, so a clock that goes back finds
-//! what was counted before. What only reads is not counted.
+//! The commit that starts a run adds it to counters with a limit, so concurrent starts cannot pass the
+//! limit. A run that is requeued before it did anything is subtracted again. Each day has its own counters,
+//! so a clock that is set back finds what was counted before. Read-only runs are not counted.
 //!
-//! What a try has used is known when it is over, and counted for the day on which it was. Until then as
-//! much is held back as its schedule's last run used, or a share of the day before the first that tells; what
-//! is not known of a try that was cut off stays held back. Nothing begins once as much is used or held back as may be, or would be with it; what has begun goes
-//! on, so that the last may use more.
+//! The usage of an attempt is known when it ends, and counts towards that day. Until then the attempt holds
+//! a reservation: what the schedule's last run used, or a share of the day's budget if none has reported
+//! usage yet. The reservation of an attempt that never reports stays. A run starts only if used, reserved and
+//! its own reservation together fit the limit; a running attempt is not stopped, so the last one may exceed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,31 +20,31 @@ use crate::schedule::terms::Terms;
 use crate::tables::Counter;
 use crate::time::Timestamp;
 
-const DAY_US: i64 = 86_400_000_000;
-/// First tries of schedules that are held to use up a day together, so that no more are begun at once.
-const FIRST_TRIES_A_DAY: i64 = 20;
+pub(crate) const DAY_US: i64 = 86_400_000_000;
+/// A first attempt without known usage reserves this fraction of the day's budget: 1 / 20.
+const FIRST_ATTEMPTS_PER_DAY: i64 = 20;
 
-/// The most of each. Zero: as many as there are.
+/// The limits. Zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Runs that begin in a day.
+    /// Runs that start in a day.
     pub runs: i64,
     pub runs_per_agent: i64,
-    /// Questions to humans in a day.
+    /// Approval requests in a day.
     pub asks_per_agent: i64,
-    /// Questions that nobody has answered yet.
+    /// Pending approvals.
     pub pending_per_agent: i64,
-    /// For how long nobody is asked again what was denied, in microseconds. Zero: not at all.
+    /// How long no approval is requested again for a denied action, in microseconds. Zero: no such time.
     pub denied_for_us: i64,
-    /// Tokens after which no run begins.
+    /// Tokens in a day; no run starts beyond them.
     pub tokens: i64,
     pub tokens_per_agent: i64,
-    /// What runs cost, by the prices of their agents, after which none begins that has a price.
+    /// Money in a day, by the prices of agents; no run with a price starts beyond it.
     pub money: Money,
     pub money_per_agent: Money,
 }
 
-/// What a model has read and written, by the account of whoever asked it.
+/// Tokens that a model has read and written, as its backend reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
@@ -53,30 +52,30 @@ pub struct Usage {
     pub output_tokens: u32,
 }
 
-/// What a try has used, and what that is counted for.
+/// What an attempt has used, and the budgets that this counts in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spent {
     pub agent: AgentName,
-    /// Absent in what was stored before schedules had limits of their own.
+    /// Absent in events from before schedules had budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleId>,
-    /// Since 1970.
+    /// UTC days since 1970.
     pub day: i64,
-    /// As far as it was told.
+    /// Absent if the backend did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
 }
 
-/// What is held back for a try until it is known what it used.
+/// Tokens and money reserved for an attempt until its usage is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hold {
+pub struct Reservation {
     pub agent: AgentName,
     pub schedule: ScheduleId,
-    /// Since 1970.
+    /// UTC days since 1970.
     pub day: i64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tokens: i64,
@@ -84,21 +83,21 @@ pub struct Hold {
     pub money: Money,
 }
 
-/// What a run or a question was counted for.
+/// The budget that a run or an approval request was counted in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// A call of a tool has none.
+    /// `None` for a tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// Since 1970.
+    /// UTC days since 1970.
     pub day: i64,
 }
 
-/// What is left of a day, of each the least of all limits that bind; nothing where none does.
+/// What remains of the day's budgets: the least over all limits that apply, `None` without a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Left {
+pub struct Remaining {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,15 +106,15 @@ pub struct Left {
     pub money: Option<Money>,
 }
 
-/// What a run that begins is counted for, if it is.
-pub(crate) fn charge(agent: Option<&AgentName>, tier: Tier, now: Timestamp) -> Option<Charge> {
+/// Returns the budget that a starting run is counted in; `None` for a read-only run.
+pub(crate) fn charge_for(agent: Option<&AgentName>, tier: Tier, now: Timestamp) -> Option<Charge> {
     (Tier::ReadOnly < tier).then(|| Charge { agent: agent.cloned(), day: day(now) })
 }
 
-/// What a try is expected to use, by what the last one did, and to cost, in tokens and money. Not more than
-/// a whole day may, or what used too much once would never begin again; but what is sure to cost more than
-/// that is not made less. Of an agent that will tell and has not yet, it is a share of the day.
-pub(crate) fn expected(
+/// Returns the tokens and money that an attempt is expected to use: what the last one did. This is capped at
+/// the day's budget, or one excessive attempt would prevent all later ones, but is never below the price per
+/// run. If the backend reports usage and has not done so yet, it is a share of the day's budget.
+pub(crate) fn expected_use(
     last: Option<Usage>,
     agent: &Agent,
     terms: &Terms,
@@ -128,9 +127,9 @@ pub(crate) fn expected(
     let money = [limits.money, limits.money_per_agent, own];
     let money = money.into_iter().filter(|limit| !limit.is_zero()).min();
     let price = &agent.price;
-    if last.is_none() && agent.backend.kind().tells_usage() {
-        let share = |limit: i64| (limit / FIRST_TRIES_A_DAY).max(1);
-        // What costs the same each time is known.
+    if last.is_none() && agent.backend.kind().reports_usage() {
+        let share = |limit: i64| (limit / FIRST_ATTEMPTS_PER_DAY).max(1);
+        // A flat price is known in advance.
         let money = money.filter(|_| !price.is_flat()).map(|it| share(it.as_micros()));
         let money = money.and_then(Money::from_micros).unwrap_or_default();
         return (tokens.map_or(0, share), money.max(price.run));
@@ -141,12 +140,12 @@ pub(crate) fn expected(
     (tokens.map_or(used, |most| most.min(used)), money.max(price.run))
 }
 
-/// When a day is over.
-pub fn end_of(day: i64) -> Timestamp {
+/// Returns the end of a day.
+pub fn end_of_day(day: i64) -> Timestamp {
     Timestamp::from_micros((day + 1).saturating_mul(DAY_US))
 }
 
-/// The day of an instant, counted from 1970.
+/// Returns the UTC day of an instant, counted from 1970.
 pub fn day(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(DAY_US)
 }
@@ -156,7 +155,7 @@ impl Usage {
         i64::from(self.input_tokens) + i64::from(self.output_tokens)
     }
 
-    pub(crate) fn and(self, other: Usage) -> Usage {
+    pub(crate) fn plus(self, other: Usage) -> Usage {
         Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
@@ -164,45 +163,47 @@ impl Usage {
     }
 }
 
-impl Left {
-    /// By the limits that bind and what each counter shows, as far as somebody has looked.
-    pub(crate) fn of(bounds: &[(Counter, i64)], used: &[(Counter, i64)]) -> Left {
-        let mut left = Left::default();
+impl Remaining {
+    /// Computes what remains from limits and counters; a limit whose counter was not read is ignored.
+    pub(crate) fn from_counters(bounds: &[(Counter, i64)], used: &[(Counter, i64)]) -> Remaining {
+        let mut left = Remaining::default();
         for (counter, most) in bounds {
             let Some((_, used)) = used.iter().find(|(it, _)| it == counter) else { continue };
             let rest = most.saturating_sub(*used).max(0);
             let least = |known: Option<i64>| Some(known.map_or(rest, |known| known.min(rest)));
             match counter {
                 Counter::Runs(_) | Counter::AgentRuns(..) => left.runs = least(left.runs),
-                Counter::Spent(_) | Counter::AgentSpent(..) | Counter::ScheduleSpent(..) => {
+                Counter::TokensSpent(_)
+                | Counter::AgentTokensSpent(..)
+                | Counter::ScheduleTokensSpent(..) => {
                     left.tokens = least(left.tokens);
                 }
                 Counter::Cost(_) | Counter::AgentCost(..) | Counter::ScheduleCost(..) => {
                     let known = left.money.map(Money::as_micros);
                     left.money = least(known).and_then(Money::from_micros);
                 }
-                Counter::Agents | Counter::Schedules | Counter::Tokens => {}
-                Counter::Asks(..) | Counter::PendingAsks(_) => {}
+                Counter::Agents | Counter::Schedules | Counter::AccessTokens => {}
+                Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => {}
             }
         }
         left
     }
 
-    pub(crate) fn is_unbounded(&self) -> bool {
-        *self == Left::default()
+    pub(crate) fn is_unlimited(&self) -> bool {
+        *self == Remaining::default()
     }
 }
 
 impl Limits {
-    /// A limit of zero is none.
-    pub(crate) const fn or_none(limit: i64) -> i64 {
+    /// Maps a limit of zero to no limit.
+    pub(crate) const fn or_unlimited(limit: i64) -> i64 {
         if limit == 0 { i64::MAX } else { limit }
     }
 
-    /// What a counter may show when something begins for which so much is held back; it may use something
-    /// even if that is nothing.
-    pub(crate) fn below(limit: i64, held: i64) -> i64 {
-        limit - held.max(1)
+    /// The highest counter value at which a run with this reservation may start. A run without one still
+    /// needs at least 1 to remain.
+    pub(crate) fn max_before_start(limit: i64, reserved: i64) -> i64 {
+        limit - reserved.max(1)
     }
 }
 
@@ -238,31 +239,31 @@ mod tests {
         }
     }
 
-    /// What is expected of a try when the last one of its schedule told this, in tokens and millionths.
+    /// Checks the expected use of an attempt after the usage of the last one, in tokens and millionths.
     fn check(last: Option<u32>, agent: &Agent, limits: Limits, expected: (i64, i64)) {
         let last = last.map(|it| Usage { input_tokens: it, output_tokens: 0 });
-        let (tokens, money) = super::expected(last, agent, &Terms::default(), &limits);
+        let (tokens, money) = super::expected_use(last, agent, &Terms::default(), &limits);
         assert_eq!((tokens, money.as_micros()), expected, "{last:?} {agent:?} {limits:?}");
     }
 
     #[test]
-    fn a_first_try_is_expected_to_use_a_share_of_the_day_where_it_will_tell() {
+    fn first_attempt_reserves_a_share_of_the_day_if_the_backend_reports_usage() {
         let flat = Price { run: money(5), ..Price::default() };
         let priced = Price { input: money(1_000_000), ..flat };
         let none = Limits::default();
         let both = Limits { tokens: 1_000, money: money(2_000), ..none };
         let narrow = Limits { tokens_per_agent: 400, money_per_agent: money(600), ..both };
         let letta = |price| agent(BackendKind::Letta, price);
-        // Where there is no limit there is no share of it.
+        // Without a limit there is no share.
         check(None, &letta(priced), none, (0, 5));
         check(None, &letta(priced), both, (50, 100));
         check(None, &letta(priced), narrow, (20, 30));
-        // What costs the same each time is known, and what is less than one is one.
+        // A flat price is known, and a share is at least 1.
         check(None, &letta(flat), both, (50, 5));
         check(None, &letta(flat), Limits { tokens: 3, ..none }, (1, 5));
-        // Who never tells is not expected to use anything.
+        // A backend that never reports usage is not expected to use anything.
         check(None, &agent(BackendKind::Builtin, priced), both, (0, 5));
-        // What was told is better than a guess, and no more than a whole day.
+        // Reported usage replaces the share, capped at the day's budget.
         check(Some(70), &letta(priced), both, (70, 75));
         check(Some(0), &letta(priced), both, (0, 5));
         check(Some(9_000), &letta(priced), narrow, (400, 600));

@@ -1,10 +1,10 @@
-//! The event: one line of the log, with who did it and what led to it.
+//! The event: one entry of the ledger, with its actor and its cause.
 //!
-//! Sequence number and recording instant are given at the commit, after deciding, and so are no part
-//! of it: no rule and no derived row may depend on them. A body that needs an instant carries it.
+//! The commit assigns the sequence number and the recording instant after the decision, so they are not
+//! part of the event: no rule and no derived row may depend on them. A body that needs an instant carries it.
 //!
-//! A kind and its version name a stored format for ever. The `kinds!` table
-//! below is the one place that lists them; a kind or version that it does not know is an error, never skipped.
+//! A kind and its version name a stored format for ever. The `kinds!` table below is the only list of them;
+//! an unknown kind or version is an error, never skipped.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,31 +14,32 @@ use crate::agent::{self, AgentName};
 use crate::id::{ApprovalId, RunId, ScheduleId, TokenId};
 use crate::time::Timestamp;
 use crate::tool::{self, ToolName};
-use crate::{approval, authority, run, schedule, token, watch};
+use crate::{approval, authority, installation, run, schedule, token};
 
 #[derive(Debug)]
 pub struct Event<'a> {
     pub at: Timestamp,
     pub actor: &'a Actor,
-    /// The request or event that led here; empty when the watch acted by itself.
+    /// The request or event that caused it; empty when Midwatch acted by itself.
     pub cause: &'a str,
-    pub body: &'a mut Body,
+    pub body: &'a mut EventBody,
 }
 
+/// What happened, with the id of the noun it happened to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum EventBody {
     Agent(AgentName, agent::Event),
     Approval(ApprovalId, approval::Event),
-    /// What the watch may do, with the id of this installation.
+    /// The id is that of the installation.
     Authority(String, authority::Event),
     Schedule(ScheduleId, schedule::Event),
     Run(RunId, run::Event),
     Token(TokenId, token::Event),
     Tool(ToolName, tool::Event),
-    /// What the watch writes about itself, with the id of this installation.
-    Watch(String, watch::Event),
+    Installation(String, installation::Event),
 }
 
+/// The kind of a derived row. The names are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Noun {
     Agent,
@@ -50,7 +51,7 @@ pub enum Noun {
     Slot,
     Token,
     Tool,
-    Watch,
+    Installation,
 }
 
 impl Noun {
@@ -65,12 +66,12 @@ impl Noun {
             Noun::Slot => "slot",
             Noun::Token => "token",
             Noun::Tool => "tool",
-            Noun::Watch => "watch",
+            Noun::Installation => "watch",
         }
     }
 }
 
-/// What a stored event says of itself beside its facts.
+/// The part of a stored event that says how to decode its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
     pub kind: &'a str,
@@ -78,44 +79,44 @@ pub struct Label<'a> {
     pub noun_id: &'a str,
 }
 
-/// The one list of event kinds: stored name, version, noun, event. Names and versions stay for ever.
+/// The list of event kinds: stored name, version, noun, event. Names and versions never change.
 macro_rules! kinds {
     ($($kind:literal $version:literal $noun:ident $($event:ident)::+;)*) => {
-        /// Every kind with its version, in the order in which they came to be.
+        /// Every kind with its version, in the order in which they were added.
         pub const KINDS: &[(&str, u16)] = &[$(($kind, $version)),*];
 
-        impl Body {
+        impl EventBody {
             pub fn label(&self) -> Label<'_> {
                 match self {$(
-                    Body::$noun(id, $($event)::+(_)) => {
+                    EventBody::$noun(id, $($event)::+(_)) => {
                         Label { kind: $kind, version: $version, noun_id: id.as_str() }
                     }
                 )*}
             }
 
-            /// A stored event, from its label and its facts.
-            pub fn decode<'de, D>(label: Label<'_>, facts: D) -> Result<Body, D::Error>
+            /// Decodes a stored event from its label and its facts.
+            pub fn decode<'de, D>(label: Label<'_>, facts: D) -> Result<EventBody, D::Error>
             where
                 D: Deserializer<'de>,
             {
                 match (label.kind, label.version) {
                     $(($kind, $version) => {
                         let id = label.noun_id.parse().map_err(D::Error::custom)?;
-                        Ok(Body::$noun(id, $($event)::+(Deserialize::deserialize(facts)?)))
+                        Ok(EventBody::$noun(id, $($event)::+(Deserialize::deserialize(facts)?)))
                     })*
                     (kind, version) => {
-                        let unknown = format!("event kind `{kind}` version {version} is not known");
+                        let unknown = format!("unknown event kind `{kind}` version {version}");
                         Err(D::Error::custom(unknown))
                     }
                 }
             }
         }
 
-        /// The facts of an event: what is stored of its body.
-        impl Serialize for Body {
+        /// The facts of an event: the stored form of its body.
+        impl Serialize for EventBody {
             fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
                 match self {
-                    $(Body::$noun(_, $($event)::+(facts)) => facts.serialize(out),)*
+                    $(EventBody::$noun(_, $($event)::+(facts)) => facts.serialize(out),)*
                 }
             }
         }
@@ -123,13 +124,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    "genesis" 1 Watch watch::Event::Genesis;
-    "watch.started" 1 Watch watch::Event::Started;
-    "watch.stopped" 1 Watch watch::Event::Stopped;
-    "watch.heartbeat" 1 Watch watch::Event::Heartbeat;
-    "ledger.exported" 1 Watch watch::Event::Exported;
-    "ledger.rebuilt" 1 Watch watch::Event::Rebuilt;
-    "ledger.key_replaced" 1 Watch watch::Event::KeyReplaced;
+    "genesis" 1 Installation installation::Event::Genesis;
+    "watch.started" 1 Installation installation::Event::Started;
+    "watch.stopped" 1 Installation installation::Event::Stopped;
+    "watch.heartbeat" 1 Installation installation::Event::Heartbeat;
+    "ledger.exported" 1 Installation installation::Event::Exported;
+    "ledger.rebuilt" 1 Installation installation::Event::Rebuilt;
+    "ledger.key_replaced" 1 Installation installation::Event::KeyReplaced;
     "agent.registered" 1 Agent agent::Event::Registered;
     "agent.changed" 1 Agent agent::Event::Changed;
     "agent.removed" 1 Agent agent::Event::Removed;
@@ -143,16 +144,16 @@ kinds! {
     "run.queued" 1 Run run::Event::Queued;
     "run.started" 1 Run run::Event::Started;
     "run.retried" 1 Run run::Event::Retried;
-    "run.cancel_asked" 1 Run run::Event::CancelAsked;
+    "run.cancel_asked" 1 Run run::Event::CancelRequested;
     "run.ended" 1 Run run::Event::Ended;
     "run.requeued" 1 Run run::Event::Requeued;
     "run.settled" 1 Run run::Event::Settled;
     "schedule.changed" 1 Schedule schedule::Event::Changed;
     "schedule.moved" 1 Schedule schedule::Event::Moved;
-    "schedule.backfill_begun" 1 Schedule schedule::Event::BackfillBegun;
+    "schedule.backfill_begun" 1 Schedule schedule::Event::BackfillStarted;
     "schedule.backfill_moved" 1 Schedule schedule::Event::BackfillMoved;
-    "tz.changed" 1 Watch watch::Event::TzChanged;
-    "approval.asked" 1 Approval approval::Event::Asked;
+    "tz.changed" 1 Installation installation::Event::TzChanged;
+    "approval.asked" 1 Approval approval::Event::Requested;
     "approval.assented" 1 Approval approval::Event::Assented;
     "approval.decided" 1 Approval approval::Event::Decided;
     "approval.consumed" 1 Approval approval::Event::Consumed;
@@ -163,28 +164,28 @@ kinds! {
     "authority.warned" 1 Authority authority::Event::Warned;
     "token.created" 1 Token token::Event::Created;
     "token.revoked" 1 Token token::Event::Revoked;
-    "watch.refused" 1 Watch watch::Event::Refused;
-    "watch.clock_anomaly" 1 Watch watch::Event::ClockAnomaly;
-    "config.reloaded" 1 Watch watch::Event::Reloaded;
-    "config.refused" 1 Watch watch::Event::ReloadRefused;
+    "watch.refused" 1 Installation installation::Event::Refused;
+    "watch.clock_anomaly" 1 Installation installation::Event::ClockAnomaly;
+    "config.reloaded" 1 Installation installation::Event::Reloaded;
+    "config.refused" 1 Installation installation::Event::ReloadRefused;
     "agent.tested" 1 Agent agent::Event::Tested;
-    "tool.called" 1 Tool tool::Event::Made;
+    "tool.called" 1 Tool tool::Event::Called;
     "tool.alerted" 1 Tool tool::Event::Alerted;
-    "tool.used" 1 Watch watch::Event::ToolsUsed;
-    "agent.answered" 1 Agent agent::Event::Answered;
+    "tool.used" 1 Installation installation::Event::ToolsUsed;
+    "agent.answered" 1 Agent agent::Event::TestSpent;
 }
 
-impl Body {
+impl EventBody {
     pub const fn noun(&self) -> Noun {
         match self {
-            Body::Agent(..) => Noun::Agent,
-            Body::Approval(..) => Noun::Approval,
-            Body::Authority(..) => Noun::Authority,
-            Body::Schedule(..) => Noun::Schedule,
-            Body::Run(..) => Noun::Run,
-            Body::Token(..) => Noun::Token,
-            Body::Tool(..) => Noun::Tool,
-            Body::Watch(..) => Noun::Watch,
+            EventBody::Agent(..) => Noun::Agent,
+            EventBody::Approval(..) => Noun::Approval,
+            EventBody::Authority(..) => Noun::Authority,
+            EventBody::Schedule(..) => Noun::Schedule,
+            EventBody::Run(..) => Noun::Run,
+            EventBody::Token(..) => Noun::Token,
+            EventBody::Tool(..) => Noun::Tool,
+            EventBody::Installation(..) => Noun::Installation,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ids of schedules and runs. How they are made is a matter of the edge: a hash, a clock and chance
+//! Ids of schedules, runs, approvals and tokens. Hashes, clocks and random numbers that ids are made from
 //! are arguments here.
 
 use std::fmt;
@@ -6,40 +6,40 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Digits of a schedule's id, unless another schedule has that id already.
+/// Digits of a schedule's id, unless another schedule already has that id.
 pub const SCHEDULE_DIGITS: usize = 8;
 const SCHEDULE_DIGITS_MAX: usize = 64;
 const TIMED_DIGITS: usize = 32;
 
-/// Invariant: `sch_` and 8 to 64 hexadecimal digits, the beginning of a hash of its first content.
+/// Invariant: `sch_` and 8 to 64 hexadecimal digits, a prefix of the hash of the first definition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ScheduleId(String);
 
-/// Invariant: `run_` and 32 hexadecimal digits that grow with time.
+/// Invariant: `run_` and 32 hexadecimal digits that sort by creation time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct RunId(String);
 
-/// Invariant: `apr_` and 32 hexadecimal digits that grow with time.
+/// Invariant: `apr_` and 32 hexadecimal digits that sort by creation time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ApprovalId(String);
 
-/// Invariant: `tok_` and 32 hexadecimal digits that grow with time.
+/// Invariant: `tok_` and 32 hexadecimal digits that sort by creation time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TokenId(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not the id of {} {noun}", article(noun))]
+#[error("invalid {noun} id `{text}`")]
 pub struct InvalidId {
     noun: &'static str,
     text: String,
 }
 
 impl ScheduleId {
-    /// The id of a content with this hash, with so many digits of it.
+    /// The id for a definition with this hash, using its first `digits` digits.
     ///
     /// ```
     /// assert_eq!(kernel::ScheduleId::of(&[0xab; 32], 8).as_str(), "sch_abababab");
@@ -67,10 +67,6 @@ impl FromStr for ScheduleId {
     }
 }
 
-fn article(noun: &str) -> &'static str {
-    if noun.starts_with('a') { "an" } else { "a" }
-}
-
 impl InvalidId {
     fn new(noun: &'static str, text: &str) -> InvalidId {
         InvalidId { noun, text: text.chars().take(80).collect() }
@@ -81,7 +77,7 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What every id can do.
+/// Methods and conversions of every id.
 macro_rules! id {
     ($id:ident) => {
         impl $id {
@@ -112,7 +108,7 @@ macro_rules! id {
     };
 }
 
-/// Ids that begin with the time of day, so that they sort as what they name came to be.
+/// An id that starts with its creation time, so that ids sort by it.
 macro_rules! timed_id {
     ($id:ident $prefix:literal $noun:literal) => {
         id!($id);
@@ -147,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ids_are_ids() {
+    fn ids_of_wrong_shape_are_refused() {
         let run = format!("run_{}", "0".repeat(32));
         assert_eq!(run.parse::<RunId>().map(String::from), Ok(run.clone()));
         assert_eq!(
@@ -165,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_sort_by_time() {
+    fn run_ids_sort_by_creation_time() {
         assert!(RunId::of(9) < RunId::of(10) && RunId::of(u128::MAX) > RunId::of(u128::MAX >> 4));
     }
 }

@@ -1,8 +1,8 @@
-//! Every rule of the product, one module per noun: command → events → state.
+//! Every rule of Midwatch, one module per noun: command → events → state.
 //!
-//! The kernel only computes. It reads no clock, draws no random number, touches no file and knows
-//! no store; what it needs comes in as an argument. A noun has a `decide` that holds its rules and
-//! an `apply` that holds none, so a replay of the log never decides again.
+//! The kernel is pure: it reads no clock, draws no random number, opens no file and knows no store;
+//! every input is an argument. A noun has a `decide` that holds its rules and an `apply` that holds
+//! none, so a replay of the ledger never decides again.
 //!
 //! Event bodies and states are stored. Their serde names are the stored format and are locked by
 //! the golden files in `tests/golden`.
@@ -15,15 +15,18 @@ pub mod backend;
 pub mod budget;
 pub mod event;
 pub mod id;
+pub mod installation;
 pub mod money;
 pub mod notice;
+pub mod policy_decision;
 pub mod posture;
+pub mod private_fields;
 pub mod program;
 pub mod progress;
 pub mod remote;
-pub mod ruling;
 pub mod run;
 pub mod schedule;
+pub mod sealable_text;
 pub mod slot;
 pub mod tables;
 pub mod tick;
@@ -31,12 +34,9 @@ pub mod time;
 pub mod token;
 pub mod tool;
 pub mod variables;
-pub mod watch;
-pub mod wording;
-pub mod words;
 
 pub use actor::{Actor, Role};
-pub use event::{Body, Event, Noun};
+pub use event::{Event, EventBody, Noun};
 pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
 pub use tables::{Counter, Row, State, Tables};
 pub use time::{Now, Timestamp};

@@ -1,7 +1,7 @@
-//! Money: what runs cost, to the millionth, in whatever currency an operator writes prices and budgets.
+//! Money: what runs cost, to the millionth, in the currency of the operator's prices and budgets.
 //!
-//! An amount is read from decimal text and kept as a whole number of millionths, never as a fraction of two
-//! powers. A cost is rounded up, so that what is counted is never less than what was spent.
+//! An amount is parsed from decimal text and stored as a whole number of millionths, never as a binary
+//! fraction. A cost is rounded up, so the counted cost is never below the real one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,40 +14,40 @@ const MICROS: i64 = 1_000_000;
 const DECIMALS_MAX: usize = 6;
 const WHOLE_MAX: i64 = 100_000_000;
 
-/// Invariant: from nothing to [`Money::MAX`].
+/// Invariant: from 0 to [`Money::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Money(i64);
 
-/// What an agent costs, by the word of an operator: no backend tells.
+/// The price of an agent, as an operator sets it: no backend reports prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Price {
-    /// For a million tokens that its model reads.
+    /// For a million input tokens.
     #[serde(skip_serializing_if = "Money::is_zero")]
     pub input: Money,
-    /// For a million tokens that it writes.
+    /// For a million output tokens.
     #[serde(skip_serializing_if = "Money::is_zero")]
     pub output: Money,
-    /// For each try, whatever it uses.
+    /// For each attempt, whatever it uses.
     #[serde(skip_serializing_if = "Money::is_zero")]
     pub run: Money,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of money")]
+#[error("invalid amount `{0}`")]
 pub struct InvalidMoney(String);
 
 impl InvalidMoney {
     pub const HINT: &'static str = "write it with digits and at most six decimals, such as `5.00` or \
-                                    `0.15`; the most is 100000000";
+                                    `0.15`; the maximum is 100000000";
 }
 
 impl Money {
     pub const ZERO: Money = Money(0);
     pub const MAX: Money = Money(WHOLE_MAX * MICROS);
 
-    /// So many millionths, if that is an amount.
+    /// `None` if the number of millionths is out of range.
     pub const fn from_micros(micros: i64) -> Option<Money> {
         match 0 <= micros && micros <= Money::MAX.0 {
             true => Some(Money(micros)),
@@ -64,7 +64,7 @@ impl Money {
     }
 
     #[must_use]
-    pub fn and(self, other: Money) -> Money {
+    pub fn saturating_add(self, other: Money) -> Money {
         Money((self.0 + other.0).min(Money::MAX.0))
     }
 }
@@ -74,12 +74,12 @@ impl Price {
         *self == Price::default()
     }
 
-    /// Whether a try costs the same whatever it uses.
+    /// Whether an attempt costs the same whatever it uses.
     pub(crate) fn is_flat(&self) -> bool {
         self.input.is_zero() && self.output.is_zero()
     }
 
-    /// What a try costs that used so much.
+    /// The cost of an attempt with this usage.
     ///
     /// ```
     /// use kernel::budget::Usage;
@@ -96,14 +96,14 @@ impl Price {
         let whole = i128::from(MICROS);
         let used = (used + whole - 1) / whole;
         let used = i64::try_from(used).unwrap_or(i64::MAX).min(Money::MAX.0);
-        Money(used).and(self.run)
+        Money(used).saturating_add(self.run)
     }
 }
 
 impl FromStr for Money {
     type Err = InvalidMoney;
 
-    /// Digits, and perhaps a point and up to six more. No sign, no exponent, nothing around them.
+    /// Digits with an optional point and up to six decimals. No sign, exponent or surrounding space.
     fn from_str(text: &str) -> Result<Money, InvalidMoney> {
         let invalid = || InvalidMoney(text.chars().take(40).collect());
         let (whole, decimals) = match text.split_once('.') {
@@ -125,12 +125,12 @@ impl FromStr for Money {
     }
 }
 
-/// With two decimals, and more where they say something.
+/// With two decimals, and up to six where they are not zero.
 impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{}.{:06}", self.0 / MICROS, self.0 % MICROS);
-        let is_more = text.len().saturating_sub(DECIMALS_MAX - 2);
-        let (short, rest) = text.split_at_checked(is_more).unwrap_or((&text, ""));
+        let two_decimals = text.len().saturating_sub(DECIMALS_MAX - 2);
+        let (short, rest) = text.split_at_checked(two_decimals).unwrap_or((&text, ""));
         write!(out, "{short}{}", rest.trim_end_matches('0'))
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_read_exactly_and_written_as_people_write_them() {
+    fn amounts_parse_exactly_and_print_with_at_least_two_decimals() {
         for (text, micros, written) in [
             ("0", 0, "0.00"),
             ("0.00", 0, "0.00"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         for text in [
             "",
             ".",
@@ -209,15 +209,15 @@ mod tests {
             let json = serde_json::to_string(text).unwrap();
             assert!(serde_json::from_str::<Money>(&json).is_err(), "{text}");
         }
-        // A number of JSON would be read as a fraction of two powers.
+        // A JSON number would be parsed as a binary fraction.
         assert!(serde_json::from_str::<Money>("1.5").is_err());
         assert_eq!(Money::from_micros(-1), None);
         assert_eq!(Money::from_micros(Money::MAX.as_micros() + 1), None);
-        assert_eq!(Money::MAX.and(Money(1)), Money::MAX);
+        assert_eq!(Money::MAX.saturating_add(Money(1)), Money::MAX);
     }
 
     #[test]
-    fn a_cost_is_exact_and_rounded_up() {
+    fn cost_is_exact_and_rounded_up() {
         let check = |[input, output, run]: [&str; 3], (read, written), expected: &str| {
             let [input, output, run] = [input, output, run].map(|text| text.parse().unwrap());
             let usage = Usage { input_tokens: read, output_tokens: written };
@@ -227,7 +227,7 @@ mod tests {
         check(["3", "15", "0"], (0, 0), "0.00");
         check(["3", "15", "0.02"], (0, 0), "0.02");
         check(["0", "0", "0.02"], (9, 9), "0.02");
-        // One token of a thing that costs less than a millionth is still something.
+        // A cost below a millionth is rounded up to one.
         check(["0.000001", "0", "0"], (1, 0), "0.000001");
         check(["0.5", "0.5", "0"], (1, 1), "0.000001");
         check(["0.5", "0.5", "0"], (1, 2), "0.000002");

@@ -1,39 +1,40 @@
-//! What calls for a human: which events do, in which words, and what makes a call needless again.
+//! Notices: which events need a human's attention, the text of the notice, and which later events settle it.
 //!
-//! A notice leaves the machine. So it holds ids, names of agents and codes, and nothing that an agent
-//! or a user has written: no prompt, no output, no message of a failure, no name of a schedule.
+//! A notice leaves the machine. So it holds ids, agent names and codes, and nothing that an agent
+//! or a user wrote: no prompt, no output, no failure message, no schedule name.
 //!
-//! To add a kind, give [`Kind`] a variant and [`of`] an arm; if something can settle it, [`settled`] too.
+//! To add a kind, add a variant to [`Kind`] and an arm to [`notice_for`]; if an event can settle it, also one
+//! to [`settled_subject`].
 
 use calendar::format_instant;
 
-use crate::approval::{self, Asked};
-use crate::authority::{self, Step, Warned};
-use crate::event::Body;
+use crate::approval::{self, Requested};
+use crate::authority::{self, LeaseState, Warned};
+use crate::event::EventBody;
 use crate::id::{ApprovalId, RunId, ScheduleId};
-use crate::run::{self, Cause, Ended, Outcome, WATCH};
+use crate::run::{self, Cause, Ended, Outcome, SYSTEM_NAME};
 use crate::schedule::{self, Paused};
 use crate::time::Timestamp;
 use crate::tool::{self, Alerted, ToolName};
 
-/// A longer code is none of ours.
+/// No code of ours is longer.
 const CODE_BYTES_MAX: usize = 40;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub kind: Kind,
-    /// The id of what it is about.
+    /// The id of the approval, run, schedule, tool or installation.
     pub subject: String,
     /// One sentence.
     pub text: String,
-    /// What a human would type next.
+    /// The command that a human would run next.
     pub command: String,
     pub at: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    ApprovalAsked,
+    ApprovalRequested,
     RunFailed,
     RunUnknown,
     SchedulePaused,
@@ -42,10 +43,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As receivers know it; it never changes.
+    /// The name that receivers filter by; it never changes.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::ApprovalAsked => "approval_asked",
+            Kind::ApprovalRequested => "approval_asked",
             Kind::RunFailed => "run_failed",
             Kind::RunUnknown => "run_unknown",
             Kind::SchedulePaused => "schedule_paused",
@@ -55,58 +56,59 @@ impl Kind {
     }
 }
 
-/// What an event has to tell a human, if it needs one.
-pub fn of(body: &Body) -> Option<Notice> {
+/// The notice of an event, if it needs a human's attention.
+pub fn notice_for(body: &EventBody) -> Option<Notice> {
     match body {
-        Body::Approval(id, approval::Event::Asked(asked)) => Some(approval_asked(id, asked)),
-        Body::Run(id, run::Event::Ended(ended)) => match ended.outcome {
+        EventBody::Approval(id, approval::Event::Requested(requested)) => {
+            Some(approval_requested(id, requested))
+        }
+        EventBody::Run(id, run::Event::Ended(ended)) => match ended.outcome {
             Outcome::Failed => Some(run_failed(id, ended)),
             Outcome::Unknown => Some(run_unknown(id, ended)),
             Outcome::Done | Outcome::Cancelled => None,
         },
-        Body::Schedule(id, schedule::Event::Paused(paused)) if paused.by == WATCH => {
+        EventBody::Schedule(id, schedule::Event::Paused(paused)) if paused.by == SYSTEM_NAME => {
             Some(schedule_paused(id, paused))
         }
-        Body::Authority(instance, authority::Event::Warned(warned)) => {
+        EventBody::Authority(instance, authority::Event::Warned(warned)) => {
             Some(lease_low(instance, warned))
         }
-        Body::Tool(name, tool::Event::Alerted(alerted)) => Some(tool_failing(name, alerted)),
-        // Whatever is not listed above needs nobody.
+        EventBody::Tool(name, tool::Event::Alerted(alerted)) => Some(tool_failing(name, alerted)),
+        // No other event needs attention.
         _ => None,
     }
 }
 
-/// What nobody need be called for any more after an event, by its id: somebody has dealt with it, or it
-/// is over.
-pub fn settled(body: &Body) -> Option<&str> {
+/// The subject whose notices an event settles: someone handled it, or it is over.
+pub fn settled_subject(body: &EventBody) -> Option<&str> {
     match body {
-        Body::Approval(
+        EventBody::Approval(
             id,
             approval::Event::Decided(_) | approval::Event::Consumed(_) | approval::Event::Lapsed(_),
         ) => Some(id.as_str()),
-        Body::Run(id, run::Event::Requeued(_) | run::Event::Settled(_)) => Some(id.as_str()),
-        Body::Schedule(id, schedule::Event::Resumed(_) | schedule::Event::Removed(_)) => {
+        EventBody::Run(id, run::Event::Requeued(_) | run::Event::Settled(_)) => Some(id.as_str()),
+        EventBody::Schedule(id, schedule::Event::Resumed(_) | schedule::Event::Removed(_)) => {
             Some(id.as_str())
         }
-        Body::Authority(instance, authority::Event::Renewed(_)) => Some(instance),
-        // Whatever is not listed above changes nothing about it.
+        EventBody::Authority(instance, authority::Event::Renewed(_)) => Some(instance),
+        // No other event settles a notice.
         _ => None,
     }
 }
 
-fn approval_asked(id: &ApprovalId, asked: &Asked) -> Notice {
-    let run = &asked.plan.run;
-    let of = match (&asked.plan.agent, &asked.plan.tool) {
+fn approval_requested(id: &ApprovalId, requested: &Requested) -> Notice {
+    let run = &requested.plan.run;
+    let owner = match (&requested.plan.agent, &requested.plan.tool) {
         (Some(agent), _) => format!("agent {agent}"),
         (None, Some(tool)) => format!("tool {}", tool.name),
-        (None, None) => asked.plan.schedule.to_string(),
+        (None, None) => requested.plan.schedule.to_string(),
     };
     Notice {
-        kind: Kind::ApprovalAsked,
+        kind: Kind::ApprovalRequested,
         subject: id.to_string(),
-        text: format!("Run {run} of {of} waits for approval."),
+        text: format!("Run {run} of {owner} waits for approval."),
         command: format!("midwatch approval show {id}"),
-        at: asked.at,
+        at: requested.at,
     }
 }
 
@@ -126,7 +128,7 @@ fn run_unknown(id: &RunId, ended: &Ended) -> Notice {
     Notice {
         kind: Kind::RunUnknown,
         subject: id.to_string(),
-        text: format!("Run {id} of {schedule} was cut off, and nobody knows how it ended."),
+        text: format!("Run {id} of {schedule} was interrupted; its outcome is unknown."),
         command: format!("midwatch run show {id}"),
         at: ended.at,
     }
@@ -144,14 +146,14 @@ fn schedule_paused(id: &ScheduleId, paused: &Paused) -> Notice {
 
 fn lease_low(instance: &str, warned: &Warned) -> Notice {
     let from = format_instant(warned.from.as_micros());
-    let what = match warned.step {
-        Step::Full | Step::Ask => "every run asks for approval",
-        Step::Paused => "no run begins any more",
+    let what = match warned.state {
+        LeaseState::Full | LeaseState::Ask => "every run needs approval",
+        LeaseState::Paused => "no run starts",
     };
     Notice {
         kind: Kind::LeaseLow,
         subject: instance.to_owned(),
-        text: format!("No human was here for long: from {from} on {what}."),
+        text: format!("The lease expires soon: from {from} on, {what}."),
         command: "midwatch lease renew".to_owned(),
         at: warned.at,
     }
@@ -162,13 +164,13 @@ fn tool_failing(name: &ToolName, alerted: &Alerted) -> Notice {
     Notice {
         kind: Kind::ToolFailing,
         subject: name.to_string(),
-        text: format!("Of {calls} calls of {name} in this hour {failures} failed."),
+        text: format!("{failures} of {calls} calls of {name} failed in this hour."),
         command: "midwatch status --tools".to_owned(),
         at: alerted.at,
     }
 }
 
-/// The code of a cause, if it is one: a word of ours, whoever has written the log.
+/// The code of a cause, if it looks like one of ours. A forged ledger could hold any text there.
 fn code(cause: &Cause) -> Option<&str> {
     let code = cause.code.as_str();
     let is_plain = code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

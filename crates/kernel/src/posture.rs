@@ -1,44 +1,59 @@
-//! What a posture expands to, what can be switched off of it, and what is looked at before the watch
-//! starts. Whoever enforces something that is about trust reads it here, and whoever tells of it too.
+//! The posture, the trust settings it expands to, the flags that restrict them, and the startup checks.
 //!
-//! Flags take away from what the posture allows and never add to it, so no combination of both is less
-//! safe than the posture alone.
+//! All code that enforces or reports a trust setting reads it here. Flags only take away from what the
+//! posture allows, so no combination of both is less safe than the posture alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::{Backend, McpServer};
-use crate::ruling::{Posture, Verdict};
+use crate::policy_decision::Verdict;
 use crate::time::Timestamp;
 use crate::token::{self, Token};
 
-/// Everything that is about trust, under a posture and its flags.
+/// How strict an installation is: one setting from which all trust settings follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Posture {
+    /// A request that no rule matches is denied.
+    StrictProd,
+    /// A request that no rule matches needs approval.
+    #[default]
+    Staging,
+    /// Like staging, but notices may be sent unencrypted.
+    Debug,
+}
+
+/// The trust settings that follow from a posture and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// What is said of that of which no rule speaks.
-    pub unmatched: Verdict,
-    /// The role of the user of the machine, once somebody has a maintainer's token.
+    /// The verdict when no rule matches.
+    pub default_verdict: Verdict,
+    /// The role of the local user, once a maintainer's token exists.
     pub local_role: Role,
-    /// Whether the user of the machine approves without a token.
+    /// Whether the local user may approve without a token.
     pub local_approvals: bool,
-    /// Whether every yes is signed by whoever says it, and nobody approves what they wrote.
+    /// Whether each approver must sign, and authors cannot approve their own schedules.
     pub signed_approvals: bool,
-    /// Whether files in the data directory approve.
+    /// Whether files in the data directory can approve runs.
     pub token_files: bool,
-    /// Whether runs add schedules.
+    /// Whether runs may add schedules.
     pub schedules_by_runs: bool,
-    /// Whether humans are called.
+    /// Whether notices are sent.
     pub notices: bool,
-    /// Whether what they are told may go to another machine unencrypted.
+    /// Whether notices may go to another machine unencrypted.
     pub plain_notices: bool,
-    /// How many people there must be who can approve: one more than an approval needs, where the one
-    /// who asked must not be the one who answers.
+    /// How many people must be able to approve: one more than an approval needs if authors cannot approve
+    /// their own schedules.
     pub approvers_min: usize,
 }
 
-/// What can be switched while the watch is kept.
+/// Switches that can be changed while the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
     pub local_approvals: bool,
@@ -47,68 +62,91 @@ pub struct Flags {
     pub notices: bool,
 }
 
-/// Why something is not enabled.
+/// Why a switch is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Off {
-    ByPosture,
-    /// That of this name.
-    ByFlag(&'static str),
+pub enum DisabledBy {
+    Posture,
+    /// The flag of this name.
+    Flag(&'static str),
 }
 
-/// What is looked at before the watch starts.
+/// A check that runs before the daemon starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Others can read the data, or change the orders.
+    /// Other users can read the data, or change the rules.
     Files,
-    /// The posture is laxer than the one in which the watch was last kept.
-    StepDown,
-    /// A secret is where agents can take it.
+    /// The posture is less strict than the one in which the daemon last ran.
+    PostureDowngrade,
+    /// Agents can read a secret.
     Secrets,
-    /// One secret serves two ends: whoever has it for the one can do the other.
+    /// One secret has two purposes, so a holder for one can misuse it for the other.
     SharedSecrets,
-    /// What is in memory may come to lie on the disk.
+    /// A core dump could write memory to disk.
     CoreDumps,
-    /// The rules have a fault.
-    Orders,
-    /// The key that signs the log is not there, or others can read it.
+    /// The rules are invalid.
+    Policy,
+    /// The key that signs the ledger is missing, or other users can read it.
     Key,
-    /// The data is of a newer version.
+    /// A newer version wrote the data.
     Schema,
-    /// The log is damaged, or shorter than it was.
-    Log,
-    /// The clock is behind the log.
+    /// The ledger is damaged, or shorter than it was.
+    Ledger,
+    /// The clock is behind the ledger.
     Clock,
     /// Too few people can approve.
     Approvers,
 }
 
-/// What follows when a check has found something, from least to most.
+/// What a finding of a check leads to, from least to most strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
-    /// It starts, and says so in the log.
+    /// The daemon starts and records a warning.
     Warn,
-    /// It does not start.
+    /// The daemon does not start.
     Refuse,
 }
 
-/// Something that a check has found, and how to mend it.
+/// A problem that a check found, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub check: Check,
-    pub what: String,
+    pub problem: String,
     pub fix: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the user of the machine approves nothing here: a person comes with a token of their own")]
+#[error("the local user cannot approve here: approving needs a personal token")]
 pub struct NotPersonal;
 
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid posture `{0}`; use `strict-prod`, `staging` or `debug`")]
+pub struct InvalidPosture(String);
+
 impl Posture {
-    /// The one table.
+    pub const ALL: [Posture; 3] = [Posture::Staging, Posture::StrictProd, Posture::Debug];
+
+    /// All names and aliases.
+    pub const NAMES: [(&str, Posture); 5] = [
+        ("staging", Posture::Staging),
+        ("strict-prod", Posture::StrictProd),
+        ("debug", Posture::Debug),
+        ("supervised", Posture::Staging),
+        ("unattended", Posture::StrictProd),
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Posture::StrictProd => "strict-prod",
+            Posture::Staging => "staging",
+            Posture::Debug => "debug",
+        }
+    }
+
+    /// The table of trust settings.
     pub const fn trust(self) -> Trust {
         match self {
             Posture::StrictProd => Trust {
-                unmatched: Verdict::Deny,
+                default_verdict: Verdict::Deny,
                 local_role: Role::Operator,
                 local_approvals: false,
                 signed_approvals: true,
@@ -119,7 +157,7 @@ impl Posture {
                 approvers_min: 2,
             },
             Posture::Staging => Trust {
-                unmatched: Verdict::Ask,
+                default_verdict: Verdict::Ask,
                 local_role: Role::Maintainer,
                 local_approvals: true,
                 signed_approvals: false,
@@ -134,13 +172,31 @@ impl Posture {
     }
 }
 
+impl fmt::Display for Posture {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Posture {
+    type Err = InvalidPosture;
+
+    /// Parses a name or alias.
+    fn from_str(word: &str) -> Result<Posture, InvalidPosture> {
+        let found = Posture::NAMES.into_iter().find(|(name, _)| *name == word);
+        found
+            .map(|(_, posture)| posture)
+            .ok_or_else(|| InvalidPosture(word.chars().take(80).collect()))
+    }
+}
+
 impl Trust {
-    /// What is left of it.
+    /// Restricts the settings by the flags.
     #[must_use]
-    pub const fn with(self, flags: Flags) -> Trust {
+    pub const fn restricted_by(self, flags: Flags) -> Trust {
         Trust {
             local_approvals: self.local_approvals && flags.local_approvals,
-            // Whoever writes a file is the user of the machine.
+            // A token file is written by the local user.
             token_files: self.token_files && flags.token_files && flags.local_approvals,
             schedules_by_runs: self.schedules_by_runs && flags.schedules_by_runs,
             notices: self.notices && flags.notices,
@@ -148,44 +204,45 @@ impl Trust {
         }
     }
 
-    /// Whether somebody may approve by the way on which they came. Anybody brings what others have signed.
+    /// Checks that a caller may submit an approval. Where approvals are signed, any caller may submit one,
+    /// because the signer counts.
     ///
     /// ```
     /// use kernel::Actor;
     /// use kernel::posture::Flags;
-    /// use kernel::ruling::Posture;
+    /// use kernel::posture::Posture;
     ///
     /// let staging = Posture::Staging.trust();
-    /// assert!(staging.lets_approve(&Actor::local_user(1000)).is_ok());
-    /// let personal = staging.with(Flags { local_approvals: false, ..Flags::default() });
-    /// assert!(personal.lets_approve(&Actor::local_user(1000)).is_err());
+    /// assert!(staging.check_may_approve(&Actor::local_user(1000)).is_ok());
+    /// let personal = staging.restricted_by(Flags { local_approvals: false, ..Flags::default() });
+    /// assert!(personal.check_may_approve(&Actor::local_user(1000)).is_err());
     /// ```
-    pub fn lets_approve(self, actor: &Actor) -> Result<(), NotPersonal> {
+    pub fn check_may_approve(self, actor: &Actor) -> Result<(), NotPersonal> {
         match self.local_approvals || self.signed_approvals || !actor.is_local_user() {
             true => Ok(()),
             false => Err(NotPersonal),
         }
     }
 
-    /// Whether somebody can approve with this token. Where that is signed, it takes a key.
-    pub fn lets_token_approve(self, token: &Token) -> bool {
-        let is_let_in = token.revoked.is_none() && Role::Operator <= token.role;
-        is_let_in && (token.key.is_some() || !self.signed_approvals)
+    /// Whether the holder of this token can approve. Where approvals are signed, the token needs a key.
+    pub fn can_token_approve(self, token: &Token) -> bool {
+        let is_approver = token.revoked.is_none() && Role::Operator <= token.role;
+        is_approver && (token.key.is_some() || !self.signed_approvals)
     }
 
-    /// What can be switched and is off.
-    pub(crate) fn off(self) -> Vec<String> {
+    /// The names of the switches that are off.
+    pub(crate) fn disabled_switches(self) -> Vec<String> {
         let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
         off.map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// What can be switched, by name, and why it is off, if it is.
-    pub fn switches(self, posture: Posture) -> [(&'static str, Option<Off>); 4] {
+    /// Every switch by name, with the reason if it is off.
+    pub fn switches(self, posture: Posture) -> [(&'static str, Option<DisabledBy>); 4] {
         let most = posture.trust();
         let off = |flag, is_on, may_be| match (is_on, may_be) {
             (true, _) => None,
-            (false, true) => Some(Off::ByFlag(flag)),
-            (false, false) => Some(Off::ByPosture),
+            (false, true) => Some(DisabledBy::Flag(flag)),
+            (false, false) => Some(DisabledBy::Posture),
         };
         let switch = |name, is_on, may_be| (name, off(name, is_on, may_be));
         let local = off("local_approvals", self.local_approvals, most.local_approvals);
@@ -206,17 +263,17 @@ impl Default for Flags {
 }
 
 impl Check {
-    /// In the order in which they are looked at.
+    /// In the order in which they run.
     pub const ALL: [Check; 11] = [
         Check::Files,
         Check::Secrets,
         Check::SharedSecrets,
         Check::CoreDumps,
-        Check::Orders,
+        Check::Policy,
         Check::Schema,
         Check::Key,
-        Check::Log,
-        Check::StepDown,
+        Check::Ledger,
+        Check::PostureDowngrade,
         Check::Clock,
         Check::Approvers,
     ];
@@ -224,14 +281,14 @@ impl Check {
     pub const fn name(self) -> &'static str {
         match self {
             Check::Files => "files",
-            Check::StepDown => "posture",
+            Check::PostureDowngrade => "posture",
             Check::Secrets => "secrets",
             Check::SharedSecrets => "shared secrets",
             Check::CoreDumps => "core dumps",
-            Check::Orders => "orders",
+            Check::Policy => "orders",
             Check::Key => "signing key",
             Check::Schema => "schema",
-            Check::Log => "log",
+            Check::Ledger => "log",
             Check::Clock => "clock",
             Check::Approvers => "approvers",
         }
@@ -240,11 +297,13 @@ impl Check {
     pub const fn consequence(self, posture: Posture) -> Consequence {
         use Consequence::{Refuse, Warn};
         let (strict, staging, debug) = match self {
-            Check::Files | Check::Orders | Check::Key | Check::Schema | Check::StepDown => {
+            Check::Files | Check::Policy | Check::Key | Check::Schema | Check::PostureDowngrade => {
                 (Refuse, Refuse, Refuse)
             }
             Check::Secrets | Check::SharedSecrets => (Refuse, Refuse, Warn),
-            Check::CoreDumps | Check::Log | Check::Clock | Check::Approvers => (Refuse, Warn, Warn),
+            Check::CoreDumps | Check::Ledger | Check::Clock | Check::Approvers => {
+                (Refuse, Warn, Warn)
+            }
         };
         match posture {
             Posture::StrictProd => strict,
@@ -255,69 +314,66 @@ impl Check {
 }
 
 impl Finding {
-    pub fn new(check: Check, what: impl Into<String>, fix: impl Into<String>) -> Finding {
-        Finding { check, what: what.into(), fix: fix.into() }
+    pub fn new(check: Check, problem: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { check, problem: problem.into(), fix: fix.into() }
     }
 }
 
-/// The posture that holds where a maintainer has a token: no laxer one than the last in which the watch was kept.
-/// Otherwise whoever brings the configuration would give the user of the machine a maintainer's role.
-pub fn holds(configured: Posture, last: Option<Posture>) -> Posture {
-    let gives_less = |last: &Posture| last.trust().local_role < configured.trust().local_role;
-    last.filter(gives_less).unwrap_or(configured)
+/// The posture that is effective once a maintainer has a token: the last one in which the daemon ran, if the
+/// configured one would raise the role of the local user. Otherwise editing the configuration would give the
+/// local user a maintainer's role.
+pub fn effective_posture(configured: Posture, last: Option<Posture>) -> Posture {
+    let has_lower_local_role =
+        |last: &Posture| last.trust().local_role < configured.trust().local_role;
+    last.filter(has_lower_local_role).unwrap_or(configured)
 }
 
-/// Whether the watch would be kept in a laxer posture than the one that holds.
-pub fn check_posture(configured: Posture, holds: Posture) -> Option<Finding> {
-    (configured != holds).then(|| {
+/// Finds a configured posture that is less strict than the effective one.
+pub fn check_posture(configured: Posture, effective: Posture) -> Option<Finding> {
+    (configured != effective).then(|| {
         let what = format!(
-            "the watch was last kept in `{holds}`, and only a maintainer can let it be `{configured}`"
+            "the daemon last ran with posture `{effective}`; only a maintainer can lower it to `{configured}`"
         );
-        let fix = "set `posture` as it was; or let a maintainer take their tokens from all maintainers, \
-                   with `midwatch token revoke`, and start it then";
-        Finding::new(Check::StepDown, what, fix)
+        let fix = "restore `posture`; or have a maintainer revoke the tokens of all maintainers \
+                   with `midwatch token revoke`, then start the daemon";
+        Finding::new(Check::PostureDowngrade, what, fix)
     })
 }
 
-/// Whether enough people can approve: `people` with a token, and perhaps the user of the machine, where a rule
-/// wants up to `persons` of them.
+/// Finds too few approvers: `people` have a token, the local user may count as one more, and a rule needs up
+/// to `persons` of them.
 pub fn check_approvers(trust: Trust, people: usize, persons: u8) -> Option<Finding> {
     let is_local = trust.local_approvals && persons <= 1;
     let found = people + usize::from(is_local);
     let needed = trust.approvers_min + usize::from(persons.saturating_sub(1));
     (found < needed).then(|| {
-        let people = match found {
-            0 => "nobody".to_owned(),
-            1 => "1 person".to_owned(),
-            more => format!("{more} people"),
-        };
-        let what = format!("{people} can approve, and at least {needed} must");
+        let what = format!("{found} of {needed} required approvers are set up");
         let (key, how) = match trust.signed_approvals {
-            true => (" --key KEY", "; `midwatch approval key NAME` makes the key, where they sign"),
+            true => (" --key KEY", "; each approver creates a key with `midwatch approval key NAME`"),
             false => ("", ""),
         };
         let fix = format!(
-            "`midwatch token create --name NAME --role operator{key}` gives one out, also while no \
-             daemon runs{how}"
+            "add one with `midwatch token create --name NAME --role operator{key}`, which also works \
+             while no daemon runs{how}"
         );
         Finding::new(Check::Approvers, what, fix)
     })
 }
 
-/// Whether the clock is behind the last entry of the log.
+/// Finds a clock that is behind the last entry of the ledger.
 pub fn check_clock(now: Timestamp, last: Timestamp) -> Option<Finding> {
     let behind = last.as_micros().saturating_sub(now.as_micros());
     (0 < behind).then(|| {
         let what = format!(
-            "the clock is {} s behind the last entry of the log",
+            "the clock is {} s behind the last entry of the ledger",
             (behind as u64).div_ceil(1_000_000)
         );
-        Finding::new(Check::Clock, what, "set the clock, or wait until it has caught up")
+        Finding::new(Check::Clock, what, "set the clock, or wait until it catches up")
     })
 }
 
-/// Whether a program that an agent starts is given a secret of the watch: one of the variables that hold
-/// them, or a token among its words.
+/// Finds an agent whose program gets a secret of Midwatch: one of the `variables` that hold them, or a token
+/// among its arguments.
 pub fn check_secrets(agent: &Agent, variables: &[String]) -> Option<Finding> {
     let (argv, env) = match &agent.backend {
         Backend::Command(program) => (program.argv.as_slice(), program.env.as_slice()),
@@ -327,47 +383,48 @@ pub fn check_secrets(agent: &Agent, variables: &[String]) -> Option<Finding> {
         Backend::Mcp(McpServer::Url(_)) => return None,
     };
     let name = &agent.name;
-    let edit = format!("`midwatch agent edit {name}` changes it");
-    let given = env.iter().find(|it| variables.iter().any(|secret| secret == it.as_str()));
-    if let Some(variable) = given {
-        let what =
-            format!("agent `{name}` is given `{}`, which is for the watch", variable.as_str());
+    let edit = format!("change it with `midwatch agent edit {name}`");
+    let secret_variable =
+        env.iter().find(|it| variables.iter().any(|secret| secret == it.as_str()));
+    if let Some(variable) = secret_variable {
+        let what = format!(
+            "agent `{name}` gets `{}`, which holds a secret of Midwatch",
+            variable.as_str()
+        );
         return Some(Finding::new(Check::Secrets, what, edit));
     }
-    argv.iter().any(|word| token::is_in(word)).then(|| {
-        let what = format!("a token stands among the arguments of agent `{name}`");
+    argv.iter().any(|word| token::contains_secret(word)).then(|| {
+        let what = format!("the arguments of agent `{name}` contain a token");
         Finding::new(Check::Secrets, what, format!("{edit}; revoke that token"))
     })
 }
 
-/// What a secret is for.
+/// The purpose of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// It lets a person in.
+    /// An access token of this person.
     Token(String),
-    /// A key of the configuration names it.
+    /// The secret that this configuration key names.
     Key(&'static str),
-    /// It is sent to where this agent is.
+    /// The credential of this agent.
     Agent(AgentName),
 }
 
-/// Whether a secret is for more than one thing, by what it is for and the hash of each. Agents of one server
-/// have the same.
+/// Finds secrets with more than one purpose, given each purpose with the hash of its secret. Several agents
+/// may share a credential.
 pub fn check_shared_secrets(secrets: &[(Purpose, String)]) -> Vec<Finding> {
-    let mut ends: BTreeMap<&str, BTreeSet<&Purpose>> = BTreeMap::new();
+    let mut purposes_of: BTreeMap<&str, BTreeSet<&Purpose>> = BTreeMap::new();
     for (purpose, hash) in secrets {
-        ends.entry(hash).or_default().insert(purpose);
+        purposes_of.entry(hash).or_default().insert(purpose);
     }
     let is_agent = |it: &&Purpose| matches!(it, Purpose::Agent(_));
-    let shared = ends.into_values().filter(|it| 1 < it.len() && !it.iter().all(is_agent));
+    let shared = purposes_of.into_values().filter(|it| 1 < it.len() && !it.iter().all(is_agent));
     let finding = |purposes: BTreeSet<&Purpose>| {
         let is_token = purposes.iter().any(|it| matches!(it, Purpose::Token(_)));
         let named: Vec<String> = purposes.iter().map(ToString::to_string).collect();
-        let what = format!("one secret is {}", named.join(" and "));
+        let what = format!("one secret is used as {}", named.join(" and "));
         let fix = match is_token {
-            true => {
-                "put a secret of its own where that one is, and `midwatch token revoke` the token"
-            }
+            true => "use another secret there, and revoke the token with `midwatch token revoke`",
             false => "give each a secret of its own",
         };
         Finding::new(Check::SharedSecrets, what, fix)
@@ -391,7 +448,7 @@ mod tests {
     use super::Consequence::*;
     use super::*;
 
-    const NONE: Flags = Flags {
+    const ALL_OFF: Flags = Flags {
         local_approvals: false,
         token_files: false,
         schedules_by_runs: false,
@@ -399,10 +456,10 @@ mod tests {
     };
 
     #[test]
-    fn what_each_posture_expands_to() {
+    fn postures_expand_to_their_trust_settings() {
         let check = |posture: Posture, unmatched, local_role, local, plain, approvers| {
             let trust = posture.trust();
-            let found = (trust.unmatched, trust.local_role, trust.local_approvals);
+            let found = (trust.default_verdict, trust.local_role, trust.local_approvals);
             assert_eq!(found, (unmatched, local_role, local), "{posture}");
             assert_eq!((trust.plain_notices, trust.approvers_min), (plain, approvers), "{posture}");
             assert!(trust.schedules_by_runs && trust.notices, "{posture}");
@@ -415,14 +472,14 @@ mod tests {
     }
 
     #[test]
-    fn flags_take_away_and_never_add() {
+    fn flags_only_restrict_the_posture() {
         for posture in Posture::ALL {
             let most = posture.trust();
-            assert_eq!(most.with(Flags::default()), most, "{posture}");
-            let least = most.with(NONE);
+            assert_eq!(most.restricted_by(Flags::default()), most, "{posture}");
+            let least = most.restricted_by(ALL_OFF);
             assert!(!least.local_approvals && !least.schedules_by_runs && !least.notices);
             assert!(!least.token_files);
-            // Whatever else is about trust is the posture's alone.
+            // No flag changes the other settings.
             let kept = Trust {
                 local_approvals: most.local_approvals,
                 token_files: most.token_files,
@@ -435,57 +492,61 @@ mod tests {
     }
 
     #[test]
-    fn a_file_approves_only_where_the_user_of_the_machine_does() {
+    fn token_files_need_local_approvals() {
         for (local_approvals, token_files) in [(true, true), (true, false), (false, true)] {
             let flags = Flags { local_approvals, token_files, ..Flags::default() };
-            let left = Posture::Staging.trust().with(flags);
+            let left = Posture::Staging.trust().restricted_by(flags);
             assert_eq!(left.token_files, local_approvals && token_files, "{flags:?}");
         }
     }
 
     #[test]
-    fn what_is_off_says_by_what() {
+    fn switches_report_why_they_are_off() {
         let off = |posture: Posture, flags| {
-            posture.trust().with(flags).switches(posture).map(|(_, off)| off)
+            posture.trust().restricted_by(flags).switches(posture).map(|(_, off)| off)
         };
         assert_eq!(off(Posture::Staging, Flags::default()), [None; 4]);
         let by_flags = ["local_approvals", "local_approvals", "schedules_by_runs", "notices"];
-        assert_eq!(off(Posture::Staging, NONE), by_flags.map(|it| Some(Off::ByFlag(it))));
+        assert_eq!(off(Posture::Staging, ALL_OFF), by_flags.map(|it| Some(DisabledBy::Flag(it))));
         let no_files = Flags { token_files: false, ..Flags::default() };
-        let by_flag = Some(Off::ByFlag("token_files"));
+        let by_flag = Some(DisabledBy::Flag("token_files"));
         assert_eq!(off(Posture::Staging, no_files), [None, by_flag, None, None]);
-        let strict = [Some(Off::ByPosture), Some(Off::ByPosture), None, None];
+        let strict = [Some(DisabledBy::Posture), Some(DisabledBy::Posture), None, None];
         assert_eq!(off(Posture::StrictProd, Flags::default()), strict);
         let names = Posture::Staging.trust().switches(Posture::Staging).map(|(name, _)| name);
         assert_eq!(names, ["local_approvals", "token_files", "schedules_by_runs", "notices"]);
     }
 
     #[test]
-    fn a_person_with_a_token_approves_in_every_posture() {
+    fn a_token_can_approve_in_every_posture() {
         let ada = Actor { name: "ada".into(), role: Role::Operator };
         for posture in Posture::ALL {
             let trust = posture.trust();
-            assert_eq!(trust.with(NONE).lets_approve(&ada), Ok(()), "{posture}");
+            assert_eq!(trust.restricted_by(ALL_OFF).check_may_approve(&ada), Ok(()), "{posture}");
             let local = Actor::local_user(1000);
-            assert_eq!(trust.lets_approve(&local), Ok(()), "{posture}");
-            // Where it is signed, anybody brings it.
+            assert_eq!(trust.check_may_approve(&local), Ok(()), "{posture}");
+            // Any caller may submit a signed approval.
             let is_signed = posture == Posture::StrictProd;
-            assert_eq!(trust.with(NONE).lets_approve(&local).is_ok(), is_signed, "{posture}");
+            assert_eq!(
+                trust.restricted_by(ALL_OFF).check_may_approve(&local).is_ok(),
+                is_signed,
+                "{posture}"
+            );
         }
     }
 
     #[test]
-    fn what_follows_from_each_check() {
+    fn checks_have_a_consequence_per_posture() {
         for (check, expected) in [
             (Files, [Refuse, Refuse, Refuse]),
             (Secrets, [Refuse, Refuse, Warn]),
             (SharedSecrets, [Refuse, Refuse, Warn]),
             (CoreDumps, [Refuse, Warn, Warn]),
-            (Orders, [Refuse, Refuse, Refuse]),
+            (Policy, [Refuse, Refuse, Refuse]),
             (Schema, [Refuse, Refuse, Refuse]),
             (Key, [Refuse, Refuse, Refuse]),
-            (Log, [Refuse, Warn, Warn]),
-            (StepDown, [Refuse, Refuse, Refuse]),
+            (Ledger, [Refuse, Warn, Warn]),
+            (PostureDowngrade, [Refuse, Refuse, Refuse]),
             (Clock, [Refuse, Warn, Warn]),
             (Approvers, [Refuse, Warn, Warn]),
         ] {
@@ -496,11 +557,11 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_serves_one_end() {
+    fn secrets_with_two_purposes_are_found() {
         let check = |secrets: &[(Purpose, &str)], expected: &[&str]| {
             let secrets: Vec<(Purpose, String)> =
                 secrets.iter().map(|(it, hash)| (it.clone(), (*hash).to_owned())).collect();
-            let found = check_shared_secrets(&secrets).into_iter().map(|it| it.what);
+            let found = check_shared_secrets(&secrets).into_iter().map(|it| it.problem);
             assert_eq!(found.collect::<Vec<_>>(), expected);
         };
         let agent = |name: &str| Purpose::Agent(name.parse().unwrap());
@@ -508,40 +569,41 @@ mod tests {
         check(&[], &[]);
         check(&[(olga.clone(), "1"), (notice.clone(), "2"), (agent("ada"), "3")], &[]);
         check(&[(agent("ada"), "1"), (agent("bob"), "1")], &[]);
-        let said = "one secret is a token of olga and `notice.token`";
-        check(&[(notice.clone(), "1"), (olga.clone(), "1")], &[said]);
-        let said = "one secret is a token of olga and the credential of agent `ada`";
-        check(&[(agent("ada"), "1"), (olga, "1"), (agent("bob"), "2")], &[said]);
-        let said = "one secret is `notice.token` and the credential of agent `ada`";
-        check(&[(agent("ada"), "1"), (notice, "1")], &[said]);
+        let shared = "one secret is used as a token of olga and `notice.token`";
+        check(&[(notice.clone(), "1"), (olga.clone(), "1")], &[shared]);
+        let shared = "one secret is used as a token of olga and the credential of agent `ada`";
+        check(&[(agent("ada"), "1"), (olga, "1"), (agent("bob"), "2")], &[shared]);
+        let shared = "one secret is used as `notice.token` and the credential of agent `ada`";
+        check(&[(agent("ada"), "1"), (notice, "1")], &[shared]);
     }
 
     #[test]
-    fn how_many_people_can_approve() {
+    fn too_few_approvers_are_found() {
         let check = |trust: Trust, people, persons, expected: Option<&str>| {
             let found = check_approvers(trust, people, persons);
-            assert_eq!(found.as_ref().map(|it| it.what.as_str()), expected);
-            let is_told = found.is_none_or(|it| it.fix.contains("--key") == trust.signed_approvals);
-            assert!(is_told, "{expected:?}");
+            assert_eq!(found.as_ref().map(|it| it.problem.as_str()), expected);
+            let mentions_key =
+                found.is_none_or(|it| it.fix.contains("--key") == trust.signed_approvals);
+            assert!(mentions_key, "{expected:?}");
         };
         let strict = Posture::StrictProd.trust();
-        check(strict, 0, 1, Some("nobody can approve, and at least 2 must"));
-        check(strict, 1, 1, Some("1 person can approve, and at least 2 must"));
+        check(strict, 0, 1, Some("0 of 2 required approvers are set up"));
+        check(strict, 1, 1, Some("1 of 2 required approvers are set up"));
         check(strict, 2, 1, None);
-        // The author is one of them.
-        check(strict, 2, 2, Some("2 people can approve, and at least 3 must"));
+        // One of them could be the author.
+        check(strict, 2, 2, Some("2 of 3 required approvers are set up"));
         check(strict, 3, 2, None);
-        // The user of the machine is somebody, where they may.
+        // The local user counts where local approvals are on.
         let staging = Posture::Staging.trust();
         check(staging, 0, 1, None);
-        check(staging.with(NONE), 0, 1, Some("nobody can approve, and at least 1 must"));
-        check(staging.with(NONE), 1, 1, None);
-        check(staging, 1, 2, Some("1 person can approve, and at least 2 must"));
+        check(staging.restricted_by(ALL_OFF), 0, 1, Some("0 of 1 required approvers are set up"));
+        check(staging.restricted_by(ALL_OFF), 1, 1, None);
+        check(staging, 1, 2, Some("1 of 2 required approvers are set up"));
         check(staging, 2, 2, None);
     }
 
     #[test]
-    fn who_can_approve_with_a_token() {
+    fn approving_needs_an_operator_token_and_a_key_if_signed() {
         let token = |role: &str, key: Option<&str>| -> Token {
             let hash = "ab".repeat(32);
             serde_json::from_value(serde_json::json!({"name": "ada", "role": role, "hash": hash, "key": key, "created_by": "uid:1", "created_at": 0})).unwrap()
@@ -554,13 +616,13 @@ mod tests {
             ("observer", None, [false; 3]),
         ] {
             let found = [Posture::StrictProd, Posture::Staging, Posture::Debug]
-                .map(|it| it.trust().lets_token_approve(&token(role, key)));
+                .map(|it| it.trust().can_token_approve(&token(role, key)));
             assert_eq!(found, expected, "{role} {key:?}");
         }
     }
 
     #[test]
-    fn no_laxer_posture_holds_than_the_last() {
+    fn effective_posture_never_raises_the_local_role() {
         use Posture::{Debug, Staging, StrictProd};
         for (configured, last, expected) in [
             (Staging, Some(StrictProd), StrictProd),
@@ -569,42 +631,42 @@ mod tests {
             (StrictProd, Some(Debug), StrictProd),
             (StrictProd, None, StrictProd),
             (Debug, None, Debug),
-            // The user of the machine is a maintainer in both.
+            // The local user is a maintainer in both.
             (Debug, Some(Staging), Debug),
             (Staging, Some(Debug), Staging),
         ] {
-            let found = holds(configured, last);
+            let found = effective_posture(configured, last);
             assert_eq!(found, expected, "{configured} {last:?}");
             assert_eq!(check_posture(configured, found).is_some(), configured != expected);
         }
     }
 
     #[test]
-    fn a_clock_may_not_be_behind_the_log() {
+    fn a_clock_behind_the_ledger_is_found() {
         let at = Timestamp::from_micros;
         assert_eq!(check_clock(at(5), at(5)), None);
         assert_eq!(check_clock(at(6), at(5)), None);
         let behind = check_clock(at(0), at(1_000_001)).unwrap();
-        assert_eq!(behind.what, "the clock is 2 s behind the last entry of the log");
+        assert_eq!(behind.problem, "the clock is 2 s behind the last entry of the ledger");
     }
 
     #[test]
-    fn no_agent_is_given_a_secret_of_the_watch() {
+    fn agents_with_a_secret_of_midwatch_are_found() {
         let check = |backend: serde_json::Value, expected: Option<&str>| {
             let agent = serde_json::json!({"name": "ada", "backend": backend, "tier": 1, "registered_at": 0, "changed_at": 0});
             let agent: Agent = serde_json::from_value(agent).unwrap();
             let variables = ["MIDWATCH_TOKEN".to_owned(), "PASSWORD".to_owned()];
-            let found = check_secrets(&agent, &variables).map(|it| it.what);
+            let found = check_secrets(&agent, &variables).map(|it| it.problem);
             assert_eq!(found.as_deref(), expected, "{agent:?}");
         };
         let program = |argv: &[&str], env: &[&str]| serde_json::json!({"kind": "command", "argv": argv, "env": env});
         let secret = format!("--token=mwt_{}", "0".repeat(64));
         check(program(&["/bin/true"], &["LANG"]), None);
-        let given = "agent `ada` is given `PASSWORD`, which is for the watch";
-        check(program(&["/bin/true"], &["LANG", "PASSWORD"]), Some(given));
-        let argued = "a token stands among the arguments of agent `ada`";
-        check(program(&["/bin/true", &secret], &[]), Some(argued));
-        check(serde_json::json!({"kind": "mcp", "argv": ["x", secret]}), Some(argued));
+        let in_environment = "agent `ada` gets `PASSWORD`, which holds a secret of Midwatch";
+        check(program(&["/bin/true"], &["LANG", "PASSWORD"]), Some(in_environment));
+        let in_arguments = "the arguments of agent `ada` contain a token";
+        check(program(&["/bin/true", &secret], &[]), Some(in_arguments));
+        check(serde_json::json!({"kind": "mcp", "argv": ["x", secret]}), Some(in_arguments));
         check(serde_json::json!({"kind": "builtin"}), None);
     }
 }

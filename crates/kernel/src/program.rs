@@ -1,7 +1,7 @@
-//! The program of a `command` agent: its words, and what it is given when it is started.
+//! The program of a `command` agent: its arguments, directory, environment and prompt.
 //!
-//! No shell ever reads these words, and of the environment only names are stored. Whatever has a
-//! default is left out of a stored program when it has it; so a default never changes.
+//! No shell interprets the arguments, and only the names of variables are stored. Default values are not
+//! stored, so a default must never change.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Invalid, PATH_BYTES_MAX, WORD_BYTES_MAX};
 
-/// Variables that an agent may name.
+/// Variables that an agent may list.
 pub const ENV_ITEMS_MAX: usize = 64;
 pub const TIME_LIMIT_SECONDS_MAX: u32 = 86_400;
-/// The argument in whose place the prompt is put.
+/// The argument that the prompt replaces.
 pub const PROMPT_ARGUMENT: &str = "{prompt}";
 
 const TIME_LIMIT_SECONDS_DEFAULT: u32 = 600;
@@ -22,12 +22,12 @@ const TIME_LIMIT_SECONDS_DEFAULT: u32 = 600;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Never empty: the program comes first.
+    /// The program and its arguments; never empty.
     pub argv: Vec<String>,
-    /// Where it is started; the home directory unless given.
+    /// Working directory; the home directory by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<AbsolutePath>,
-    /// What it may see of the environment besides the usual.
+    /// Variables that it inherits besides the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<VariableName>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -42,7 +42,7 @@ pub struct Program {
 pub enum PromptAs {
     #[default]
     Stdin,
-    /// In place of [`PROMPT_ARGUMENT`], or as the last argument.
+    /// Replaces [`PROMPT_ARGUMENT`], or is the last argument.
     Argument,
 }
 
@@ -53,7 +53,7 @@ pub enum PromptAs {
 #[serde(into = "u32", try_from = "u32")]
 pub struct TimeLimit(u32);
 
-/// Invariant: begins with `/`, has no control characters.
+/// Invariant: starts with `/`, has no control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct AbsolutePath(String);
@@ -68,7 +68,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Program {
-    /// The words to start it with. The prompt never chooses the program.
+    /// The program and arguments for a prompt. The prompt never replaces the program.
     pub fn argv_for(&self, prompt: &str) -> Vec<String> {
         let mut argv = self.argv.clone();
         if self.prompt_as == PromptAs::Argument {
@@ -170,7 +170,7 @@ impl VariableName {
 impl TryFrom<String> for VariableName {
     type Error = Invalid;
 
-    /// The refusal does not repeat the text: a value may be in it.
+    /// The refusal does not repeat the text, which may contain the variable's value.
     fn try_from(text: String) -> Result<VariableName, Invalid> {
         match is_variable_name(&text) {
             true => Ok(VariableName(text)),
@@ -186,8 +186,8 @@ impl From<VariableName> for String {
 }
 
 pub(crate) fn is_variable_name(name: &str) -> bool {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    starts_well
+    let has_valid_start = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    has_valid_start
         && name.len() <= WORD_BYTES_MAX
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prompt_takes_the_place_of_its_argument_and_never_of_the_program() {
+    fn prompt_replaces_its_argument_and_never_the_program() {
         let table: [(PromptAs, &[&str], &[&str]); 6] = [
             (PromptAs::Stdin, &["tool", "-x"], &["tool", "-x"]),
             (PromptAs::Argument, &["tool"], &["tool", "a b"]),

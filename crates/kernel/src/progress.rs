@@ -1,41 +1,41 @@
-//! How far a schedule has got: which slots are decided, when the next one is, what runs. The row that
-//! every fire writes, so it is kept small.
+//! The progress of a schedule: which slots are decided, when the next one is due, which runs are live.
+//! Every fire writes this row, so it is small.
 //!
-//! Invariant: every slot up to `decided_until` has its disposition, and none after it; it only grows.
-//! A schedule ends with the last slot that may run: what its trigger asks for after that is no slot.
+//! Invariant: every slot up to `decided_until` is decided, and none after it; `decided_until` only grows.
+//! A schedule ends with the last slot that may run: later instants of its trigger are not slots.
 
 use calendar::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Usage;
-use crate::event::Body;
+use crate::budget::{Usage, day};
+use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
-use crate::run::WATCH;
-use crate::run::{self, Occurrence};
-use crate::schedule::{BackfillBegun, Event};
+use crate::run::{self, Occurrence, SYSTEM_NAME};
+use crate::schedule::{BackfillStarted, Event};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     pub status: Status,
-    /// Of the schedule.
+    /// Revision of the schedule.
     pub revision: u32,
     pub decided_until: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
     /// Slots that got a run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fires: u64,
-    /// Runs of the day of the last one.
+    /// Number of runs on the day of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub today: Option<Today>,
+    pub today: Option<DayRuns>,
     /// Runs that have not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<RunId>,
-    /// Slots that wait for a run to end, oldest first.
+    /// Buffered slots, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Timestamp>,
-    /// When a run made room for what waits, until another run takes it.
+    /// Since when the overlap policy allows a waiting slot to run; `None` once a run is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room_since: Option<Timestamp>,
     /// Failed runs in a row.
@@ -44,23 +44,23 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
     /// Schedules that fire when a run of this one ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub followers: Vec<ScheduleId>,
+    #[serde(rename = "followers", default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<ScheduleId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<Box<Backfill>>,
-    /// What a human denied last.
+    /// The last action that a human denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<Box<Denied>>,
-    /// What the last try used that told.
+    /// Usage of the last attempt that reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// What a human did not let a run do.
+/// An action that a human denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Denied {
-    /// The hash of it.
+    /// Hash of the action.
     pub action: String,
     pub at: Timestamp,
 }
@@ -70,7 +70,7 @@ pub struct Denied {
 pub enum Status {
     Active,
     Paused(Pause),
-    /// What remains of a schedule that was removed, should it come back.
+    /// The schedule was removed; its progress remains in case the same schedule is added again.
     Removed,
 }
 
@@ -83,49 +83,49 @@ pub struct Pause {
     pub at: Timestamp,
 }
 
-/// Slots of the past that are run after all.
+/// A running backfill: past slots that get a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backfill {
-    /// Which it goes on with; none when all that is left is for its runs to end.
+    /// The next slot; `None` while only its last runs are still live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     pub last: Timestamp,
     pub at_once: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Span>,
-    /// Not before this.
+    /// Earliest start of the next run.
     pub due: Timestamp,
-    /// Those of its runs that have not ended; they are among the live ones.
+    /// Its runs that have not ended; they are among the schedule's live runs too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<RunId>,
 }
 
-/// What comes next.
+/// The next slot, and when it is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "StoredAhead", from = "StoredAhead")]
-pub struct Ahead {
-    /// The earliest slot that is not decided.
-    pub next: Option<Timestamp>,
-    /// When it is to be decided: later than the slot by its jitter.
+#[serde(into = "StoredNextFire", from = "StoredNextFire")]
+pub struct NextFire {
+    /// The earliest undecided slot.
+    pub slot: Option<Timestamp>,
+    /// When the slot must be decided: its instant plus jitter.
     pub due: Option<Timestamp>,
 }
 
-/// Most slots have no jitter: every fire writes this twice.
+/// The stored form. It omits `due` for slots without jitter, since every fire writes it twice.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredAhead {
+struct StoredNextFire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<Timestamp>,
-    /// Unless it is the slot itself.
+    /// Absent if equal to `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Today {
-    /// Since 1970, in UTC.
+pub struct DayRuns {
+    /// UTC days since 1970.
     pub day: i64,
     pub runs: u32,
 }
@@ -137,84 +137,82 @@ pub struct LastRun {
     pub at: Timestamp,
 }
 
-/// What schedules are listed under that the watch has paused.
-pub const PAUSED_BY_WATCH: &str = "paused";
-
-pub(crate) const DAY_US: i64 = 86_400_000_000;
+/// Index key of schedules that Midwatch itself has paused.
+pub const PAUSED_BY_SYSTEM: &str = "paused";
 
 impl Progress {
-    /// When the schedule is to be looked at.
+    /// When the schedule must be ticked next.
     pub fn due(&self) -> Option<Timestamp> {
         match self.status {
             Status::Active => {
-                // Whatever the clock shows by now: a slot that has room does not wait for a time.
+                // A waiting slot that may run is due at once, even if the clock was set back.
                 let has_room = self.room_since.map(|_| Timestamp::from_micros(0));
-                self.ahead.due.into_iter().chain(has_room).chain(self.backfill_due()).min()
+                self.next_fire.due.into_iter().chain(has_room).chain(self.backfill_due()).min()
             }
             Status::Paused(_) | Status::Removed => None,
         }
     }
 
-    /// What it can be listed under: those that the watch itself has paused want a human's attention.
-    pub(crate) fn listed_under(&self) -> Option<String> {
+    /// Index key of the schedule: those paused by Midwatch itself need a human's attention.
+    pub(crate) fn index_key(&self) -> Option<String> {
         match &self.status {
-            Status::Paused(pause) if pause.by == WATCH => Some(PAUSED_BY_WATCH.to_owned()),
+            Status::Paused(pause) if pause.by == SYSTEM_NAME => Some(PAUSED_BY_SYSTEM.to_owned()),
             Status::Active | Status::Paused(_) | Status::Removed => None,
         }
     }
 
-    /// When the next slot of a backfill may run: never before slots that wait, and never beside as
-    /// many live runs as it may have itself.
+    /// When the next slot of a backfill may run. Waiting slots run first, and the live runs must be fewer
+    /// than the backfill's own limit.
     pub(crate) fn backfill_due(&self) -> Option<Timestamp> {
         let backfill = self.backfill.as_ref()?;
         let has_room = self.waiting.is_empty() && self.live.len() < backfill.at_once as usize;
-        // Whatever the clock shows by now: without a gap it does not wait for a time.
+        // Without a gap it is due at once, even if the clock was set back.
         let due = backfill.gap.map_or(Timestamp::from_micros(0), |_| backfill.due);
         backfill.next.filter(|_| has_room).map(|_| due)
     }
 
-    /// Slots that have a run or wait for one.
-    pub(crate) fn taken(&self) -> u64 {
+    /// Number of slots that have a run or wait for one.
+    pub(crate) fn slots_used(&self) -> u64 {
         self.fires.saturating_add(self.waiting.len() as u64)
     }
 
-    /// The day that a run at this instant counts for. A clock that goes back does not give the budget
-    /// of a day a second time.
+    /// The day that a run at this instant counts towards. A clock that is set back does not restore the
+    /// budget of an earlier day.
     pub(crate) fn day(&self, at: Timestamp) -> i64 {
         self.today.map_or(i64::MIN, |today| today.day).max(day(at))
     }
 
-    /// Runs of the day.
+    /// Number of runs on a day.
     pub(crate) fn runs_on(&self, day: i64) -> u32 {
         self.today.filter(|today| today.day == day).map_or(0, |today| today.runs)
     }
 
-    fn decided(&mut self, until: Timestamp, ahead: Ahead) {
+    fn mark_decided(&mut self, until: Timestamp, next_fire: NextFire) {
         self.decided_until = self.decided_until.max(until);
-        self.ahead = ahead;
+        self.next_fire = next_fire;
     }
 
-    fn began(&mut self, id: &RunId, queued: &run::Queued) {
+    fn record_queued(&mut self, id: &RunId, queued: &run::Queued) {
         match &queued.occurrence {
             Occurrence::Slot(slot) => {
                 self.fires += 1;
                 self.waiting.retain(|waiting| *waiting != slot.nominal);
-                self.decided(slot.nominal, slot.ahead);
+                self.mark_decided(slot.nominal, slot.next_fire);
             }
             Occurrence::Manual { .. } => {}
-            Occurrence::Backfill(fill) => self.backfilled(id, fill, queued.at),
+            Occurrence::Backfill(fill) => self.record_backfill_run(id, fill, queued.at),
         }
         self.room_since = None;
-        // Whoever asked for a backfill knows how many runs it has.
+        // Backfill runs do not count towards the daily limit.
         if !matches!(queued.occurrence, Occurrence::Backfill(_)) {
             let day = self.day(queued.at);
-            self.today = Some(Today { day, runs: self.runs_on(day).saturating_add(1) });
+            self.today = Some(DayRuns { day, runs: self.runs_on(day).saturating_add(1) });
         }
         self.live.push(id.clone());
         self.last_run = Some(LastRun { id: id.clone(), at: queued.at });
     }
 
-    fn backfilled(&mut self, id: &RunId, fill: &run::Fill, at: Timestamp) {
+    fn record_backfill_run(&mut self, id: &RunId, fill: &run::BackfillSlot, at: Timestamp) {
         let Some(backfill) = &mut self.backfill else { return };
         let gap_us = backfill.gap.map_or(0, Span::as_micros);
         backfill.next = fill.next;
@@ -222,16 +220,16 @@ impl Progress {
         backfill.live.push(id.clone());
     }
 
-    /// A backfill is over when its last run is.
-    fn end_backfill(&mut self) {
+    /// Drops the backfill once its last run has ended.
+    fn drop_ended_backfill(&mut self) {
         self.backfill = self.backfill.take().filter(|it| it.next.is_some() || !it.live.is_empty());
     }
 
-    fn ended(&mut self, id: &RunId, ended: &run::Ended) {
+    fn record_ended(&mut self, id: &RunId, ended: &run::Ended) {
         self.live.retain(|live| live != id);
         if let Some(backfill) = &mut self.backfill {
             backfill.live.retain(|live| live != id);
-            self.end_backfill();
+            self.drop_ended_backfill();
         }
         match ended.outcome {
             run::Outcome::Done => self.failures = 0,
@@ -241,7 +239,7 @@ impl Progress {
         if let Some(action) = ended.denied.clone() {
             self.denied = Some(Box::new(Denied { action, at: ended.at }));
         }
-        // What was stored before nothing was held back is no measure.
+        // Events without a schedule predate reservations; their usage is not an estimate for the next run.
         let spent = ended.spent.as_ref().filter(|spent| spent.schedule.is_some());
         self.usage = spent.and_then(|spent| spent.usage).or(self.usage);
         if !self.waiting.is_empty() && !ended.no_room {
@@ -250,16 +248,16 @@ impl Progress {
     }
 }
 
-/// The progress of a schedule after an event.
-pub fn apply(id: &str, progress: Option<Progress>, body: &Body) -> Option<Progress> {
+/// Returns the progress of a schedule after an event.
+pub fn apply(id: &str, progress: Option<Progress>, body: &EventBody) -> Option<Progress> {
     match body {
-        Body::Schedule(own, Event::Added(added)) if own.as_str() == id => {
+        EventBody::Schedule(own, Event::Added(added)) if own.as_str() == id => {
             let before = progress.as_ref().map_or(added.at, |before| before.decided_until);
-            let new = Progress::new(before.max(added.at), added.ahead);
+            let new = Progress::new(before.max(added.at), added.next_fire);
             Some(match progress {
-                // Of one that comes back, what ran before still counts.
-                Some(Progress { live, today, followers, .. }) => {
-                    Progress { live, today, followers, ..new }
+                // Earlier runs of a schedule that is added again still count.
+                Some(Progress { live, today, dependents, .. }) => {
+                    Progress { live, today, dependents, ..new }
                 }
                 None => new,
             })
@@ -272,74 +270,79 @@ pub fn apply(id: &str, progress: Option<Progress>, body: &Body) -> Option<Progre
 }
 
 impl Progress {
-    /// After an event that did not make it.
-    pub(crate) fn apply(&mut self, id: &str, body: &Body) {
+    /// Applies an event to existing progress.
+    pub(crate) fn apply(&mut self, id: &str, body: &EventBody) {
         match body {
-            Body::Schedule(other, event) if other.as_str() != id => self.followed(id, other, event),
-            Body::Schedule(_, event) => self.happened(event),
-            Body::Run(id, run::Event::Queued(queued)) => self.began(id, queued),
-            Body::Run(id, run::Event::Requeued(_)) => {
+            EventBody::Schedule(other, event) if other.as_str() != id => {
+                self.update_dependents(id, other, event)
+            }
+            EventBody::Schedule(_, event) => self.apply_schedule_event(event),
+            EventBody::Run(id, run::Event::Queued(queued)) => self.record_queued(id, queued),
+            EventBody::Run(id, run::Event::Requeued(_)) => {
                 self.live.push(id.clone());
                 self.room_since = None;
             }
-            Body::Run(id, run::Event::Ended(ended)) => self.ended(id, ended),
-            Body::Run(..) | Body::Approval(..) | Body::Authority(..) => {}
-            Body::Agent(..) | Body::Token(..) | Body::Tool(..) | Body::Watch(..) => {}
+            EventBody::Run(id, run::Event::Ended(ended)) => self.record_ended(id, ended),
+            EventBody::Run(..) | EventBody::Approval(..) | EventBody::Authority(..) => {}
+            EventBody::Agent(..)
+            | EventBody::Token(..)
+            | EventBody::Tool(..)
+            | EventBody::Installation(..) => {}
         }
     }
 
-    fn happened(&mut self, event: &Event) {
+    fn apply_schedule_event(&mut self, event: &Event) {
         match event {
             Event::Added(_) => {}
             Event::Changed(changed) => {
                 self.revision += 1;
-                self.decided(changed.at, changed.ahead);
+                self.mark_decided(changed.at, changed.next_fire);
                 self.waiting.clear();
                 self.room_since = None;
             }
-            Event::Moved(moved) => self.ahead = moved.ahead,
+            Event::Moved(moved) => self.next_fire = moved.next_fire,
             Event::Paused(paused) => self.status = Status::Paused(paused.into()),
             Event::Resumed(resumed) => {
                 self.status = Status::Active;
                 self.failures = 0;
-                self.ahead = resumed.ahead;
+                self.next_fire = resumed.next_fire;
                 let has_room = !self.waiting.is_empty() && self.live.is_empty();
                 self.room_since = has_room.then_some(resumed.at).or(self.room_since);
             }
             Event::Removed(_) => {
                 self.status = Status::Removed;
-                self.ahead = Ahead::default();
+                self.next_fire = NextFire::default();
                 self.waiting.clear();
                 (self.room_since, self.backfill) = (None, None);
             }
-            Event::Passed(passed) => self.decided(passed.last, passed.ahead),
+            Event::Passed(passed) => self.mark_decided(passed.last, passed.next_fire),
             Event::Buffered(buffered) => {
-                self.decided(buffered.slot, buffered.ahead);
+                self.mark_decided(buffered.slot, buffered.next_fire);
                 self.waiting.push(buffered.slot);
             }
             Event::Dropped(dropped) => {
                 self.waiting.retain(|slot| *slot != dropped.slot);
                 self.room_since = self.room_since.filter(|_| !self.waiting.is_empty());
-                self.ahead = dropped.ahead;
+                self.next_fire = dropped.next_fire;
             }
-            Event::BackfillBegun(begun) => self.backfill = Some(Box::new(begun.into())),
+            Event::BackfillStarted(started) => self.backfill = Some(Box::new(started.into())),
             Event::BackfillMoved(moved) => {
                 if let Some(backfill) = &mut self.backfill {
                     backfill.next = moved.next;
                 }
-                self.end_backfill();
+                self.drop_ended_backfill();
             }
         }
     }
 }
 
 impl Progress {
-    fn new(decided_until: Timestamp, ahead: Ahead) -> Progress {
+    fn new(decided_until: Timestamp, next_fire: NextFire) -> Progress {
         Progress {
             status: Status::Active,
             revision: 1,
             decided_until,
-            ahead,
+            next_fire,
             fires: 0,
             today: None,
             live: Vec::new(),
@@ -347,55 +350,50 @@ impl Progress {
             room_since: None,
             failures: 0,
             last_run: None,
-            followers: Vec::new(),
+            dependents: Vec::new(),
             backfill: None,
             denied: None,
             usage: None,
         }
     }
 
-    /// What another schedule's event means for one that it follows, or followed.
-    fn followed(&mut self, id: &str, follower: &ScheduleId, event: &Event) {
+    /// Updates the list of dependents after an event of another schedule.
+    fn update_dependents(&mut self, id: &str, follower: &ScheduleId, event: &Event) {
         let follows = match event {
-            Event::Added(added) => added.definition.trigger.follows(),
-            Event::Changed(changed) => changed.definition.trigger.follows(),
+            Event::Added(added) => added.definition.trigger.upstream(),
+            Event::Changed(changed) => changed.definition.trigger.upstream(),
             _ => None,
         };
-        self.followers.retain(|other| other != follower);
+        self.dependents.retain(|other| other != follower);
         if follows.is_some_and(|(followed, _)| followed.as_str() == id) {
-            self.followers.push(follower.clone());
+            self.dependents.push(follower.clone());
         }
     }
 }
 
-impl From<&BackfillBegun> for Backfill {
-    fn from(begun: &BackfillBegun) -> Backfill {
+impl From<&BackfillStarted> for Backfill {
+    fn from(started: &BackfillStarted) -> Backfill {
         Backfill {
-            next: Some(begun.first),
-            last: begun.last,
-            at_once: begun.at_once,
-            gap: begun.gap,
-            due: begun.at,
+            next: Some(started.first),
+            last: started.last,
+            at_once: started.at_once,
+            gap: started.gap,
+            due: started.at,
             live: Vec::new(),
         }
     }
 }
 
-impl From<Ahead> for StoredAhead {
-    fn from(Ahead { next, due }: Ahead) -> StoredAhead {
-        StoredAhead { next, due: due.filter(|_| due != next) }
+impl From<NextFire> for StoredNextFire {
+    fn from(NextFire { slot: next, due }: NextFire) -> StoredNextFire {
+        StoredNextFire { next, due: due.filter(|_| due != next) }
     }
 }
 
-impl From<StoredAhead> for Ahead {
-    fn from(StoredAhead { next, due }: StoredAhead) -> Ahead {
-        Ahead { next, due: due.or(next) }
+impl From<StoredNextFire> for NextFire {
+    fn from(StoredNextFire { next, due }: StoredNextFire) -> NextFire {
+        NextFire { slot: next, due: due.or(next) }
     }
-}
-
-/// Days since 1970 in UTC.
-pub(crate) fn day(at: Timestamp) -> i64 {
-    at.as_micros().div_euclid(DAY_US)
 }
 
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {

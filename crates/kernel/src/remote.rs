@@ -1,6 +1,6 @@
-//! Agents that are reached over HTTP: one of a Letta server's, and whoever listens at a url.
+//! Agents that are reached over HTTP: an agent of a Letta server, or a webhook.
 //!
-//! Whatever has a default is left out of what is stored when it has it; so a default never changes.
+//! Default values are not stored, so a default must never change.
 
 use std::ops::Not;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Invalid, Url};
 use crate::program::TimeLimit;
 
-/// A turn at the App Server may take 15 minutes, and then its own limit speaks first.
+/// Longer than the App Server's own limit of 15 minutes for a turn, so that its limit applies first.
 const TURN_SECONDS: u32 = 16 * 60;
 
 /// One agent of a Letta server.
@@ -18,7 +18,7 @@ const TURN_SECONDS: u32 = 16 * 60;
 #[serde(deny_unknown_fields)]
 pub struct Letta {
     pub url: Url,
-    /// By which its server knows it. A name may be another's tomorrow.
+    /// The agent's id on its server. Names are not used because they can be reassigned.
     pub remote_id: String,
     #[serde(default, skip_serializing_if = "is_default")]
     pub api: LettaApi,
@@ -26,24 +26,24 @@ pub struct Letta {
     pub sending: Sending,
     #[serde(rename = "time_limit_seconds", default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<TimeLimit>,
-    /// Its server may be in a private network. This machine always may be, if the url says so.
+    /// Allow a server in a private network. This machine is always allowed if the url names it.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub allow_private: bool,
 }
 
-/// Whoever listens at a url.
+/// A service that receives prompts at a url.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
     pub url: Url,
     #[serde(rename = "time_limit_seconds", default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<TimeLimit>,
-    /// It may be on this machine or in a private network.
+    /// Allow a url on this machine or in a private network.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub allow_private: bool,
 }
 
-/// Which of its two servers it is.
+/// Which of Letta's two servers the url leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LettaApi {
@@ -54,16 +54,16 @@ pub enum LettaApi {
     Openai,
 }
 
-/// How a prompt is sent and its answer received.
+/// How a prompt is sent and its response received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sending {
-    /// One answer, when all is over.
+    /// One response at the end.
     #[default]
     Wait,
-    /// The answer while it comes to be.
+    /// The response is streamed.
     Stream,
-    /// The server works on by itself and is asked how it stands.
+    /// The server works in the background and is polled.
     Background,
 }
 

@@ -1,12 +1,12 @@
 //! A run: one execution of a schedule's action, from the queue to its end.
 //!
-//! `queued → running → done / failed / cancelled / unknown`. A run that the standing orders let begin
-//! only with a human's approval waits for it; it is parked, and nobody works on it. A run is `running` from the commit that
-//! precedes its effect: found so after a crash, its effect may have happened. It is repeated then only
-//! if that does no harm, otherwise it ends `unknown` and a human says how it ended.
+//! `queued → running → done / failed / cancelled / unknown`. A run that needs approval by policy is
+//! parked until a human decides. A run is `running` from the commit before its effect, so after a crash
+//! the effect of a running run may have happened. Recovery repeats the run only if it is repeatable;
+//! otherwise the run ends `unknown` and a human settles it.
 //!
-//! Whoever works on a run carries its epoch, which grows with every claim; what an older epoch says is
-//! refused.
+//! Every claim of a run increments its epoch. A process reports with the epoch of its claim; reports
+//! with an older epoch are refused.
 
 mod decide;
 mod decision;
@@ -18,39 +18,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::approval;
-use crate::budget::{Charge, Hold, Spent, Usage};
+use crate::budget::{Charge, Reservation, Spent, Usage};
 use crate::id::{ApprovalId, ScheduleId};
 use crate::money::{Money, Price};
-use crate::ruling::{Circumstances, Ruling};
+use crate::policy_decision::{DecisionContext, PolicyDecision};
 use crate::schedule::{self, terms::Key};
+use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
-use crate::wording::Wording;
 pub use decide::{
-    Command, Failure, Ground, Kind, Orders, Refusal, Report, WAIT_US_MAX, decide, finish,
-    give_back, hush, interrupt, recover, start, starve,
+    Command, Failure, FailureKind, RETRY_WAIT_US_MAX, Refusal, Report, RunContext, StartContext,
+    decide, end_over_ask_limit, end_over_budget, finish, interrupt, recover, requeue, start,
 };
-pub(crate) use decide::{WATCH, deny, refuse, replace, terminate};
+pub(crate) use decide::{SYSTEM_NAME, deny, refuse, replace, terminate};
 pub use decision::{
-    Foretold, LEASE, asked_of, facts, foretell, judged, principal, prompting, requested, ruled,
-    tier,
+    LEASE_RULE, PolicyPreview, effective_tier, evaluate, last_request, preview, prompt_request,
+    recorded_decision, recorded_facts, recorded_request, schedule_principal,
 };
 pub use event::{
-    Ended, Event, Fill, Fired, Occurrence, Queued, Requeued, Retried, Settled, Started,
+    BackfillSlot, Ended, Event, FiredSlot, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };
 
-/// What is kept of a run's output beside the file that has all of it.
+/// Output bytes that are stored in the run's row; the output file has all of them.
 pub const OUTPUT_BYTES_MAX: usize = 16_384;
 pub const MESSAGE_BYTES_MAX: usize = 1_024;
-/// The code of a run that somebody cancelled.
+/// The cause code of a run that a caller cancelled.
 const CANCELLED: &str = "cancelled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     pub schedule: ScheduleId,
-    /// Of the schedule, when the run was queued.
+    /// Revision of the schedule when the run was queued.
     pub revision: u32,
-    /// The nominal instant; a run that was started by hand has none.
+    /// Nominal instant; `None` for a manual run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Timestamp>,
     pub origin: Origin,
@@ -59,93 +59,93 @@ pub struct Run {
     pub priority: u8,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<Key>,
-    /// Runs in a row that led to it, each by its end.
+    /// Length of the chain of runs that triggered this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     pub queued_at: Timestamp,
-    /// When it last came back into the queue.
+    /// When the run was last requeued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_again_at: Option<Timestamp>,
     pub state: State,
-    /// Schedules that it has added.
+    /// Number of schedules that the run has added.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub schedules_made: u32,
-    /// Tries that were begun; grows with every claim.
+    /// Number of attempts started; every claim increments it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u32,
-    /// Tries that count.
+    /// Number of attempts that count towards the retry limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// Those of them before it was last asked for.
+    /// Attempts before the last manual retry.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts_before: u32,
-    /// Of the last try.
+    /// Start of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Why it ended as it did, or is tried again.
+    /// Why the run ended as it did, or why it is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// Somebody wants it to stop.
+    /// The pending cancel request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel: Option<Cancel>,
-    /// How it ended the first time; that is what its slot says for ever.
+    pub cancel: Option<CancelRequest>,
+    /// The first outcome. It decides the slot's disposition, which later retries do not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_outcome: Option<Outcome>,
-    /// It was an agent that asked for it last, by hand as it were.
+    /// The last manual start or retry came from a caller below operator: an agent or an assistant.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub by_runner: bool,
-    /// Who said how it ended.
+    /// Who settled the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
-    /// What they said with it; absent in what was stored before that was kept.
+    /// Note and time of the settlement; absent in older rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settlement>,
-    /// The question about its next try that is open or answered with yes.
+    /// The pending or granted approval for the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    /// Whose open questions it is among.
+    /// The agent whose limit of pending approvals this run's approval counts towards.
+    #[serde(rename = "asking", default, skip_serializing_if = "Option::is_none")]
+    pub pending_ask_agent: Option<AgentName>,
+    /// The last policy decision about the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asking: Option<AgentName>,
-    /// What the standing orders said of it last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<Ruling>,
-    /// What else they were told then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub circumstances: Option<Box<Circumstances>>,
-    /// It ended the first time because the standing orders or a human did not let it begin.
+    pub ruling: Option<PolicyDecision>,
+    /// The inputs of that decision.
+    #[serde(rename = "circumstances", default, skip_serializing_if = "Option::is_none")]
+    pub decision_context: Option<Box<DecisionContext>>,
+    /// The first outcome was a refusal: policy or a human did not allow the start.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
-    /// What it lacked then, if it was that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lacking: Option<Lack>,
-    /// What its try is counted for.
+    /// What blocked the start at the first outcome, if neither policy nor a human did.
+    #[serde(rename = "lacking", default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<StartBlocker>,
+    /// The budget that the current attempt is counted in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
-    /// Of all its tries together.
+    /// Sum over all attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What is held back for its try.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
-    /// Of its last try.
+    /// Tokens and money reserved for the current attempt.
+    #[serde(rename = "hold", default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
+    /// Price of the last attempt.
     #[serde(default, skip_serializing_if = "Price::is_free")]
     pub price: Price,
-    /// Of all its tries together; what was held back, where nobody told.
+    /// Sum over all attempts; an attempt that reported no usage costs its reservation.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
 }
 
-/// What a run lacks that is not let begin, though no rule and no human said no.
+/// Why a run could not start although neither policy nor a human denied it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lack {
-    /// The lease has run out.
+pub enum StartBlocker {
+    /// The lease has expired.
     Lease,
-    /// As many were begun today as may.
+    /// The budget of the day is used up.
     Budget,
 }
 
@@ -153,15 +153,15 @@ pub enum Lack {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum State {
     Queued {
-        /// Not before this.
+        /// Earliest start.
         from: Timestamp,
     },
-    /// It waits for a human.
+    /// Waits for approval.
     Parked,
     Running {
-        /// The process that works on it.
+        /// The process that executes the attempt.
         holder: String,
-        /// Whether it may be begun again after a crash.
+        /// Whether the attempt may be repeated after a crash.
         repeatable: bool,
     },
     Ended(Outcome),
@@ -176,7 +176,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// How a run came to be; no part of what makes it the same run.
+/// What created a run. It is not part of the run's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -189,7 +189,7 @@ pub enum Origin {
     Backfill,
 }
 
-/// A short code and a sentence.
+/// Why something ended: a stable code and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -200,25 +200,25 @@ pub struct Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
-    /// The beginning.
-    pub text: Wording,
-    /// Of the whole.
+    /// The beginning of the output.
+    pub text: SealableText,
+    /// Length of the whole output.
     pub bytes: u64,
-    /// Where the whole is, if that is more.
+    /// The file with the whole output, if it is longer than `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cancel {
+pub struct CancelRequest {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub at: Timestamp,
 }
 
-/// What somebody said of a run of which nobody knew how it had ended.
+/// A human's statement of how a run with outcome `unknown` ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settlement {
@@ -227,7 +227,7 @@ pub struct Settlement {
     pub at: Timestamp,
 }
 
-/// The run after an event.
+/// Returns the run after an event.
 pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
     if let Event::Queued(queued) = event {
         return Some(Run::new(queued));
@@ -240,34 +240,34 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
             (run.epoch, run.attempt, run.started_at) = (*epoch, *attempt, Some(*at));
             run.state = State::Running { holder: holder.clone(), repeatable: *repeatable };
             (run.approval, run.ruling) = (None, started.ruling.clone());
-            run.circumstances = started.circumstances.clone();
+            run.decision_context = started.decision_context.clone();
             run.charge = started.charge.clone();
-            (run.hold, run.price) = (started.hold.clone(), started.price);
+            (run.reservation, run.price) = (started.reservation.clone(), started.price);
         }
         Event::Retried(retried) => {
-            run.add(retried.spent.as_ref(), retried.frees.as_ref());
+            run.add_spending(retried.spent.as_ref(), retried.released.as_ref());
             run.state = State::Queued { from: retried.from };
             run.charge = None;
             run.queued_again_at = Some(retried.at);
             run.attempt = run.attempt.saturating_sub(u32::from(retried.uncounted));
             (run.cause, run.output) = (Some(retried.cause.clone()), retried.output.clone());
         }
-        Event::CancelAsked(cancel) => run.cancel = Some(cancel.clone()),
+        Event::CancelRequested(cancel) => run.cancel = Some(cancel.clone()),
         Event::Ended(ended) => {
-            run.add(ended.spent.as_ref(), ended.frees.as_ref());
+            run.add_spending(ended.spent.as_ref(), ended.released.as_ref());
             run.state = State::Ended(ended.outcome);
             if ended.refund.is_some() {
                 run.charge = None;
             }
             (run.cause, run.output) = (ended.cause.clone(), ended.output.clone());
             run.finished_at = Some(ended.at);
-            (run.approval, run.asking) = (None, None);
+            (run.approval, run.pending_ask_agent) = (None, None);
             if ended.ruling.is_some() {
                 run.ruling = ended.ruling.clone();
-                run.circumstances = ended.circumstances.clone();
+                run.decision_context = ended.decision_context.clone();
             }
             if run.first_outcome.is_none() {
-                (run.refused, run.lacking) = (ended.refused, ended.lacking);
+                (run.refused, run.blocked_by) = (ended.refused, ended.blocked_by);
             }
             run.first_outcome = run.first_outcome.or(Some(ended.outcome));
         }
@@ -282,7 +282,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
         Event::Settled(settled) => {
             run.state = State::Ended(settled.outcome);
             run.settled_by = Some(settled.by.clone());
-            // What somebody knows takes the place of why nobody knew.
+            // The settlement replaces the cause of the unknown outcome.
             if settled.doubt.is_some() {
                 run.cause = None;
                 run.settled = Some(Settlement { note: settled.note.clone(), at: settled.at });
@@ -292,49 +292,54 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
     Some(run)
 }
 
-/// The run after something was said about its approval.
-pub(crate) fn answered(run: Option<Run>, id: &ApprovalId, event: &approval::Event) -> Option<Run> {
+/// Returns the run after an event of its approval.
+pub(crate) fn apply_approval_event(
+    run: Option<Run>,
+    id: &ApprovalId,
+    event: &approval::Event,
+) -> Option<Run> {
     let mut run = run?;
     match event {
-        approval::Event::Asked(asked) => {
+        approval::Event::Requested(requested) => {
             run.state = State::Parked;
-            (run.approval, run.ruling) = (Some(id.clone()), Some(asked.ruling.clone()));
-            let facts = asked.facts.clone();
-            run.circumstances =
-                facts.map(|facts| Box::new(decision::circumstances(&asked.request, facts)));
-            run.asking = asked.charge.as_ref().and_then(|charge| charge.agent.clone());
+            (run.approval, run.ruling) = (Some(id.clone()), Some(requested.ruling.clone()));
+            let facts = requested.facts.clone();
+            run.decision_context =
+                facts.map(|facts| Box::new(decision::decision_context(&requested.request, facts)));
+            run.pending_ask_agent =
+                requested.charge.as_ref().and_then(|charge| charge.agent.clone());
         }
         approval::Event::Decided(decided) if decided.decision.is_approved => {
             run.state = State::Queued { from: decided.decision.at };
             run.queued_again_at = Some(decided.decision.at);
-            run.asking = None;
+            run.pending_ask_agent = None;
         }
-        approval::Event::Decided(_) => run.asking = None,
+        approval::Event::Decided(_) => run.pending_ask_agent = None,
         approval::Event::Assented(_) => {}
         approval::Event::Consumed(_) | approval::Event::Lapsed(_) => {}
     }
     Some(run)
 }
 
-/// The run after it has added a schedule.
-pub(crate) fn made(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
+/// Returns the run after an event of a schedule that it added.
+pub(crate) fn apply_schedule_event(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
     let is_added = matches!(event, schedule::Event::Added(_));
     run.map(|run| Run { schedules_made: run.schedules_made + u32::from(is_added), ..run })
 }
 
 impl Run {
-    /// When it began to wait for its turn. A clock that shows less was set back.
-    pub fn waits_since(&self) -> Timestamp {
+    /// Since when the run waits in the queue. A clock that shows an earlier time was set back.
+    pub fn waiting_since(&self) -> Timestamp {
         self.queued_again_at.unwrap_or(self.queued_at)
     }
 
-    /// Tries since it was last asked for: so many of them may fail.
-    fn tries(&self) -> u32 {
+    /// Attempts since the last manual retry: the retry limit applies to these.
+    fn attempts_since_retry(&self) -> u32 {
         self.attempt.saturating_sub(self.attempts_before)
     }
 
-    /// A human wants it to be done: they have started it, or want it again.
-    fn is_by_hand(&self) -> bool {
+    /// Whether a human started or retried the run.
+    fn is_requested_by_human(&self) -> bool {
         !self.by_runner && (self.origin == Origin::Manual || self.first_outcome.is_some())
     }
 
@@ -370,30 +375,31 @@ impl Run {
             settled_by: None,
             settled: None,
             approval: None,
-            asking: None,
+            pending_ask_agent: None,
             ruling: None,
-            circumstances: None,
+            decision_context: None,
             refused: false,
-            lacking: None,
+            blocked_by: None,
             charge: None,
             usage: None,
-            hold: None,
+            reservation: None,
             price: Price::default(),
             cost: Money::ZERO,
         }
     }
 
-    fn add(&mut self, spent: Option<&Spent>, frees: Option<&Hold>) {
+    /// Adds what an attempt used. A reservation that is not released counts as spent.
+    fn add_spending(&mut self, spent: Option<&Spent>, released: Option<&Reservation>) {
         if let Some(used) = spent.and_then(|spent| spent.usage) {
-            self.usage = Some(self.usage.unwrap_or_default().and(used));
+            self.usage = Some(self.usage.unwrap_or_default().plus(used));
         }
-        let kept = self.hold.take().filter(|_| frees.is_none()).map(|hold| hold.money);
-        let cost = spent.map(|spent| spent.cost).into_iter().chain(kept);
-        self.cost = cost.fold(self.cost, Money::and);
+        let unreleased = self.reservation.take().filter(|_| released.is_none()).map(|it| it.money);
+        let cost = spent.map(|spent| spent.cost).into_iter().chain(unreleased);
+        self.cost = cost.fold(self.cost, Money::saturating_add);
     }
 
-    /// When it is to be looked at: by the watch while it has not ended, by a human while nobody knows
-    /// how it ended.
+    /// Sort key of runs that need attention: from the daemon until they end, from a human while their
+    /// outcome is unknown.
     pub fn due(&self) -> Option<Timestamp> {
         match &self.state {
             State::Queued { from } => Some(*from),
@@ -403,22 +409,22 @@ impl Run {
         }
     }
 
-    /// How long it waited for its first try, as far as the row still says.
-    pub(crate) fn queued_us(&self) -> i64 {
+    /// Time in the queue before the first attempt; 0 once the row describes a later attempt.
+    pub(crate) fn first_wait_us(&self) -> i64 {
         let started = self.started_at.filter(|_| self.epoch == 1);
         started.map_or(0, |at| at.as_micros().saturating_sub(self.queued_at.as_micros()).max(0))
     }
 
-    /// How it stands, in a clause.
+    /// Describes the state in a clause.
     pub fn summary(&self) -> String {
         let cause = self.cause.as_ref();
         let because = cause.map(|cause| format!(": {}", cause.message)).unwrap_or_default();
-        let said = match &self.state {
+        let state = match &self.state {
             State::Queued { .. } if cause.is_some() => {
-                format!("it waits for another try{because}")
+                format!("it waits for another attempt{because}")
             }
             State::Queued { .. } => "it is queued".to_owned(),
-            State::Parked => "it waits for a human's approval".to_owned(),
+            State::Parked => "it waits for approval".to_owned(),
             State::Running { .. } => "it is running".to_owned(),
             State::Ended(Outcome::Done) => "it is done".to_owned(),
             State::Ended(outcome) if self.settled_by.is_some() => {
@@ -426,19 +432,19 @@ impl Run {
             }
             State::Ended(Outcome::Failed) => format!("it failed{because}"),
             State::Ended(Outcome::Cancelled) => match cause {
-                // Which says who did, and why.
+                // Its message has the canceller and the note.
                 Some(cause) if cause.code == CANCELLED => cause.message.clone(),
                 _ => format!("it was cancelled{because}"),
             },
-            State::Ended(Outcome::Unknown) => format!("nobody knows how it ended{because}"),
+            State::Ended(Outcome::Unknown) => format!("its outcome is unknown{because}"),
         };
         let note = self.settled.as_ref().and_then(|settled| settled.note.as_ref());
         match &self.settled_by {
             Some(by) => {
                 let note = note.map(|note| format!(": {note}")).unwrap_or_default();
-                format!("{said}, as {by} says{note}")
+                format!("{state}, settled by {by}{note}")
             }
-            None => said,
+            None => state,
         }
     }
 }

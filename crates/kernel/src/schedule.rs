@@ -1,44 +1,47 @@
-//! A schedule: what is to be done, when, and on which terms.
+//! A schedule: an action, a trigger and terms.
 //!
-//! Its definition changes rarely and lives in a row of its own; how far it has got is
-//! [`crate::progress`]. [`decide`] holds the rules of what people ask of a schedule; what becomes of
-//! its slots is decided in [`crate::tick`].
+//! The definition changes rarely and has its own row; the state of its slots and runs is
+//! [`crate::progress`]. [`decide`] holds the rules for commands about a schedule; [`crate::tick`] decides
+//! its slots.
 
 mod decide;
 mod event;
 pub mod terms;
 pub mod trigger;
 
-use calendar::{Advice, Calendar, START_US, Zone};
+use calendar::{Calendar, Hint, START_US, Zone};
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::progress::Pause;
+use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
-use crate::wording::Wording;
 pub use decide::{
-    AtWork, Backfill, CHAIN_MAX, Command, Ground, Maker, Refusal, backfill_range, decide,
+    AgentCaller, Backfill, CHAIN_MAX, CallingRun, Command, Refusal, ScheduleContext,
+    backfill_range, decide,
 };
-pub(crate) use decide::{check_note, check_room};
-pub use event::{Added, BackfillBegun, BackfillMoved, Buffered, Changed, Dropped, Event, MadeBy};
+pub(crate) use decide::{check_note, check_overlap};
+pub use event::{
+    Added, AddingAgent, BackfillMoved, BackfillStarted, Buffered, Changed, Dropped, Event,
+};
 pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};
 use terms::Terms;
-use trigger::{Happening, Trigger};
+use trigger::{EventTrigger, Trigger};
 
 pub const NAME_CHARS_MAX: usize = 120;
 pub const PROMPT_BYTES_MAX: usize = 65_536;
 pub const PAYLOAD_BYTES_MAX: usize = 65_536;
 pub const NOTE_BYTES_MAX: usize = 1_024;
-/// Of what tells one start by hand from another.
+/// Longest idempotency key of a manual start.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Of those who have changed a schedule, from when on one run stands for all runs.
+/// From this many editors on, only the first run among them is recorded.
 const CHANGED_BY_EACH_MAX: usize = 32;
-/// Schedules that one installation may hold.
+/// Schedules in one installation.
 pub const SCHEDULES_MAX: i64 = 10_000_000;
 
-/// What the id of a schedule is the hash of.
+/// The content of a schedule; its id is derived from the hash of its first definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
@@ -57,13 +60,13 @@ pub struct Definition {
 pub enum Action {
     Prompt {
         agent: AgentName,
-        prompt: Wording,
+        prompt: SealableText,
     },
     /// The payload is JSON text.
     Tool {
         tool: String,
-        payload: Wording,
-        /// Of what the tool was when somebody last said that this schedule shall call it.
+        payload: SealableText,
+        /// Hash of the tool's description when this action was last written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
     },
@@ -73,26 +76,26 @@ pub enum Action {
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     pub definition: Definition,
-    /// Grows with every edit.
+    /// Incremented by every edit.
     pub revision: u32,
     pub created_by: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<MadeBy>,
-    /// Who has changed it since, each once. Nobody is forgotten who could approve its runs.
+    #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
+    pub added_by_agent: Option<AddingAgent>,
+    /// Everyone who has edited the schedule, once each. It includes all who could approve its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_by: Vec<String>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
 }
 
-/// The schedule after an event.
+/// Returns the schedule after an event.
 pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
     match event {
         Event::Added(added) => Some(Schedule {
             definition: (*added.definition).clone(),
             revision: 1,
             created_by: added.by.clone(),
-            made_by: added.made_by.clone(),
+            added_by_agent: added.added_by_agent.clone(),
             changed_by: Vec::new(),
             created_at: added.at,
             changed_at: added.at,
@@ -101,36 +104,37 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
             definition: (*changed.definition).clone(),
             revision: before.revision + 1,
             changed_at: changed.at,
-            changed_by: joined(before.changed_by, changed.by.as_ref()),
+            changed_by: add_editor(before.changed_by, changed.by.as_ref()),
             ..before
         }),
         Event::Removed(_) => None,
         Event::Paused(_) | Event::Resumed(_) | Event::Moved(_) => schedule,
         Event::Passed(_) | Event::Buffered(_) | Event::Dropped(_) => schedule,
-        Event::BackfillBegun(_) | Event::BackfillMoved(_) => schedule,
+        Event::BackfillStarted(_) | Event::BackfillMoved(_) => schedule,
     }
 }
 
-/// People are as many as have a token. Of runs there is no end, and no run approves anything: that there was
-/// one is enough.
-fn joined(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
-    let is_told = |name: &String| {
+/// Adds an editor. People are limited by their tokens, but runs are not; since no run can approve anything, a
+/// long list records only that some run was among the editors.
+fn add_editor(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
+    let is_redundant_run = |name: &String| {
         let is_many = CHANGED_BY_EACH_MAX <= names.len();
-        is_many && Actor::names_run(name) && names.iter().any(|it| Actor::names_run(it))
+        is_many && Actor::is_run_name(name) && names.iter().any(|it| Actor::is_run_name(it))
     };
-    if let Some(name) = name.filter(|name| !names.contains(name) && !is_told(name)) {
+    if let Some(name) = name.filter(|name| !names.contains(name) && !is_redundant_run(name)) {
         names.push(name.clone());
     }
     names
 }
 
 impl Schedule {
-    /// Everybody who has had a hand in what it says. Who is behind an agent that wrote it, nobody knows.
+    /// Everyone who has written or edited the schedule. An agent counts as itself: the person behind it is
+    /// unknown.
     pub fn authors(&self) -> Vec<String> {
-        let person = |name: &String| Actor::person(name).to_owned();
-        let mut authors = vec![match &self.made_by {
-            Some(MadeBy { run: None, agent }) => Actor::of_agent(agent.as_str()),
-            Some(MadeBy { run: Some(_), .. }) | None => person(&self.created_by),
+        let person = |name: &String| Actor::person_behind(name).to_owned();
+        let mut authors = vec![match &self.added_by_agent {
+            Some(AddingAgent { run: None, agent }) => Actor::agent_author_name(agent.as_str()),
+            Some(AddingAgent { run: Some(_), .. }) | None => person(&self.created_by),
         }];
         for author in self.changed_by.iter().map(person) {
             if !authors.contains(&author) {
@@ -142,20 +146,20 @@ impl Schedule {
 }
 
 impl Definition {
-    /// When it fires. `next` is its next slot: what makes a schedule fire that is not the time is not
-    /// known beforehand, so that one slot is then all there is.
+    /// The calendar of the schedule's slots. The slots of an event trigger are not known in advance, so its
+    /// calendar has only the next slot, `next`.
     pub fn calendar(&self, next: Option<Timestamp>) -> Result<Calendar, Refusal> {
         let trigger = match &self.trigger {
             Trigger::Timed(timed) => timed.clone(),
-            Trigger::Happens(_) => {
+            Trigger::Event(_) => {
                 calendar::Trigger::Once { at_us: next.map_or(START_US, Timestamp::as_micros) }
             }
         };
         Calendar::new(trigger, self.zone.clone())
-            .map_err(|invalid| Refusal::invalid(&invalid.reason(), &invalid.advice()))
+            .map_err(|invalid| Refusal::invalid(&invalid.reason(), &invalid.hint()))
     }
 
-    /// Without what its tool was when it was written: what makes two definitions the same.
+    /// A copy without the tool's hash: two definitions are the same if these are equal.
     #[must_use]
     pub fn without_tool_hash(&self) -> Definition {
         let mut same = self.clone();
@@ -165,24 +169,24 @@ impl Definition {
         same
     }
 
-    /// When it fires, in words.
+    /// Describes the trigger for people.
     pub fn describe(&self) -> Result<String, Refusal> {
         match &self.trigger {
             Trigger::Timed(_) => Ok(self.calendar(None)?.describe()),
-            Trigger::Happens(happening) => Ok(happening.to_string()),
+            Trigger::Event(event) => Ok(event.to_string()),
         }
     }
 
-    /// What schedules like it can be listed under.
-    pub fn listed_under(&self) -> Option<String> {
-        self.trigger.event().map(trigger::EventName::listed_under)
+    /// Key of the index that lists schedules with the same event trigger.
+    pub fn index_key(&self) -> Option<String> {
+        self.trigger.event_name().map(trigger::EventName::index_key)
     }
 
-    /// How long after its own last run it fires, and since when that is counted.
-    pub(crate) fn again(&self) -> Option<(calendar::Span, trigger::Since)> {
+    /// For a trigger that follows the schedule's own last run: the interval, and where it is counted from.
+    pub(crate) fn own_run_interval(&self) -> Option<(calendar::Span, trigger::Since)> {
         match &self.trigger {
-            Trigger::Happens(Happening::Again { every, since }) => Some((*every, *since)),
-            Trigger::Happens(_) | Trigger::Timed(_) => None,
+            Trigger::Event(EventTrigger::AfterOwnRun { every, since }) => Some((*every, *since)),
+            Trigger::Event(_) | Trigger::Timed(_) => None,
         }
     }
 }
@@ -195,34 +199,35 @@ impl Action {
         }
     }
 
-    /// What the agent or the tool is told.
-    pub fn words(&self) -> &Wording {
+    /// The prompt, or the payload of the tool call.
+    pub fn text(&self) -> &SealableText {
         match self {
             Action::Prompt { prompt, .. } => prompt,
             Action::Tool { payload, .. } => payload,
         }
     }
 
-    pub fn words_mut(&mut self) -> &mut Wording {
+    pub fn text_mut(&mut self) -> &mut SealableText {
         match self {
             Action::Prompt { prompt, .. } => prompt,
             Action::Tool { payload, .. } => payload,
         }
     }
 
-    /// Refuses words that are too long or none. Those that are sealed were looked at before.
-    pub fn check_words(&self) -> Result<(), Refusal> {
-        let is_empty = |words: &Wording| words.plain().is_some_and(|text| text.trim().is_empty());
+    /// Refuses an empty or too long text. Sealed text was checked for emptiness before it was sealed.
+    pub fn check_text(&self) -> Result<(), Refusal> {
+        let is_empty =
+            |text: &SealableText| text.plain().is_some_and(|text| text.trim().is_empty());
         let (what, hint) = match self {
             Action::Prompt { prompt, .. } if !prompt.fits(PROMPT_BYTES_MAX) => (
                 "a prompt has at most 64 KiB",
-                "put the rest into a file, and say in the prompt where it is",
+                "put the rest into a file and name the file in the prompt",
             ),
             Action::Prompt { prompt, .. } if is_empty(prompt) => {
-                ("a prompt is not empty", "say what the agent is to do, with `--prompt TEXT`")
+                ("the prompt is empty", "describe the task with `--prompt TEXT`")
             }
             Action::Tool { payload, .. } if !payload.fits(PAYLOAD_BYTES_MAX) => {
-                ("a payload has at most 64 KiB", "leave out what the tool does not need")
+                ("a payload has at most 64 KiB", "leave out fields that the tool does not need")
             }
             Action::Prompt { .. } | Action::Tool { .. } => return Ok(()),
         };

@@ -1,42 +1,43 @@
-//! A slot: one nominal occurrence of a schedule, and what became of it.
+//! A slot: one nominal occurrence of a schedule, and its outcome.
 //!
-//! A slot that got a run says which; what became of it then follows from the run, so that the two
-//! never disagree. Adjacent slots with one fate share a row. The list of dispositions is closed:
-//! adding one is a change of format.
+//! A slot that got a run refers to it, and its disposition is derived from the run, so the two cannot
+//! disagree. Adjacent slots with the same outcome share a row. The list of dispositions is closed: adding
+//! one changes the format.
 
 use calendar::{Calendar, Span, Zone, format_instant};
 use serde::{Deserialize, Serialize};
 
-use crate::event::Body;
+use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
 use crate::progress::{Progress, Status};
-use crate::run::{self, Lack, Occurrence, Origin, Run};
+use crate::run::{self, Occurrence, Origin, Run, StartBlocker};
 use crate::schedule::Event;
 use crate::time::Timestamp;
 
-/// A start later than this is late.
+/// A run that starts later than this after its slot is late.
 pub const LATE_US: i64 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slot {
-    /// Of the schedule.
+    /// Revision of the schedule.
     pub revision: u32,
     pub first: Timestamp,
     pub last: Timestamp,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// What clocks in the zone showed at the last.
+    /// Wall-clock time of the last slot in the schedule's zone.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub wall: String,
     pub decided_at: Timestamp,
-    /// Of several, where it was recorded: which instants they are.
+    /// For several slots: the trigger that produced them; absent in older rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Box<Timing>>,
-    pub fate: Fate,
+    #[serde(rename = "fate")]
+    pub outcome: SlotOutcome,
 }
 
-/// When a schedule fired as slots of it were decided. An edit changes that, and not what was.
+/// Trigger and zone of a schedule when its slots were decided. A later edit does not change them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
@@ -46,11 +47,11 @@ pub struct Timing {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Fate {
+pub enum SlotOutcome {
     Run {
         run: RunId,
         origin: Origin,
-        /// From the instant at which it was due to that of the decision.
+        /// From the due instant to the decision.
         late_us: i64,
     },
     Passed {
@@ -63,15 +64,15 @@ pub enum Fate {
     Buffered,
 }
 
-/// Why a slot got no run, where the disposition leaves that open.
+/// Why a slot got no run, where the disposition does not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Older than the catch-up window.
+    /// The slot is older than the catch-up window.
     Window,
-    /// The policy for missed slots.
+    /// The policy for missed slots skips them.
     Policy,
-    /// More were missed than the policy runs.
+    /// More slots were missed than the policy runs.
     Cap,
     /// The schedule was removed.
     Removed,
@@ -79,13 +80,13 @@ pub enum Reason {
     Changed,
 }
 
-/// What made a slot, if not the time. It is taken once, however often it is told of.
+/// What created a slot of an event trigger. Each source creates at most one slot of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A run of another schedule has ended.
+    /// The run of another schedule that ended.
     Run(RunId),
-    /// An event, by the id that whoever told of it gave it.
+    /// The id that the publisher gave the event.
     Event(String),
 }
 
@@ -101,7 +102,7 @@ impl Reason {
     }
 }
 
-/// The one list of dispositions: variant, stored name, whether it is final.
+/// The list of dispositions: variant, stored name, whether it is final, meaning.
 macro_rules! dispositions {
     ($($variant:ident $name:literal $is_final:literal $meaning:literal;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +117,7 @@ macro_rules! dispositions {
                 match self { $(Disposition::$variant => $name,)* }
             }
 
-            /// Whether it never changes again.
+            /// Whether it can no longer change.
             pub const fn is_final(self) -> bool {
                 match self { $(Disposition::$variant => $is_final,)* }
             }
@@ -130,43 +131,42 @@ macro_rules! dispositions {
 
 dispositions! {
     Ran "ran" true "its run ended `done`";
-    RanLate "ran_late" true "its run ended `done`, and began more than a second late or was caught up";
+    RanLate "ran_late" true "its run ended `done`, and started more than a second late or was caught up";
     Failed "failed" true "its run ended `failed`, retries included";
-    Unknown "unknown" true "its run was cut off in the middle of an effect; never repeated on its own";
+    Unknown "unknown" true "its run was interrupted and may have taken effect; never repeated automatically";
     Cancelled "cancelled" true "a person or a rule cancelled the run";
-    Coalesced "coalesced" true "missed or buffered, and the run of another slot stands for it";
+    Coalesced "coalesced" true "missed or buffered, and covered by the run of another slot";
     SkippedOverlap "skipped_overlap" true "an earlier run was still live";
     SkippedMissed "skipped_missed" true "missed, and not caught up";
     SkippedPaused "skipped_paused" true "due while the schedule was paused";
     SkippedBudget "skipped_budget" true "the budget was used up";
     SkippedPolicy "skipped_policy" true "denied by policy, or the approval was refused or expired";
-    SkippedLease "skipped_lease" true "the autonomy lease had run out";
-    SkippedDependency "skipped_dependency" true "what it depends on did not happen in time";
+    SkippedLease "skipped_lease" true "the autonomy lease had expired";
+    SkippedDependency "skipped_dependency" true "the chain of runs that triggered it was too long";
     SkippedFull "skipped_full" true "too many slots were waiting";
     Superseded "superseded" true "the schedule was changed or removed before the slot was decided";
     Fired "fired" false "its run is queued or running";
-    Parked "parked" false "its run waits for a human";
+    Parked "parked" false "its run waits for approval";
     Buffered "buffered" false "waits for an earlier run of the schedule to end";
 }
 
-/// The row of a slot, or of the last of several: rows of a schedule sort by time, and the first at or
-/// after an instant is the one that covers it, if any does.
+/// Row key of a slot, or of the last of several slots. The rows of a schedule sort by time, so the first
+/// row at or after an instant is the one that covers it, if any does.
 pub fn key(schedule: &ScheduleId, last: Timestamp) -> String {
     format!("{schedule}/{:016}", last.as_micros().max(0))
 }
 
-/// Above the rows of all slots of a schedule that the time has made or things that happened, and below its
-/// others.
+/// Upper bound of the row keys of a schedule's calendar and event slots; its other rows sort above.
 pub fn end_key(schedule: &ScheduleId) -> String {
     format!("{schedule}/:")
 }
 
-/// The row of a run that was started by hand: its key is taken once.
+/// Row key of a manual run: each key starts at most one.
 pub fn manual_key(schedule: &ScheduleId, key: &str) -> String {
     format!("{schedule}/manual/{key}")
 }
 
-/// The row of a slot that something made: each thing makes one.
+/// Row key of a slot by its source: each source creates at most one.
 pub fn source_key(schedule: &ScheduleId, source: &Source) -> String {
     match source {
         Source::Run(run) => format!("{schedule}/run/{run}"),
@@ -174,16 +174,17 @@ pub fn source_key(schedule: &ScheduleId, source: &Source) -> String {
     }
 }
 
-/// The row of a slot that was run by a backfill. What was decided about it when it was due stays.
+/// Row key of a slot that a backfill ran. The row of the original decision stays unchanged.
 pub fn backfill_key(schedule: &ScheduleId, nominal: Timestamp) -> String {
     format!("{schedule}/backfill/{:016}", nominal.as_micros().max(0))
 }
 
-/// The slot after an event.
-pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
+/// Returns the slot after an event.
+pub fn apply(slot: Option<Slot>, body: &EventBody) -> Option<Slot> {
     match body {
-        Body::Run(run, run::Event::Queued(queued)) => {
-            let fate = |origin, late_us| Fate::Run { run: run.clone(), origin, late_us };
+        EventBody::Run(run, run::Event::Queued(queued)) => {
+            let run_outcome =
+                |origin, late_us| SlotOutcome::Run { run: run.clone(), origin, late_us };
             Some(match &queued.occurrence {
                 Occurrence::Slot(it) => Slot {
                     revision: queued.revision,
@@ -193,7 +194,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     wall: it.wall.clone(),
                     decided_at: slot.map_or(queued.at, |slot| slot.decided_at),
                     timing: None,
-                    fate: fate(it.origin, it.late_us),
+                    outcome: run_outcome(it.origin, it.late_us),
                 },
                 Occurrence::Backfill(fill) => Slot {
                     revision: queued.revision,
@@ -203,7 +204,7 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     wall: fill.wall.clone(),
                     decided_at: queued.at,
                     timing: None,
-                    fate: fate(Origin::Backfill, 0),
+                    outcome: run_outcome(Origin::Backfill, 0),
                 },
                 Occurrence::Manual { .. } => Slot {
                     revision: queued.revision,
@@ -213,11 +214,11 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
                     wall: String::new(),
                     decided_at: queued.at,
                     timing: None,
-                    fate: fate(Origin::Manual, 0),
+                    outcome: run_outcome(Origin::Manual, 0),
                 },
             })
         }
-        Body::Schedule(_, Event::Passed(passed)) => Some(Slot {
+        EventBody::Schedule(_, Event::Passed(passed)) => Some(Slot {
             revision: passed.revision,
             first: passed.first,
             last: passed.last,
@@ -225,13 +226,13 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
             wall: passed.wall.clone(),
             decided_at: passed.at,
             timing: passed.timing.clone(),
-            fate: Fate::Passed {
+            outcome: SlotOutcome::Passed {
                 disposition: passed.disposition,
                 reason: passed.reason,
                 into: passed.into,
             },
         }),
-        Body::Schedule(_, Event::Buffered(buffered)) => Some(Slot {
+        EventBody::Schedule(_, Event::Buffered(buffered)) => Some(Slot {
             revision: buffered.revision,
             first: buffered.slot,
             last: buffered.slot,
@@ -239,42 +240,44 @@ pub fn apply(slot: Option<Slot>, body: &Body) -> Option<Slot> {
             wall: buffered.wall.clone(),
             decided_at: buffered.at,
             timing: None,
-            fate: Fate::Buffered,
+            outcome: SlotOutcome::Buffered,
         }),
-        Body::Schedule(_, Event::Dropped(dropped)) => slot.map(|slot| Slot {
-            fate: Fate::Passed {
+        EventBody::Schedule(_, Event::Dropped(dropped)) => slot.map(|slot| Slot {
+            outcome: SlotOutcome::Passed {
                 disposition: dropped.disposition,
                 reason: dropped.reason,
                 into: dropped.into,
             },
             ..slot
         }),
-        Body::Schedule(..)
-        | Body::Run(..)
-        | Body::Approval(..)
-        | Body::Agent(..)
-        | Body::Authority(..)
-        | Body::Token(..)
-        | Body::Tool(..)
-        | Body::Watch(..) => slot,
+        EventBody::Schedule(..)
+        | EventBody::Run(..)
+        | EventBody::Approval(..)
+        | EventBody::Agent(..)
+        | EventBody::Authority(..)
+        | EventBody::Token(..)
+        | EventBody::Tool(..)
+        | EventBody::Installation(..) => slot,
     }
 }
 
 impl Slot {
-    /// What became of it. `run` is its run, if it got one.
+    /// The disposition. `run` is the slot's run, if it has one.
     pub fn disposition(&self, run: Option<&Run>) -> Disposition {
-        match (&self.fate, run) {
-            (Fate::Passed { disposition, .. }, _) => *disposition,
-            (Fate::Buffered, _) => Disposition::Buffered,
-            (Fate::Run { .. }, None) => Disposition::Fired,
-            (Fate::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
+        match (&self.outcome, run) {
+            (SlotOutcome::Passed { disposition, .. }, _) => *disposition,
+            (SlotOutcome::Buffered, _) => Disposition::Buffered,
+            (SlotOutcome::Run { .. }, None) => Disposition::Fired,
+            (SlotOutcome::Run { origin, late_us, .. }, Some(run)) => match &run.first_outcome {
                 None if run.state == run::State::Parked => Disposition::Parked,
                 None => Disposition::Fired,
-                Some(_) if run.lacking == Some(Lack::Lease) => Disposition::SkippedLease,
-                Some(_) if run.lacking == Some(Lack::Budget) => Disposition::SkippedBudget,
+                Some(_) if run.blocked_by == Some(StartBlocker::Lease) => Disposition::SkippedLease,
+                Some(_) if run.blocked_by == Some(StartBlocker::Budget) => {
+                    Disposition::SkippedBudget
+                }
                 Some(_) if run.refused => Disposition::SkippedPolicy,
                 Some(run::Outcome::Done) => {
-                    let late_us = late_us.saturating_add(run.queued_us());
+                    let late_us = late_us.saturating_add(run.first_wait_us());
                     let was_late = LATE_US < late_us || *origin == Origin::CatchUp;
                     if was_late { Disposition::RanLate } else { Disposition::Ran }
                 }
@@ -285,17 +288,17 @@ impl Slot {
         }
     }
 
-    /// Whether an instant is one of its slots: between those of a range there is none. `calendar` is that of its
-    /// schedule as it was then, if that is known.
-    pub fn has(&self, at: Timestamp, calendar: Option<&Calendar>) -> bool {
+    /// Whether an instant is one of the slots of this row. `calendar` is the one that produced them, if
+    /// known; without it only the first and the last are recognised.
+    pub fn covers(&self, at: Timestamp, calendar: Option<&Calendar>) -> bool {
         let at_us = at.as_micros();
         let is_between = self.first < at && at < self.last;
-        let is_on = |calendar: &Calendar| calendar.last_until(at_us) == Some(at_us);
+        let is_on = |calendar: &Calendar| calendar.last_at_or_before(at_us) == Some(at_us);
         at == self.first || at == self.last || (is_between && calendar.is_some_and(is_on))
     }
 
-    /// What became of it, in a sentence. `progress` is that of its schedule.
-    pub fn sentence(&self, run: Option<&Run>, progress: &Progress) -> String {
+    /// Describes the outcome in a sentence. `progress` is that of its schedule.
+    pub fn describe(&self, run: Option<&Run>, progress: &Progress) -> String {
         let at = format_instant(self.last.as_micros());
         let slots = match self.count {
             1 => format!("the slot of {at}"),
@@ -304,22 +307,21 @@ impl Slot {
                 format!("the {count} slots from {first} to {at}")
             }
         };
-        match &self.fate {
-            Fate::Buffered => format!("{slots} {}", awaits(progress)),
-            Fate::Passed { disposition: Disposition::Coalesced, into, .. } => {
-                let (own, them) =
-                    if self.count == 1 { ("its own", "it") } else { ("their own", "them") };
+        match &self.outcome {
+            SlotOutcome::Buffered => format!("{slots} {}", waiting_for(progress)),
+            SlotOutcome::Passed { disposition: Disposition::Coalesced, into, .. } => {
+                let they_were = if self.count == 1 { "it was" } else { "they were" };
                 let into = into.map_or_else(
                     || "another slot".to_owned(),
                     |into| format!("the slot of {}", format_instant(into.as_micros())),
                 );
-                format!("{slots} did not run on {own}: {into} stands for {them}")
+                format!("{slots} did not run: {they_were} merged into {into}")
             }
-            Fate::Passed { disposition, reason, .. } => {
-                format!("{slots} did not run: {}", self.why_not(*disposition, *reason))
+            SlotOutcome::Passed { disposition, reason, .. } => {
+                format!("{slots} did not run: {}", self.skip_reason(*disposition, *reason))
             }
-            Fate::Run { run: id, origin, late_us } => {
-                let late_us = late_us.saturating_add(run.map_or(0, Run::queued_us));
+            SlotOutcome::Run { run: id, origin, late_us } => {
+                let late_us = late_us.saturating_add(run.map_or(0, Run::first_wait_us));
                 let late = lateness(late_us);
                 let fired = match origin {
                     Origin::Slot => format!("{slots} fired run {id}{late}"),
@@ -327,20 +329,20 @@ impl Slot {
                     Origin::Buffer => {
                         format!("{slots} fired run {id}{late}, after an earlier run had ended")
                     }
-                    Origin::Manual => format!("run {id} was started by hand at {at}"),
+                    Origin::Manual => format!("run {id} was started manually at {at}"),
                     Origin::After => {
-                        format!("at {at} a run that it follows ended: this fired run {id}")
+                        format!("at {at} a run that it depends on ended and fired run {id}")
                     }
-                    Origin::Event => format!("at {at} its event happened: this fired run {id}"),
+                    Origin::Event => format!("at {at} its event fired run {id}"),
                     Origin::Backfill => format!("{slots} was run by a backfill: run {id}"),
                 };
-                let stands = run.map_or_else(String::new, |run| format!("; {}", run.summary()));
-                format!("{fired}{stands}")
+                let state = run.map_or_else(String::new, |run| format!("; {}", run.summary()));
+                format!("{fired}{state}")
             }
         }
     }
 
-    fn why_not(&self, disposition: Disposition, reason: Option<Reason>) -> String {
+    fn skip_reason(&self, disposition: Disposition, reason: Option<Reason>) -> String {
         let (it, was) = if self.count == 1 { ("it", "was") } else { ("they", "were") };
         let decided = format_instant(self.decided_at.as_micros());
         match (disposition, reason) {
@@ -360,17 +362,17 @@ impl Slot {
                 format!("the schedule was changed before {it} could run")
             }
             (Disposition::SkippedOverlap, None) => {
-                "an earlier run was still live, and the overlap policy lets no other start beside it"
+                "an earlier run was still live, and the overlap policy allows no other run beside it"
                     .to_owned()
             }
             (Disposition::SkippedPaused, None) => {
                 format!("{it} {was} due while the schedule was paused")
             }
             (Disposition::SkippedBudget, None) => {
-                "the schedule had already run as often that day as it may".to_owned()
+                "the schedule had reached its limit of runs for that day".to_owned()
             }
             (Disposition::SkippedFull, None) => {
-                "as many slots were waiting as the schedule lets wait".to_owned()
+                "the schedule already had the most waiting slots allowed".to_owned()
             }
             (disposition, None) => disposition.meaning().to_owned(),
         }
@@ -389,8 +391,8 @@ impl From<&Calendar> for Timing {
     }
 }
 
-/// What a slot of a schedule waits for that waits.
-fn awaits(progress: &Progress) -> &'static str {
+/// Describes what a buffered slot waits for.
+fn waiting_for(progress: &Progress) -> &'static str {
     match (&progress.status, progress.live.is_empty()) {
         (Status::Paused(_), true) => "runs when the schedule is resumed",
         (Status::Paused(_), false) => {
@@ -400,12 +402,12 @@ fn awaits(progress: &Progress) -> &'static str {
     }
 }
 
-/// In whole seconds, if that is any.
+/// Describes a delay in whole seconds; empty below one.
 fn lateness(late_us: i64) -> String {
     let seconds = late_us / 1_000_000;
     match Span::from_millis(seconds.saturating_mul(1_000)) {
         Some(late) => format!(" {} late", late.describe()),
-        // Nothing, or more than a span can be.
+        // A span can represent neither 0 nor very long delays.
         None if seconds <= 0 => String::new(),
         None => format!(" {seconds} seconds late"),
     }

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
-/// What time it is, told twice: a clock can be set, the time of the log never goes back. Whatever runs out
-/// has run out when one of the two says so.
+/// The current time by two sources: the system clock, which can be set back, and the ledger, which cannot.
+/// A deadline has passed when it has passed by either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// What the clock shows.
+    /// The system clock.
     pub clock: Timestamp,
-    /// The same, or the time of the last entry of the log if that is later.
+    /// The system clock or the time of the last ledger entry, whichever is later.
     pub latest: Timestamp,
 }
 
 impl Now {
-    /// By a clock that is not behind the log.
-    pub const fn by_clock(clock: Timestamp) -> Now {
+    /// From a clock that is not behind the ledger.
+    pub const fn from_clock(clock: Timestamp) -> Now {
         Now { clock, latest: clock }
     }
 }
@@ -33,7 +33,7 @@ impl Timestamp {
         self.0
     }
 
-    /// So much later, or as late as can be told.
+    /// This instant plus a span; saturates.
     pub const fn after_us(self, span_us: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(span_us))
     }

@@ -1,7 +1,7 @@
-//! A token: what somebody shows to be let in as themselves, with a role.
+//! An access token: it authenticates its holder, with a role.
 //!
-//! Only its hash is known here. Its name is the person who holds it, however many tokens they have: two
-//! tokens of one name are one person. No name is both an agent's and that of a person who approves.
+//! Only its hash is stored. Its name is that of the holder, and two tokens with one name belong to one person.
+//! No name belongs to both an agent and an approver.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use crate::actor::{Actor, Role};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
 
-/// Tokens that let somebody in at a time.
+/// Valid tokens per installation.
 pub const TOKENS_MAX: i64 = 1_000;
 pub const NAME_BYTES_MAX: usize = 64;
-/// What the secret of a token begins with, so that scanners find one that was lost.
+/// The prefix of a token's secret, by which scanners find leaked ones.
 pub const TOKEN_PREFIX: &str = "mwt_";
-/// Hexadecimal digits that follow: 256 bits.
+/// Hexadecimal digits after the prefix: 256 bits.
 pub const TOKEN_DIGITS: usize = 64;
 const HASH_DIGITS: usize = 64;
 const KEY_BYTES_MAX: usize = 256;
 
-/// Invariant: 1 to 64 letters, digits, `-`, `_`, `.` and `@` of ASCII, and not a name of the watch itself.
+/// Invariant: 1 to 64 ASCII letters, digits, `-`, `_`, `.` and `@`, and not the name of the system actor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PersonName(String);
@@ -32,7 +32,7 @@ pub struct PersonName(String);
 #[serde(into = "String", try_from = "String")]
 pub struct TokenHash(String);
 
-/// Invariant: 1 to 256 printable characters without blanks. What they mean is not known here.
+/// Invariant: 1 to 256 printable ASCII characters without blanks. The kernel does not interpret them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PublicKey(String);
@@ -43,7 +43,7 @@ pub struct Token {
     pub name: PersonName,
     pub role: Role,
     pub hash: TokenHash,
-    /// What the signatures of the person are checked with.
+    /// Verifies the signatures of the holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<PublicKey>,
     pub created_by: String,
@@ -70,7 +70,6 @@ pub struct Created {
     pub at: Timestamp,
 }
 
-/// It lets nobody in any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {
@@ -87,8 +86,8 @@ pub enum Command {
         role: Role,
         hash: TokenHash,
         key: Option<PublicKey>,
-        /// Those with which the name is let in already.
-        roles: Vec<Role>,
+        /// The roles of the valid tokens that have this name.
+        existing_roles: Vec<Role>,
     },
     Revoke {
         note: Option<String>,
@@ -97,33 +96,33 @@ pub enum Command {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no token `{0}`")]
+    #[error("token `{0}` does not exist")]
     Unknown(String),
-    #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
-    #[error("no token has the role `{}`", .0.name())]
-    Role(Role),
-    #[error("a token of the role `{}` has no key: its holder approves nothing", .0.name())]
-    NoKeyFor(Role),
-    #[error("`{name}` has a token of the role `{}`, and no agent is one of those who approve", has.name())]
-    TwoKinds { name: PersonName, has: Role },
+    #[error("a token cannot have the role `{}`", .0.name())]
+    RoleNotAllowed(Role),
+    #[error("a token with the role `{}` cannot have a key: its holder cannot approve", .0.name())]
+    KeyNotAllowed(Role),
+    #[error("`{name}` has a token with the role `{}`; one name cannot be both an agent and an approver", has.name())]
+    AgentAndApprover { name: PersonName, has: Role },
     #[error(transparent)]
     Note(#[from] crate::schedule::Refusal),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be the name of a person")]
+#[error("`{0}` is not a valid name of a person")]
 pub struct InvalidName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is not the hash of a token")]
+#[error("invalid token hash")]
 pub struct InvalidHash;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is not a public key")]
+#[error("invalid public key")]
 pub struct InvalidKey;
 
-/// Every rule about tokens. Nothing happens when it is so already.
+/// Decides a command about the token `id`. A command that would change nothing returns `None`.
 pub fn decide(
     id: &str,
     token: Option<&Token>,
@@ -137,14 +136,16 @@ pub fn decide(
     }
     let by = actor.name.clone();
     match (command, token) {
-        (Command::Create { role: role @ Role::System, .. }, _) => Err(Refusal::Role(role)),
-        // What cannot approve has nothing to sign.
-        (Command::Create { role, key: Some(_), .. }, None) if role < Role::Operator => {
-            Err(Refusal::NoKeyFor(role))
+        (Command::Create { role: role @ Role::System, .. }, _) => {
+            Err(Refusal::RoleNotAllowed(role))
         }
-        (Command::Create { name, role, hash, key, roles }, None) => {
-            match roles.into_iter().find(|has| is_other_kind(role, *has)) {
-                Some(has) => Err(Refusal::TwoKinds { name, has }),
+        // A key signs approvals, and these roles cannot approve.
+        (Command::Create { role, key: Some(_), .. }, None) if role < Role::Operator => {
+            Err(Refusal::KeyNotAllowed(role))
+        }
+        (Command::Create { name, role, hash, key, existing_roles }, None) => {
+            match existing_roles.into_iter().find(|has| is_agent_and_approver(role, *has)) {
+                Some(has) => Err(Refusal::AgentAndApprover { name, has }),
                 None => Ok(Some(Event::Created(Created { name, role, hash, key, by, at: now }))),
             }
         }
@@ -158,14 +159,14 @@ pub fn decide(
     }
 }
 
-/// Whether one of two roles is an agent's and the other that of somebody who approves.
-fn is_other_kind(one: Role, other: Role) -> bool {
+/// Whether one of two roles is an agent's and the other an approver's.
+fn is_agent_and_approver(one: Role, other: Role) -> bool {
     let (low, high) = (one.min(other), one.max(other));
     low == Role::Runner && Role::Operator <= high
 }
 
-/// Whether the secret of a token stands in a text.
-pub fn is_in(text: &str) -> bool {
+/// Whether a text contains the secret of a token.
+pub fn contains_secret(text: &str) -> bool {
     text.match_indices(TOKEN_PREFIX).any(|(at, prefix)| {
         let rest = text.bytes().skip(at + prefix.len());
         TOKEN_DIGITS <= rest.take_while(u8::is_ascii_hexdigit).count()
@@ -189,14 +190,14 @@ pub fn apply(token: Option<Token>, event: &Event) -> Option<Token> {
 }
 
 impl Token {
-    /// Whom it lets in.
+    /// The actor that it authenticates, unless it was revoked.
     pub fn actor(&self) -> Option<Actor> {
         let actor = Actor { name: self.name.0.clone(), role: self.role };
         self.revoked.is_none().then_some(actor)
     }
 
-    /// It is found by its hash while it lets somebody in.
-    pub(crate) fn listed_under(&self) -> Option<String> {
+    /// Its hash, unless it was revoked.
+    pub(crate) fn index_key(&self) -> Option<String> {
         self.revoked.is_none().then(|| self.hash.0.clone())
     }
 }
@@ -245,7 +246,7 @@ impl FromStr for PublicKey {
 }
 
 impl PublicKey {
-    /// Whether it is the same key, whatever name stands before it.
+    /// Whether two keys are equal apart from their names.
     pub fn is_same_key(&self, other: &PublicKey) -> bool {
         let key = |it: &PublicKey| it.0.splitn(3, '+').nth(2).map(str::to_owned);
         key(self).is_some() && key(self) == key(other)
@@ -314,24 +315,30 @@ mod tests {
 
     fn create(role: Role) -> Command {
         let hash = "ab".repeat(32).parse().unwrap();
-        Command::Create { name: "ada".parse().unwrap(), role, hash, key: None, roles: Vec::new() }
+        Command::Create {
+            name: "ada".parse().unwrap(),
+            role,
+            hash,
+            key: None,
+            existing_roles: Vec::new(),
+        }
     }
 
-    fn create_beside(role: Role, has: Role) -> Command {
+    fn create_with_existing(role: Role, has: Role) -> Command {
         match create(role) {
             Command::Create { name, role, hash, key, .. } => {
-                Command::Create { name, role, hash, key, roles: vec![Role::Observer, has] }
+                Command::Create { name, role, hash, key, existing_roles: vec![Role::Observer, has] }
             }
             other => other,
         }
     }
 
     fn by(role: Role) -> Actor {
-        Actor { name: "somebody".into(), role }
+        Actor { name: "caller".into(), role }
     }
 
     #[test]
-    fn only_a_maintainer_gives_and_takes_tokens() {
+    fn only_a_maintainer_creates_and_revokes_tokens() {
         use Role::{Maintainer, Observer, Operator, Runner};
         let maintainer = by(Maintainer);
         for role in [Observer, Runner, Operator, Maintainer] {
@@ -345,15 +352,15 @@ mod tests {
             }
         }
         let system = decide("tok_1", None, &maintainer, create(Role::System), at(0));
-        assert_eq!(system, Err(Refusal::Role(Role::System)));
+        assert_eq!(system, Err(Refusal::RoleNotAllowed(Role::System)));
     }
 
     #[test]
-    fn no_name_is_an_agents_and_an_approvers() {
+    fn no_name_is_both_an_agent_and_an_approver() {
         use Role::{Maintainer, Observer, Operator, Runner};
         for role in [Observer, Runner, Operator, Maintainer] {
             for has in [Observer, Runner, Operator, Maintainer] {
-                let command = create_beside(role, has);
+                let command = create_with_existing(role, has);
                 let decided = decide("tok_1", None, &by(Maintainer), command, at(0));
                 let both = [role, has];
                 let is_refused = both.contains(&Runner)
@@ -364,29 +371,32 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_was_revoked_lets_nobody_in() {
+    fn a_revoked_token_authenticates_no_one() {
         let maintainer = by(Role::Maintainer);
         let created = decide("tok_1", None, &maintainer, create(Role::Operator), at(0)).unwrap();
         let token = apply(None, &created.unwrap()).unwrap();
         let revoke = || Command::Revoke { note: None };
         let revoked = decide("tok_1", Some(&token), &maintainer, revoke(), at(1)).unwrap();
         let token = apply(Some(token), &revoked.unwrap()).unwrap();
-        assert_eq!((token.actor(), token.listed_under()), (None, None));
+        assert_eq!((token.actor(), token.index_key()), (None, None));
         assert_eq!(decide("tok_1", Some(&token), &maintainer, revoke(), at(2)), Ok(None));
         let unknown = decide("tok_2", None, &maintainer, revoke(), at(2));
         assert_eq!(unknown, Err(Refusal::Unknown("tok_2".into())));
     }
 
     #[test]
-    fn a_secret_is_found_in_a_text() {
+    fn contains_secret_finds_a_whole_token_in_text() {
         let secret = format!("{TOKEN_PREFIX}{}", "0a".repeat(TOKEN_DIGITS / 2));
-        assert!(is_in(&secret) && is_in(&format!("--token=mwt_{secret},")));
-        assert!(!is_in(&secret[..secret.len() - 1]) && !is_in("mwt_") && !is_in(""));
+        assert!(contains_secret(&secret) && contains_secret(&format!("--token=mwt_{secret},")));
+        assert!(
+            !contains_secret(&secret[..secret.len() - 1])
+                && !contains_secret("mwt_")
+                && !contains_secret("")
+        );
     }
 
-    /// No name passes for a user of the machine, a run, or the watch.
     #[test]
-    fn names_of_people() {
+    fn person_names_cannot_imitate_local_users_runs_or_the_system() {
         for name in ["ada", "ada@home.example", "A-1_b.c", &"a".repeat(64)] {
             assert!(name.parse::<PersonName>().is_ok(), "{name}");
         }

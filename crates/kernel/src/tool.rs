@@ -1,8 +1,7 @@
-//! A tool of our own: what a schedule's call of it comes to, and how tools have done of late.
+//! Midwatch's own tools: the resolved call of a schedule, and statistics of recent calls.
 //!
-//! What changes something is in the log call by call. Calls of all kinds are counted by whoever keeps the watch, and
-//! once a minute the count is written: one entry for all tools, from which a row for each tool is derived, with so
-//! many of the last days.
+//! The ledger records each call that changes something. The daemon counts all calls and once a minute records
+//! one summary for all tools; the statistics row of each tool is derived from it and covers its last days.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,39 +11,39 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::budget::day;
-use crate::event::Body;
+use crate::event::EventBody;
+use crate::installation::{self, ToolUsage, ToolsUsed};
 use crate::time::Timestamp;
-use crate::watch::{self, ToolsUsed, Used};
 
-/// Days of which it is known how a tool has done.
+/// Days that the statistics of a tool cover.
 pub const DAYS_MAX: usize = 14;
 const NAME_BYTES_MAX: usize = 64;
 const HOUR_US: i64 = 3_600_000_000;
-/// Fewer calls in an hour say nothing.
+/// Fewer calls in an hour raise no alert.
 const ALERT_CALLS_MIN: u64 = 10;
-/// How much more often than usual a tool fails that calls for a human.
+/// How many times its usual failure rate raises an alert.
 const ALERT_TIMES: u64 = 3;
 
-/// What a tool is called.
+/// The name of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a tool's name")]
+#[error("invalid tool name `{0}`")]
 pub struct InvalidToolName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    Made(Made),
+    Called(CallRecord),
     Alerted(Alerted),
 }
 
-/// Somebody has called a tool that changes something, or has tried to.
+/// A call, successful or not, of a tool that changes something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Made {
-    /// The code of the error, if it is one.
+pub struct CallRecord {
+    /// Error code, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     pub took_us: u64,
@@ -53,27 +52,27 @@ pub struct Made {
     pub at: Timestamp,
 }
 
-/// A tool fails far more often than it used to.
+/// A tool fails far more often than usual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alerted {
-    /// In the hour so far.
+    /// Calls in the current hour.
     pub calls: u64,
     pub failures: u64,
-    /// Before that, as far as it is known.
+    /// Calls before this hour, as far as the statistics go back.
     pub usual_calls: u64,
     pub usual_failures: u64,
     pub at: Timestamp,
 }
 
-/// How often a tool was called in some time, and how that went.
+/// Counts of the calls of a tool in some period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tally {
+pub struct CallCounts {
     pub calls: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u64,
-    /// Of all together.
+    /// Sum over all calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub took_us: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -82,20 +81,20 @@ pub struct Tally {
     pub bytes_in: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_out: u64,
-    /// Runs that were its call, and counted in the budget of the day.
+    /// Calls by runs that counted in the day's budget.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u64,
 }
 
-/// How a tool has done.
+/// Statistics of the recent calls of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Use {
-    /// The last ones on which it was called, the newest last.
-    pub days: Vec<Day>,
-    /// The hour since 1970 in which it was called last.
+pub struct ToolStats {
+    /// The last days with calls, newest last.
+    pub days: Vec<DayCounts>,
+    /// Hour of the last call, counted from 1970.
     pub hour: i64,
-    /// In that hour.
+    /// Calls in that hour.
     pub calls: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u64,
@@ -105,53 +104,59 @@ pub struct Use {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Day {
-    /// Since 1970.
+pub struct DayCounts {
+    /// UTC days since 1970.
     pub day: i64,
-    pub tally: Tally,
+    pub tally: CallCounts,
 }
 
-/// The entry that tells of the calls since the last one, and those about tools that fail too often.
-pub fn summary<'a>(
+/// Returns the event that records the calls since the last summary, and an alert for each tool that fails
+/// too often.
+pub fn summarize_calls<'a>(
     instance: &str,
-    row: impl Fn(&ToolName) -> Option<&'a Use>,
-    used: &[Used],
+    row: impl Fn(&ToolName) -> Option<&'a ToolStats>,
+    used: &[ToolUsage],
     now: Timestamp,
-) -> Vec<Body> {
-    let told = ToolsUsed { tools: used.to_vec(), at: now };
+) -> Vec<EventBody> {
+    let summary = ToolsUsed { tools: used.to_vec(), at: now };
     let alerts = used.iter().filter_map(|used| {
-        let after = add(row(&used.tool).cloned(), &used.tally, now);
-        Some(Body::Tool(used.tool.clone(), Event::Alerted(after.alert(now)?)))
+        let after = add_calls(row(&used.tool).cloned(), &used.tally, now);
+        Some(EventBody::Tool(used.tool.clone(), Event::Alerted(after.alert(now)?)))
     });
-    let told = Body::Watch(instance.to_owned(), watch::Event::ToolsUsed(told));
-    [told].into_iter().chain(alerts).collect()
+    let summary =
+        EventBody::Installation(instance.to_owned(), installation::Event::ToolsUsed(summary));
+    [summary].into_iter().chain(alerts).collect()
 }
 
-/// The row after something was said of the tool itself.
-pub(crate) fn apply(used: Option<Use>, event: &Event) -> Option<Use> {
+/// Returns the statistics after an event of the tool.
+pub(crate) fn apply(used: Option<ToolStats>, event: &Event) -> Option<ToolStats> {
     match event {
-        Event::Made(_) => used,
-        Event::Alerted(alerted) => used.map(|it| Use { alerted_at: Some(alerted.at), ..it }),
+        Event::Called(_) => used,
+        Event::Alerted(alerted) => used.map(|it| ToolStats { alerted_at: Some(alerted.at), ..it }),
     }
 }
 
-/// The row after a summary.
-pub(crate) fn counted(used: Option<Use>, name: &str, told: &ToolsUsed) -> Option<Use> {
-    match told.tools.iter().find(|it| it.tool.as_str() == name) {
-        Some(it) => Some(add(used, &it.tally, told.at)),
+/// Returns the statistics after a summary.
+pub(crate) fn apply_summary(
+    used: Option<ToolStats>,
+    name: &str,
+    summary: &ToolsUsed,
+) -> Option<ToolStats> {
+    match summary.tools.iter().find(|it| it.tool.as_str() == name) {
+        Some(it) => Some(add_calls(used, &it.tally, summary.at)),
         None => used,
     }
 }
 
-/// How a tool has done after so many more calls.
-pub fn add(used: Option<Use>, tally: &Tally, at: Timestamp) -> Use {
+/// Adds calls to the statistics of a tool.
+pub fn add_calls(used: Option<ToolStats>, tally: &CallCounts, at: Timestamp) -> ToolStats {
     let mut used = used.unwrap_or_default();
     let (today, hour) = (day(at), at.as_micros().div_euclid(HOUR_US));
     match used.days.last_mut() {
-        // A clock that was set back counts for the last day that it showed.
+        // After the clock was set back, calls count towards the latest day.
         Some(last) if today <= last.day => last.tally.add(tally),
         _ => {
-            used.days.push(Day { day: today, tally: *tally });
+            used.days.push(DayCounts { day: today, tally: *tally });
             used.days.drain(..used.days.len().saturating_sub(DAYS_MAX));
         }
     }
@@ -163,12 +168,12 @@ pub fn add(used: Option<Use>, tally: &Tally, at: Timestamp) -> Use {
     used
 }
 
-impl Use {
-    /// In an hour with so many calls at least half of them failed, and that is so many times as much as usual;
-    /// once in an hour.
+impl ToolStats {
+    /// Returns an alert if at least half of the hour's calls failed, of enough calls, and far more than usual;
+    /// at most one per hour.
     fn alert(&self, now: Timestamp) -> Option<Alerted> {
-        let Use { calls, failures, .. } = *self;
-        let all = self.days.iter().fold(Tally::default(), |all, day| {
+        let ToolStats { calls, failures, .. } = *self;
+        let all = self.days.iter().fold(CallCounts::default(), |all, day| {
             let mut all = all;
             all.add(&day.tally);
             all
@@ -189,8 +194,8 @@ impl Use {
     }
 }
 
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
+impl CallCounts {
+    pub fn add(&mut self, other: &CallCounts) {
         self.calls += other.calls;
         self.failures += other.failures;
         self.took_us += other.took_us;
@@ -243,17 +248,17 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a call of a tool comes to, as the tool is now.
+/// The tool call of a schedule, resolved against the tool as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
-    /// Of all that callers are told of the tool.
+pub struct ToolCall {
+    /// Hash of the tool's description.
     pub hash: String,
-    /// The class of what it does.
+    /// The capability class of the call.
     pub capability: String,
-    /// How far that class reaches.
+    /// Tier of the capability class.
     pub tier: Tier,
-    /// Whose schedule or run it is about.
+    /// Agent of the schedule or run that the call acts on.
     pub agent: Option<AgentName>,
-    /// The schedule or run that it is done to.
+    /// Id of the schedule or run that the call acts on.
     pub resource: Option<String>,
 }

@@ -1,12 +1,13 @@
-//! Variables of the environment that no agent gets from the watch: they choose which code a program runs,
-//! whatever its words are, or speak for the watch itself.
+//! Environment variables that agents never inherit from the daemon: those that select which code a program
+//! runs, and Midwatch's own.
 //!
-//! An approval names the program and its arguments. One of these would make something else of it.
+//! An approval covers a program and its arguments. With one of these variables the same program could run
+//! other code.
 
-/// Those that speak for the watch.
-const OWN: &str = "MIDWATCH_";
-/// Families, by what their names begin with.
-const FAMILIES: &[&str] = &[
+/// Prefix of Midwatch's own variables.
+const RESERVED_PREFIX: &str = "MIDWATCH_";
+/// Prefixes of variable names.
+const PREFIXES: &[&str] = &[
     "BASH_FUNC_",
     "CARGO_",
     "COR_",
@@ -14,12 +15,12 @@ const FAMILIES: &[&str] = &[
     "DYLD_",
     "GIT_",
     "LD_",
-    OWN,
+    RESERVED_PREFIX,
     "NPM_CONFIG_",
     "PIP_",
 ];
 
-/// Compared without regard to case, as some programs do.
+/// Compared without regard to case, as some programs read them.
 const NAMES: &str = "\
     _JAVA_OPTIONS AR AS AWKPATH BASHOPTS BASH_ENV BROWSER BUNDLE_GEMFILE CC CDPATH CFLAGS CLASSPATH CPP \
     CXX CXXFLAGS DOTNET_STARTUP_HOOKS EDITOR ELECTRON_RUN_AS_NODE ENV GCONV_PATH GIO_EXTRA_MODULES \
@@ -32,21 +33,21 @@ const NAMES: &str = "\
     RUBYOPT RUSTC RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER RUSTDOC RUSTFLAGS SHELLOPTS SSH_ASKPASS SUDO_ASKPASS \
     VISUAL ZDOTDIR";
 
-/// Whether a variable is one of these. `PATH` is: programs get the one that the watch was started with.
+/// Whether a variable selects code or is reserved. `PATH` is one: programs get the daemon's.
 ///
 /// ```
-/// use kernel::variables::steers;
+/// use kernel::variables::selects_code;
 ///
-/// assert!(steers("LD_PRELOAD") && steers("git_ssh_command"));
-/// assert!(!steers("API_URL"));
+/// assert!(selects_code("LD_PRELOAD") && selects_code("git_ssh_command"));
+/// assert!(!selects_code("API_URL"));
 /// ```
-pub fn steers(name: &str) -> bool {
+pub fn selects_code(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    FAMILIES.iter().any(|family| name.starts_with(family))
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || NAMES.split_ascii_whitespace().any(|it| it == name)
 }
 
-/// Whether a variable speaks for the watch, or says in whose name something is asked of it.
-pub(crate) fn is_own(name: &str) -> bool {
-    name.to_ascii_uppercase().starts_with(OWN)
+/// Whether a variable is Midwatch's own, such as one that identifies a caller.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.to_ascii_uppercase().starts_with(RESERVED_PREFIX)
 }

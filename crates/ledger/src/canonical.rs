@@ -1,9 +1,9 @@
-//! Canonical JSON (RFC 8785): one value, one sequence of bytes, so that it can be hashed.
+//! Canonical JSON (RFC 8785): each value has exactly one byte sequence, which can be hashed.
 //!
-//! The RFC treats every number as a double, which rounds large integers without a word: two
-//! different records could get one hash. So fractions, and integers that a double cannot hold
-//! exactly, are refused; whoever needs them writes text. What is left of the RFC is the order of
-//! keys, since `serde_json` already writes strings and integers as the RFC wants them.
+//! The RFC treats every number as a double, which silently rounds large integers, so two different
+//! values could have the same hash. Fractions, and integers that a double cannot hold exactly, are
+//! therefore refused; callers record them as text. What remains of the RFC is the order of keys:
+//! `serde_json` already writes strings and integers as the RFC requires.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
-/// The largest integer, and with a minus the smallest: beyond it, doubles have gaps.
+/// The largest absolute value of an integer. Doubles cannot hold every integer beyond it.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
-/// Of objects and lists within each other.
+/// The deepest nesting of objects and lists.
 const DEPTH_MAX: usize = 128;
-/// Most values are much smaller; what a larger one took is given back.
-const ROOM_BYTES_MAX: usize = 65_536;
+/// A larger buffer is freed instead of reused. Most values are much smaller.
+const REUSED_BYTES_MAX: usize = 65_536;
 
 /// Why a value has no canonical form.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum NotCanonical {
     Fraction,
     #[error("an integer beyond 2^53 cannot be recorded exactly: write it as text")]
     LargeInteger,
-    #[error("JSON text cannot be recorded as it stands: parse it first")]
+    #[error("raw JSON text cannot be recorded: parse it first")]
     RawJson,
     #[error("the key {0} appears twice in one object")]
     DuplicateKey(String),
@@ -40,37 +40,36 @@ pub enum NotCanonical {
 }
 
 thread_local! {
-    /// What the last value was written with: its room is used again.
-    static ROOM: Cell<Canonical> = Cell::default();
+    /// Kept between calls to reuse its buffers.
+    static FORMATTER: Cell<CanonicalFormatter> = Cell::default();
 }
 
-/// The canonical bytes of a value. As everywhere in `serde_json`, a float that is not a number is
-/// written as `null`.
-pub fn canonical(value: &impl Serialize) -> Result<Vec<u8>, NotCanonical> {
-    written(value, <[u8]>::to_vec)
+/// The canonical bytes of a value. As everywhere in `serde_json`, NaN and infinity become `null`.
+pub fn canonical_json(value: &impl Serialize) -> Result<Vec<u8>, NotCanonical> {
+    serialize_with(value, <[u8]>::to_vec)
 }
 
-/// The same, to be shared.
-pub fn canonical_shared(value: &impl Serialize) -> Result<Arc<[u8]>, NotCanonical> {
-    written(value, |bytes| Arc::from(bytes))
+/// The canonical bytes of a value, in a shared allocation. See [`canonical_json`].
+pub fn canonical_json_shared(value: &impl Serialize) -> Result<Arc<[u8]>, NotCanonical> {
+    serialize_with(value, |bytes| Arc::from(bytes))
 }
 
-fn written<B>(value: &impl Serialize, keep: impl Fn(&[u8]) -> B) -> Result<B, NotCanonical> {
-    let mut room = ROOM.take();
-    // All that is written stays with the formatter.
+fn serialize_with<B>(value: &impl Serialize, copy: impl Fn(&[u8]) -> B) -> Result<B, NotCanonical> {
+    let mut formatter = FORMATTER.take();
+    // The formatter keeps the output itself.
     value
-        .serialize(&mut Serializer::with_formatter(io::sink(), &mut room))
-        .map_err(unwrap_refusal)?;
-    let kept = keep(&room.out);
-    if room.out.len() <= ROOM_BYTES_MAX {
-        room.out.clear();
-        ROOM.set(room);
+        .serialize(&mut Serializer::with_formatter(io::sink(), &mut formatter))
+        .map_err(into_refusal)?;
+    let bytes = copy(&formatter.out);
+    if formatter.out.len() <= REUSED_BYTES_MAX {
+        formatter.out.clear();
+        FORMATTER.set(formatter);
     }
-    Ok(kept)
+    Ok(bytes)
 }
 
-/// A refusal travels through `serde_json` as an IO error.
-fn unwrap_refusal(error: serde_json::Error) -> NotCanonical {
+/// `serde_json` wraps a [`NotCanonical`] in an IO error; this unwraps it.
+fn into_refusal(error: serde_json::Error) -> NotCanonical {
     if !error.is_io() {
         return NotCanonical::Serialize(error);
     }
@@ -78,79 +77,79 @@ fn unwrap_refusal(error: serde_json::Error) -> NotCanonical {
     refusal.unwrap_or_else(|error| NotCanonical::Serialize(serde_json::Error::io(error)))
 }
 
-/// Compact JSON without the numbers that RFC 8785 would round. It keeps what it writes, so that the
-/// members of an object can be put in order when it ends.
+/// Writes compact JSON and refuses numbers that RFC 8785 would round. It keeps its output, so that it
+/// can sort the members of an object when the object ends.
 #[derive(Default)]
-struct Canonical {
+struct CanonicalFormatter {
     out: Vec<u8>,
-    /// Objects and lists that have begun, the outermost first.
-    open: Vec<Open>,
-    /// Of all objects that have begun.
+    /// Objects and lists that have not ended, the outermost first.
+    open: Vec<Container>,
+    /// The members of all objects in `open`, in the order of their output.
     members: Vec<Member>,
     unsorted: Vec<u8>,
 }
 
-/// Where an object or a list begins, and which members are its first ones.
-struct Open {
+/// The start of an object or list in `out`, and the index of its first member in `members`.
+struct Container {
     start: usize,
     members: usize,
 }
 
-/// Where a member of an object is: its key with the quotes, a colon, its value.
+/// The range in `out` of a member of an object: its quoted key, a colon, its value.
 struct Member {
     key: Range<usize>,
     end: usize,
-    /// The order of its bytes is that of its UTF-16 code units.
+    /// The key is ASCII without escapes, so its bytes sort like its UTF-16 code units.
     is_plain: bool,
 }
 
-impl Formatter for &mut Canonical {
+impl Formatter for &mut CanonicalFormatter {
     fn write_null<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.put(b"null")
+        self.write_bytes(b"null")
     }
 
     fn write_bool<W: ?Sized + Write>(&mut self, _: &mut W, value: bool) -> io::Result<()> {
-        self.put(if value { b"true" } else { b"false" })
+        self.write_bytes(if value { b"true" } else { b"false" })
     }
 
     fn write_i8<W: ?Sized + Write>(&mut self, _: &mut W, value: i8) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_i16<W: ?Sized + Write>(&mut self, _: &mut W, value: i16) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_i32<W: ?Sized + Write>(&mut self, _: &mut W, value: i32) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_i64<W: ?Sized + Write>(&mut self, _: &mut W, value: i64) -> io::Result<()> {
-        self.integer(value)
+        self.write_integer(value)
     }
 
     fn write_i128<W: ?Sized + Write>(&mut self, _: &mut W, value: i128) -> io::Result<()> {
-        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
+        self.write_integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 
     fn write_u8<W: ?Sized + Write>(&mut self, _: &mut W, value: u8) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_u16<W: ?Sized + Write>(&mut self, _: &mut W, value: u16) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_u32<W: ?Sized + Write>(&mut self, _: &mut W, value: u32) -> io::Result<()> {
-        self.integer(value.into())
+        self.write_integer(value.into())
     }
 
     fn write_u64<W: ?Sized + Write>(&mut self, _: &mut W, value: u64) -> io::Result<()> {
-        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
+        self.write_integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 
     fn write_u128<W: ?Sized + Write>(&mut self, _: &mut W, value: u128) -> io::Result<()> {
-        self.integer(i64::try_from(value).unwrap_or(i64::MAX))
+        self.write_integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 
     fn write_f32<W: ?Sized + Write>(&mut self, _: &mut W, _: f32) -> io::Result<()> {
@@ -163,7 +162,7 @@ impl Formatter for &mut Canonical {
 
     fn write_number_str<W: ?Sized + Write>(&mut self, _: &mut W, text: &str) -> io::Result<()> {
         match text.parse::<i128>() {
-            Ok(value) => self.integer(i64::try_from(value).unwrap_or(i64::MAX)),
+            Ok(value) => self.write_integer(i64::try_from(value).unwrap_or(i64::MAX)),
             Err(_) => refuse(NotCanonical::Fraction),
         }
     }
@@ -173,11 +172,11 @@ impl Formatter for &mut Canonical {
     }
 
     fn begin_string<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.put(b"\"")
+        self.write_bytes(b"\"")
     }
 
     fn end_string<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.put(b"\"")
+        self.write_bytes(b"\"")
     }
 
     fn write_string_fragment<W: ?Sized + Write>(
@@ -185,7 +184,7 @@ impl Formatter for &mut Canonical {
         _: &mut W,
         text: &str,
     ) -> io::Result<()> {
-        self.put(text.as_bytes())
+        self.write_bytes(text.as_bytes())
     }
 
     fn write_char_escape<W: ?Sized + Write>(
@@ -197,12 +196,12 @@ impl Formatter for &mut Canonical {
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.begin(b"[")
+        self.begin_container(b"[")
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
         self.open.pop();
-        self.put(b"]")
+        self.write_bytes(b"]")
     }
 
     fn begin_array_value<W: ?Sized + Write>(
@@ -210,7 +209,7 @@ impl Formatter for &mut Canonical {
         _: &mut W,
         is_first: bool,
     ) -> io::Result<()> {
-        self.put(if is_first { b"" } else { b"," })
+        self.write_bytes(if is_first { b"" } else { b"," })
     }
 
     fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
@@ -218,16 +217,16 @@ impl Formatter for &mut Canonical {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.begin(b"{")
+        self.begin_container(b"{")
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.sort().map_err(io::Error::other)?;
-        self.put(b"}")
+        self.sort_members().map_err(io::Error::other)?;
+        self.write_bytes(b"}")
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, _: &mut W, is_first: bool) -> io::Result<()> {
-        self.put(if is_first { b"" } else { b"," })?;
+        self.write_bytes(if is_first { b"" } else { b"," })?;
         let start = self.out.len();
         self.members.push(Member { key: start..start, end: start, is_plain: true });
         Ok(())
@@ -244,7 +243,7 @@ impl Formatter for &mut Canonical {
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.put(b":")
+        self.write_bytes(b":")
     }
 
     fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
@@ -256,35 +255,35 @@ impl Formatter for &mut Canonical {
     }
 }
 
-impl Canonical {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+impl CanonicalFormatter {
+    fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn integer(&mut self, value: i64) -> io::Result<()> {
+    fn write_integer(&mut self, value: i64) -> io::Result<()> {
         match value.unsigned_abs() <= INTEGER_MAX {
             true => CompactFormatter.write_i64(&mut self.out, value),
             false => refuse(NotCanonical::LargeInteger),
         }
     }
 
-    fn begin(&mut self, bracket: &[u8]) -> io::Result<()> {
+    fn begin_container(&mut self, bracket: &[u8]) -> io::Result<()> {
         if self.open.len() == DEPTH_MAX {
             return refuse(NotCanonical::TooDeep);
         }
-        self.put(bracket)?;
-        self.open.push(Open { start: self.out.len(), members: self.members.len() });
+        self.write_bytes(bracket)?;
+        self.open.push(Container { start: self.out.len(), members: self.members.len() });
         Ok(())
     }
 
-    /// Puts the members of the object that ends in the order of their keys.
-    fn sort(&mut self) -> Result<(), NotCanonical> {
-        let Canonical { out, open, members, unsorted } = self;
-        let Some(Open { start, members: first }) = open.pop() else { return Ok(()) };
+    /// Ends the innermost object: sorts its members by key and refuses duplicate keys.
+    fn sort_members(&mut self) -> Result<(), NotCanonical> {
+        let CanonicalFormatter { out, open, members, unsorted } = self;
+        let Some(Container { start, members: first }) = open.pop() else { return Ok(()) };
         let own = members.get_mut(first..).unwrap_or_default();
-        if !own.is_sorted_by(|a, b| order(out, a, b) == Ordering::Less) {
-            own.sort_by(|a, b| order(out, a, b));
+        if !own.is_sorted_by(|a, b| compare_keys(out, a, b) == Ordering::Less) {
+            own.sort_by(|a, b| compare_keys(out, a, b));
             if let Some([twice, _]) = own.array_windows().find(|[a, b]| a.key(out) == b.key(out)) {
                 let key = String::from_utf8_lossy(twice.key(out)).into_owned();
                 return Err(NotCanonical::DuplicateKey(key));
@@ -296,8 +295,8 @@ impl Canonical {
                 if start < out.len() {
                     out.push(b',');
                 }
-                let place = member.key.start - start..member.end - start;
-                out.extend_from_slice(unsorted.get(place).unwrap_or_default());
+                let range = member.key.start - start..member.end - start;
+                out.extend_from_slice(unsorted.get(range).unwrap_or_default());
             }
         }
         members.truncate(first);
@@ -315,20 +314,20 @@ fn refuse(reason: NotCanonical) -> io::Result<()> {
     Err(io::Error::other(reason))
 }
 
-/// By UTF-16 code units, as the RFC wants it. For plain ASCII that is the order of the bytes.
-fn order(out: &[u8], a: &Member, b: &Member) -> Ordering {
+/// Compares keys by UTF-16 code units, as the RFC requires. For plain keys it compares bytes.
+fn compare_keys(out: &[u8], a: &Member, b: &Member) -> Ordering {
     let keys = (a.key(out), b.key(out));
     match a.is_plain && b.is_plain {
-        true => unquoted(keys.0).cmp(unquoted(keys.1)),
-        false => utf16(keys.0).cmp(&utf16(keys.1)),
+        true => without_closing_quote(keys.0).cmp(without_closing_quote(keys.1)),
+        false => key_utf16(keys.0).cmp(&key_utf16(keys.1)),
     }
 }
 
-fn unquoted(key: &[u8]) -> &[u8] {
+fn without_closing_quote(key: &[u8]) -> &[u8] {
     key.split_last().map_or(key, |(_, rest)| rest)
 }
 
-fn utf16(key: &[u8]) -> Vec<u16> {
+fn key_utf16(key: &[u8]) -> Vec<u16> {
     let text = serde_json::from_slice::<Cow<'_, str>>(key).unwrap_or_default();
     text.encode_utf16().collect()
 }
@@ -339,7 +338,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn check(value: impl Serialize, expected: Result<&str, &str>) {
-        let found = canonical(&value).map(|bytes| String::from_utf8(bytes).unwrap());
+        let found = canonical_json(&value).map(|bytes| String::from_utf8(bytes).unwrap());
         let found = found.map_err(|refusal| refusal.to_string());
         assert_eq!(found.as_deref().map_err(String::as_str), expected);
     }
@@ -373,9 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_single_form_is_refused() {
+    fn raw_json_duplicate_keys_and_deep_nesting_are_refused() {
         let raw = serde_json::value::to_raw_value(&1).unwrap();
-        check(raw, Err("JSON text cannot be recorded as it stands: parse it first"));
+        check(raw, Err("raw JSON text cannot be recorded: parse it first"));
         let twice = [("a", 1), ("b", 2), ("a", 3)];
         check(Pairs(&twice), Err("the key \"a\" appears twice in one object"));
         check(nested(DEPTH_MAX), Ok(&format!("{}1{}", "[".repeat(128), "]".repeat(128))));

@@ -1,16 +1,20 @@
-//! The end of the log: enough to append to it, to check what follows, and to compute its root.
+//! The state of the hash chain after the last entry: enough to append the next entry, to verify it,
+//! and to compute the Merkle root.
 //!
-//! [`Chain::seal`] gives a draft its place; [`Chain::check`] finds out whether a stored entry is in
-//! its place. Both advance by one entry and compute the same hashes, so what was sealed verifies.
-//! A fault does not advance: everything after the first fault is unknown.
+//! [`Chain::append`] turns a draft into the next entry; [`Chain::verify_next`] verifies a stored entry
+//! as the next one. Both compute the same hashes and advance the chain by one entry. A fault does not
+//! advance it: no entry after the first fault can be verified.
 
-use crate::layout::{Place, entry_hash};
+use std::fmt;
+
+use crate::layout::{Position, entry_hash};
 use crate::tree::Frontier;
-use crate::{Draft, Fields, Hash, INTEGER_MAX, Sealed};
+use crate::{Appended, Draft, EntryRef, Hash, INTEGER_MAX};
 
-/// Of [`Chain::encode`]. A change of the layout needs a new number.
+/// The version of the layout of [`Chain::encode`].
 const ENCODING: u8 = 1;
 
+/// The hash chain up to its last entry, and the frontier of the Merkle tree over all entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     tree: Frontier,
@@ -18,31 +22,51 @@ pub struct Chain {
     ts_us: i64,
 }
 
-/// The first place where the log is not what was written.
+/// The first entry that does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("entry {seq} {kind}")]
 pub struct Fault {
     pub seq: u64,
     pub kind: FaultKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The sequence jumps ahead.
-    #[error("is missing: entry {found} stands in its place")]
+    /// The sequence skips an entry.
     Missing { found: u64 },
-    /// The sequence goes back.
-    #[error("is not in its place: entry {found} stands there a second time or out of order")]
+    /// The sequence goes back: an entry is repeated or out of order.
     Reordered { found: u64 },
-    #[error("is older than the entry before it")]
+    /// The entry is older than its predecessor.
     TimeWentBack,
-    #[error("was changed, or the entry before it was: its hash does not match")]
+    /// The hash does not match the entry and its predecessor's hash.
     Changed,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seq = self.seq;
+        match self.kind {
+            FaultKind::Missing { found } => {
+                write!(f, "entry {seq} is missing: found entry {found} instead")
+            }
+            FaultKind::Reordered { found } => write!(
+                f,
+                "entry {seq} is missing: found entry {found} instead, repeated or out of order"
+            ),
+            FaultKind::TimeWentBack => write!(f, "entry {seq} is older than the entry before it"),
+            FaultKind::Changed if seq <= 1 => {
+                write!(f, "entry {seq} does not match its hash: it was changed")
+            }
+            FaultKind::Changed => {
+                let previous = seq - 1;
+                write!(f, "entry {seq} does not match its hash: it or entry {previous} was changed")
+            }
+        }
+    }
 }
 
 /// Bytes that are not an encoded chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored end of the log is damaged or of a later version")]
+#[error("the stored chain state is damaged or has a newer format")]
 pub struct NotAChain;
 
 impl Chain {
@@ -55,12 +79,12 @@ impl Chain {
         self.tree.size()
     }
 
-    /// The hash of the last entry; [`Hash::ZERO`] if there is none.
+    /// The hash of the last entry; [`Hash::ZERO`] if the chain is empty.
     pub fn head(&self) -> Hash {
         self.head
     }
 
-    /// The time of the last entry, and the earliest of the next; 0 if there is none.
+    /// The time of the last entry, which the next one must not precede; 0 if the chain is empty.
     pub fn ts_us(&self) -> i64 {
         self.ts_us
     }
@@ -70,39 +94,39 @@ impl Chain {
         self.tree.root()
     }
 
-    /// Gives the draft the next place. Time never decreases: a draft from a clock that went back
-    /// gets the time of the entry before it.
-    pub fn seal(&mut self, draft: &Draft) -> Sealed {
+    /// Appends the draft as the next entry. Time never decreases: if the clock went back, the entry
+    /// gets the time of its predecessor.
+    pub fn append(&mut self, draft: &Draft) -> Appended {
         let header = draft.header();
-        let place = self.next(header.ts_us.max(self.ts_us));
-        let hash = entry_hash(&place, &header, draft.body_hash());
-        self.advance(place.ts_us, hash);
-        Sealed { seq: place.seq, ts_us: place.ts_us, hash }
+        let position = self.next_position(header.ts_us.max(self.ts_us));
+        let hash = entry_hash(&position, &header, draft.body_hash());
+        self.advance(position.ts_us, hash);
+        Appended { seq: position.seq, ts_us: position.ts_us, hash }
     }
 
-    /// Advances if this entry follows: by its sequence number, its time and its hash.
-    pub fn check(&mut self, fields: &Fields<'_>) -> Result<(), Fault> {
-        let place = self.next(fields.ts_us);
-        let fault = |kind| Err(Fault { seq: place.seq, kind });
-        if place.seq < fields.seq {
-            return fault(FaultKind::Missing { found: fields.seq });
+    /// Verifies the sequence number, time and hash of the next entry, and advances if they match.
+    pub fn verify_next(&mut self, entry: &EntryRef<'_>) -> Result<(), Fault> {
+        let position = self.next_position(entry.ts_us);
+        let fault = |kind| Err(Fault { seq: position.seq, kind });
+        if position.seq < entry.seq {
+            return fault(FaultKind::Missing { found: entry.seq });
         }
-        if fields.seq < place.seq {
-            return fault(FaultKind::Reordered { found: fields.seq });
+        if entry.seq < position.seq {
+            return fault(FaultKind::Reordered { found: entry.seq });
         }
-        if fields.ts_us < self.ts_us {
+        if entry.ts_us < self.ts_us {
             return fault(FaultKind::TimeWentBack);
         }
-        let hash = entry_hash(&place, &fields.header(), fields.body_hash());
-        if hash != fields.hash {
+        let hash = entry_hash(&position, &entry.header(), entry.body_hash());
+        if hash != entry.hash {
             return fault(FaultKind::Changed);
         }
-        self.advance(place.ts_us, hash);
+        self.advance(position.ts_us, hash);
         Ok(())
     }
 
-    /// The chain in a compact form, to be stored beside a checkpoint: a start then needs only the
-    /// entries after it.
+    /// A compact form to store beside a checkpoint, so that opening the ledger reads only the entries
+    /// after it.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![ENCODING];
         bytes.extend_from_slice(&self.size().to_be_bytes());
@@ -135,8 +159,8 @@ impl Chain {
         (encoding == ENCODING && plausible && empty_is_empty).then_some(chain)
     }
 
-    fn next(&self, ts_us: i64) -> Place {
-        Place { seq: self.size() + 1, prev: self.head, ts_us }
+    fn next_position(&self, ts_us: i64) -> Position {
+        Position { seq: self.size() + 1, prev: self.head, ts_us }
     }
 
     fn advance(&mut self, ts_us: i64, hash: Hash) {

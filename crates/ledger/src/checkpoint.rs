@@ -1,6 +1,6 @@
-//! A checkpoint: the size and the root of the log, as the signed note of C2SP `tlog-checkpoint`.
+//! A checkpoint: the size and Merkle root of the ledger, as a signed note (C2SP `tlog-checkpoint`).
 //!
-//! A copy kept outside the host is what makes a rewritten or shortened log visible.
+//! A copy on another machine reveals a rewritten or truncated ledger.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
@@ -9,31 +9,31 @@ use crate::{Hash, SigningKey, VerifyingKey};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Names the log, see [`Checkpoint::origin_of`].
+    /// Names the ledger, see [`Checkpoint::origin_of`].
     pub origin: String,
     pub size: u64,
     pub root: Hash,
 }
 
-/// The checkpoint as a note with one signature per key.
-pub fn sign(checkpoint: &Checkpoint, keys: &[&SigningKey]) -> String {
-    note::seal(&checkpoint.to_text(), keys)
+/// The checkpoint as a signed note with one signature per key.
+pub fn sign_checkpoint(checkpoint: &Checkpoint, keys: &[&SigningKey]) -> String {
+    note::sign(&checkpoint.to_text(), keys)
 }
 
-/// The checkpoint in a note that at least one of the keys has signed.
-pub fn open(note: &str, keys: &[VerifyingKey]) -> Result<Checkpoint, NoteError> {
-    Checkpoint::parse(note::open(note, keys)?)
+/// Verifies a signed note and returns its checkpoint. At least one of `keys` must have signed it.
+pub fn open_checkpoint(note: &str, keys: &[VerifyingKey]) -> Result<Checkpoint, NoteError> {
+    Checkpoint::parse(note::verified_text(note, keys)?)
 }
 
 impl Checkpoint {
-    /// What the checkpoints of an instance are named by.
+    /// The origin in the checkpoints of an installation.
     pub fn origin_of(instance: &str) -> String {
         format!("midwatch/{instance}")
     }
 
-    /// The checkpoint in a note, whoever signed it.
-    pub(crate) fn peek(note: &str) -> Result<Checkpoint, NoteError> {
-        Checkpoint::parse(note::peek(note)?)
+    /// The checkpoint in a note, without verifying its signatures.
+    pub(crate) fn parse_unverified(note: &str) -> Result<Checkpoint, NoteError> {
+        Checkpoint::parse(note::text_unverified(note)?)
     }
 
     fn to_text(&self) -> String {
@@ -41,7 +41,7 @@ impl Checkpoint {
         format!("{}\n{}\n{root}\n", self.origin, self.size)
     }
 
-    /// Exactly three lines, and numbers in one form only: one text for one checkpoint.
+    /// Accepts exactly the text that [`Checkpoint::to_text`] writes, so each checkpoint has one text.
     fn parse(text: &str) -> Result<Checkpoint, NoteError> {
         let checkpoint = Checkpoint::from_lines(text).filter(|it| it.to_text() == text);
         checkpoint.ok_or(NoteError::Content("a checkpoint"))

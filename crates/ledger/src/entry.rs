@@ -1,23 +1,23 @@
-//! One entry of the log: as a draft before it has a place, and as it is stored.
+//! An entry of the ledger, and its draft before it has a sequence number.
 //!
-//! An entry stores its own hash only. The hash before it belongs to its neighbour, and the hash of
-//! its body follows from the body; a stored copy of either could only disagree.
+//! An entry stores only its own hash. Its predecessor stores the previous hash, and the body's hash is
+//! computed from the body; a second copy of either could only disagree.
 
 use crate::{Hash, layout};
 
-/// Facts are what derived state depends on; anything larger is kept elsewhere and named by its hash.
+/// The facts of an entry. Larger data is stored elsewhere and referenced by its hash.
 pub const FACTS_BYTES_MAX: usize = 256 * 1024;
 pub const PRIVATE_BYTES_MAX: usize = 1024 * 1024;
-/// For each of the texts in a header.
+/// Each text of a header.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// What, when, by whom and why: the part of an entry that every kind has.
+/// The fields that entries of every kind have: what happened, when, who did it and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// Microseconds since 1970, UTC.
     pub ts_us: i64,
     pub kind: &'a str,
-    /// Of the format of this kind's facts.
+    /// The version of the facts' format of this kind.
     pub version: u16,
     pub actor: &'a str,
     pub role: &'a str,
@@ -26,9 +26,9 @@ pub struct Header<'a> {
     pub noun_id: &'a str,
 }
 
-/// The part that can be removed later without breaking the chain.
+/// The private part of an entry: it can be removed later without breaking the hash chain.
 ///
-/// The salt is random: without it, a short value that was removed could be guessed from its hash.
+/// The salt is random; without it, a removed short value could be guessed from its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Private {
     pub salt: [u8; 16],
@@ -36,51 +36,51 @@ pub struct Private {
     pub bytes: Vec<u8>,
 }
 
-/// A part of a draft that is longer than an entry can hold.
+/// A part of a draft exceeds its size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{part}` has {bytes} bytes, and an entry can hold {bytes_max} of it")]
+#[error("`{part}` has {bytes} bytes; at most {bytes_max} are allowed")]
 pub struct TooLarge {
     pub part: &'static str,
     pub bytes: usize,
     pub bytes_max: usize,
 }
 
-/// An entry before it has a place: everything but its sequence number and its hash.
+/// An entry before it is appended: everything but its sequence number and its hash.
 ///
-/// The body is hashed in the constructor, in the caller's thread, so that the single writer has
-/// only the chain left to compute.
+/// The constructor hashes the body in the caller's thread, so that the single writer computes only the
+/// chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     ts_us: i64,
     version: u16,
-    texts: Texts,
+    texts: HeaderTexts,
     facts: Vec<u8>,
     private: Option<Private>,
     body_hash: Hash,
 }
 
-/// The texts of a header, one behind the other: the writer, on another core, fetches one piece of
+/// The texts of a header in one allocation, so that the writer, on another core, fetches one piece of
 /// memory instead of six.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Texts {
+struct HeaderTexts {
     joined: String,
-    /// Invariant: add up to the length of `joined`, and each ends where a text did.
+    /// Invariant: they add up to the length of `joined`, and split it between characters.
     lengths: [usize; 6],
 }
 
 impl Draft {
-    /// Facts and private part are canonical JSON, as [`canonical`](crate::canonical) writes it.
+    /// `facts` and `private.bytes` are canonical JSON; see [`canonical_json`](crate::canonical_json).
     pub fn new(
         header: Header<'_>,
         facts: Vec<u8>,
         private: Option<Private>,
     ) -> Result<Draft, TooLarge> {
         header.check()?;
-        within("facts", facts.len(), FACTS_BYTES_MAX)?;
-        within("private", private.as_ref().map_or(0, |it| it.bytes.len()), PRIVATE_BYTES_MAX)?;
+        check_size("facts", facts.len(), FACTS_BYTES_MAX)?;
+        check_size("private", private.as_ref().map_or(0, |it| it.bytes.len()), PRIVATE_BYTES_MAX)?;
 
         let body_hash = layout::body_hash(&facts, PrivateRef::from(private.as_ref()));
-        let texts = Texts::join(header.texts());
+        let texts = HeaderTexts::join(header.texts());
         Ok(Draft { ts_us: header.ts_us, version: header.version, texts, facts, private, body_hash })
     }
 
@@ -102,12 +102,12 @@ impl Draft {
         self.body_hash
     }
 
-    /// The entry that this draft became.
-    pub fn fields(&self, sealed: Sealed) -> Fields<'_> {
+    /// The entry that the draft became when it was appended.
+    pub fn appended_as(&self, appended: Appended) -> EntryRef<'_> {
         let [kind, actor, role, cause, noun, noun_id] = self.texts.split();
-        Fields {
-            seq: sealed.seq,
-            ts_us: sealed.ts_us,
+        EntryRef {
+            seq: appended.seq,
+            ts_us: appended.ts_us,
             kind,
             version: self.version,
             actor,
@@ -117,28 +117,28 @@ impl Draft {
             noun_id,
             facts: &self.facts,
             private: PrivateRef::from(self.private.as_ref()),
-            hash: sealed.hash,
+            hash: appended.hash,
         }
     }
 }
 
-impl Texts {
-    fn join(texts: [&str; 6]) -> Texts {
-        Texts { joined: texts.concat(), lengths: texts.map(str::len) }
+impl HeaderTexts {
+    fn join(texts: [&str; 6]) -> HeaderTexts {
+        HeaderTexts { joined: texts.concat(), lengths: texts.map(str::len) }
     }
 
     fn split(&self) -> [&str; 6] {
         let mut rest = self.joined.as_str();
         self.lengths.map(|length| {
-            let (text, behind) = rest.split_at(length);
-            rest = behind;
+            let (text, remainder) = rest.split_at(length);
+            rest = remainder;
             text
         })
     }
 }
 
 impl<'a> Header<'a> {
-    /// In the order in which they are hashed.
+    /// The texts, in the order in which they are hashed.
     pub(crate) fn texts(&self) -> [&'a str; 6] {
         [self.kind, self.actor, self.role, self.cause, self.noun, self.noun_id]
     }
@@ -148,25 +148,25 @@ impl<'a> Header<'a> {
         names
             .into_iter()
             .zip(self.texts())
-            .try_for_each(|(name, text)| within(name, text.len(), TEXT_BYTES_MAX))
+            .try_for_each(|(name, text)| check_size(name, text.len(), TEXT_BYTES_MAX))
     }
 }
 
-fn within(part: &'static str, bytes: usize, bytes_max: usize) -> Result<(), TooLarge> {
+fn check_size(part: &'static str, bytes: usize, bytes_max: usize) -> Result<(), TooLarge> {
     if bytes <= bytes_max { Ok(()) } else { Err(TooLarge { part, bytes, bytes_max }) }
 }
 
-/// What a draft was given when it became an entry.
+/// The sequence number, time and hash that a draft received when it was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct Appended {
     pub seq: u64,
     pub ts_us: i64,
     pub hash: Hash,
 }
 
-/// All that is stored of one entry, borrowed, so that rows are verified without copying them.
+/// A borrowed [`Entry`], so that rows are verified without copying them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields<'a> {
+pub struct EntryRef<'a> {
     pub seq: u64,
     pub ts_us: i64,
     pub kind: &'a str,
@@ -181,6 +181,7 @@ pub struct Fields<'a> {
     pub hash: Hash,
 }
 
+/// A borrowed [`EntryPrivate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrivateRef<'a> {
     None,
@@ -188,7 +189,7 @@ pub enum PrivateRef<'a> {
         salt: [u8; 16],
         bytes: &'a [u8],
     },
-    /// Removed: content and salt are gone, their hash stays.
+    /// Content and salt were removed; their hash remains.
     Redacted {
         hash: Hash,
     },
@@ -202,7 +203,7 @@ impl<'a> From<Option<&'a Private>> for PrivateRef<'a> {
 }
 
 impl PrivateRef<'_> {
-    /// Bytes of content that is still there.
+    /// The size of the content; 0 if it was removed.
     pub fn content_bytes(&self) -> usize {
         match self {
             PrivateRef::Present { bytes, .. } => bytes.len(),
@@ -211,7 +212,7 @@ impl PrivateRef<'_> {
     }
 }
 
-impl<'a> Fields<'a> {
+impl<'a> EntryRef<'a> {
     pub fn to_owned(&self) -> Entry {
         Entry {
             seq: self.seq,
@@ -253,7 +254,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The owned form of [`Fields`].
+/// A stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub seq: u64,
@@ -270,7 +271,7 @@ pub struct Entry {
     pub hash: Hash,
 }
 
-/// The owned form of [`PrivateRef`].
+/// The private part of a stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryPrivate {
     None,
@@ -279,8 +280,8 @@ pub enum EntryPrivate {
 }
 
 impl Entry {
-    pub fn fields(&self) -> Fields<'_> {
-        Fields {
+    pub fn entry_ref(&self) -> EntryRef<'_> {
+        EntryRef {
             seq: self.seq,
             ts_us: self.ts_us,
             kind: &self.kind,

@@ -1,4 +1,4 @@
-//! A SHA-256 hash, written as 64 hexadecimal digits wherever people or JSON see it.
+//! A SHA-256 hash. In text and JSON it is 64 lower-case hexadecimal digits.
 
 use std::array::TryFromSliceError;
 use std::fmt;
@@ -13,13 +13,12 @@ use crate::hex::Hex;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash([u8; 32]);
 
-/// Text that is not a hash: not 64 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a hash: 64 hexadecimal digits in lower case are expected")]
+#[error("not a hash: expected 64 lower-case hexadecimal digits")]
 pub struct NotAHash;
 
 impl Hash {
-    /// Stands for "none": the hash before the first entry, and of an absent private part.
+    /// Means "none": the hash before the first entry, and the hash of an absent private part.
     pub const ZERO: Hash = Hash([0; 32]);
 
     /// The SHA-256 of these bytes.
@@ -27,7 +26,7 @@ impl Hash {
         Hash(Sha256::digest(bytes).into())
     }
 
-    pub(crate) fn finish(hasher: Sha256) -> Hash {
+    pub(crate) fn from_hasher(hasher: Sha256) -> Hash {
         Hash(hasher.finalize().into())
     }
 
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_for_one_hash() {
+    fn only_lower_case_hex_of_full_length_parses() {
         let zeros = "0".repeat(62);
         check(&format!("{zeros}a9"), Ok(0xa9));
         check(&format!("{zeros}A9"), Err(NotAHash));

@@ -1,4 +1,4 @@
-//! Bytes written as lower-case hexadecimal digits. One text for one value: upper case is refused.
+//! Bytes as lower-case hexadecimal digits. Upper case is refused, so each value has one text.
 
 use std::fmt::{self, Write as _};
 
@@ -15,21 +15,21 @@ impl<const N: usize> Hex<N> {
             return None;
         }
         let mut bytes = [0; N];
-        let mut all = 0;
+        let mut bits = 0;
         for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let [high, low] = pair.map(value);
-            all |= high | low; // Looked at once, at the end: no branch per digit.
+            let [high, low] = pair.map(digit_value);
+            bits |= high | low; // Checked once at the end: no branch per digit.
             *byte = high << 4 | low;
         }
-        (all < NO_DIGIT).then_some(Hex(bytes))
+        (bits < NOT_A_DIGIT).then_some(Hex(bytes))
     }
 }
 
 impl<const N: usize> fmt::Display for Hex<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for byte in self.0 {
-            f.write_char(digit(byte >> 4))?;
-            f.write_char(digit(byte & 0xf))?;
+            f.write_char(to_digit(byte >> 4))?;
+            f.write_char(to_digit(byte & 0xf))?;
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl<const N: usize> de::Visitor<'_> for Visitor<N> {
     type Value = Hex<N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} hexadecimal digits in lower case", N * 2)
+        write!(f, "{} lower-case hexadecimal digits", N * 2)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Hex<N>, E> {
@@ -61,18 +61,18 @@ impl<const N: usize> de::Visitor<'_> for Visitor<N> {
     }
 }
 
-/// Has a bit that no digit's value has.
-const NO_DIGIT: u8 = 0x10;
+/// Has a bit that no digit's value has, so it survives a bitwise or.
+const NOT_A_DIGIT: u8 = 0x10;
 
-fn value(digit: u8) -> u8 {
+fn digit_value(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',
         b'a'..=b'f' => digit - b'a' + 10,
-        _ => NO_DIGIT,
+        _ => NOT_A_DIGIT,
     }
 }
 
-fn digit(value: u8) -> char {
+fn to_digit(value: u8) -> char {
     match value {
         0..=9 => char::from(b'0' + value),
         _ => char::from(b'a' + value - 10),

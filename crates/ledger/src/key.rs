@@ -1,7 +1,7 @@
 //! Ed25519 keys in the text forms of the C2SP `signed-note` format.
 //!
 //! A public key is `name+id+base64`, a private key `PRIVATE+KEY+name+id+base64`. The id is derived
-//! from name and key, so a name cannot be moved to another key unnoticed.
+//! from name and key, which reveals a name moved to another key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,34 +10,36 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ed25519_dalek::{Signature, Signer as _};
 use sha2::{Digest, Sha256};
 
-/// The algorithm byte before the key itself. Others may follow one day.
+/// The algorithm byte before the key.
 const ED25519: u8 = 0x01;
 const SIGNING_KEY_PREFIX: &str = "PRIVATE+KEY+";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("a key's name is not empty and has no space, control character or `+`")]
+    #[error(
+        "a key's name must not be empty and must not contain spaces, control characters or `+`"
+    )]
     Name,
-    #[error("a public key is written as `name+id+base64`")]
+    #[error("a public key has the form `name+id+base64`")]
     VerifyingFormat,
-    #[error("a private key is written as `PRIVATE+KEY+name+id+base64`")]
+    #[error("a private key has the form `PRIVATE+KEY+name+id+base64`")]
     SigningFormat,
-    #[error("the key's algorithm is not known to this version")]
+    #[error("this version does not support the key's algorithm")]
     Algorithm,
-    #[error("the key's id does not belong to its name and bytes")]
+    #[error("the key's id does not match its name and bytes")]
     Id,
     #[error("the bytes are not an ed25519 key")]
     NotAKey,
 }
 
-/// Signs checkpoints and manifests, or what a person approves. Its text form is a secret.
+/// A private key that signs checkpoints, manifests or a person's approvals. Its text form is secret.
 #[derive(Clone)]
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
     public: VerifyingKey,
 }
 
-/// Pinned by whoever verifies.
+/// A public key. Verifiers pin it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifyingKey {
     name: String,
@@ -53,7 +55,7 @@ impl SigningKey {
     }
 
     pub fn from_text(text: &str) -> Result<SigningKey, KeyError> {
-        let parts = text.strip_prefix(SIGNING_KEY_PREFIX).and_then(Parts::split);
+        let parts = text.strip_prefix(SIGNING_KEY_PREFIX).and_then(KeyText::split);
         let parts = parts.ok_or(KeyError::SigningFormat)?;
         let key = SigningKey::from_seed(parts.name, parts.key()?)?;
         parts.check_id(key.public.id)?;
@@ -70,7 +72,7 @@ impl SigningKey {
         &self.public
     }
 
-    /// Of a text that says itself what it is.
+    /// Signs a text, which must itself say what kind of text it is, such as by a tag.
     pub fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.key.sign(text).to_bytes()
     }
@@ -78,7 +80,7 @@ impl SigningKey {
 
 impl VerifyingKey {
     pub fn parse(text: &str) -> Result<VerifyingKey, KeyError> {
-        let parts = Parts::split(text).ok_or(KeyError::VerifyingFormat)?;
+        let parts = KeyText::split(text).ok_or(KeyError::VerifyingFormat)?;
         let key = ed25519_dalek::VerifyingKey::from_bytes(&parts.key()?);
         let key = VerifyingKey::new(parts.name, key.map_err(|_| KeyError::NotAKey)?)?;
         parts.check_id(key.id)?;
@@ -97,14 +99,14 @@ impl VerifyingKey {
         self.id
     }
 
-    /// Strictly: keys of small order and signatures with several encodings are refused.
+    /// Verifies strictly: refuses keys of small order and malleable signatures.
     pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
         let Ok(signature) = Signature::from_slice(signature) else { return false };
         self.key.verify_strict(text, &signature).is_ok()
     }
 
     fn new(name: &str, key: ed25519_dalek::VerifyingKey) -> Result<VerifyingKey, KeyError> {
-        if !is_name(name) {
+        if !is_key_name(name) {
             return Err(KeyError::Name);
         }
         Ok(VerifyingKey { name: name.to_owned(), id: key_id(name, &key), key })
@@ -132,14 +134,14 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// Never the secret.
+/// Prints the public key only.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey({})", self.public)
     }
 }
 
-pub(crate) fn is_name(name: &str) -> bool {
+pub(crate) fn is_key_name(name: &str) -> bool {
     let refused = |c: char| c == '+' || c.is_whitespace() || c.is_control();
     !name.is_empty() && !name.contains(refused)
 }
@@ -156,18 +158,18 @@ fn encode_key(key: &[u8; 32]) -> String {
     BASE64_STANDARD.encode([&[ED25519], key.as_slice()].concat())
 }
 
-/// The common end of both text forms: `name+id+base64`. Base64 itself may contain `+`.
-struct Parts<'a> {
+/// The parts of `name+id+base64`, which both text forms end with. Base64 may contain `+`.
+struct KeyText<'a> {
     name: &'a str,
     id: &'a str,
     base64: &'a str,
 }
 
-impl<'a> Parts<'a> {
-    fn split(text: &'a str) -> Option<Parts<'a>> {
+impl<'a> KeyText<'a> {
+    fn split(text: &'a str) -> Option<KeyText<'a>> {
         let (name, rest) = text.split_once('+')?;
         let (id, base64) = rest.split_once('+')?;
-        Some(Parts { name, id, base64 })
+        Some(KeyText { name, id, base64 })
     }
 
     fn key(&self) -> Result<[u8; 32], KeyError> {

@@ -1,8 +1,8 @@
-//! The bytes that are hashed, in their order. Nothing else in the crate knows them.
+//! The bytes that are hashed. No other module knows their layout.
 //!
-//! Each hash begins with a tag, so that no two kinds of hash can be taken for each other. Texts and
-//! bodies follow a length (`u32`), numbers have a fixed width, all big endian: two different entries
-//! never give the same bytes.
+//! Each hash starts with a tag, so hashes of different kinds never collide. Texts and bodies have a
+//! length prefix (`u32`), numbers have a fixed width, both big endian, so two different entries never
+//! give the same bytes.
 
 use sha2::{Digest, Sha256};
 
@@ -13,28 +13,28 @@ const PRIVATE_TAG: &[u8] = b"midwatch-private/v1";
 const BODY_TAG: &[u8] = b"midwatch-body/v1";
 const ENTRY_TAG: &[u8] = b"midwatch-ledger/v1";
 
-/// The part of an entry's bytes that its place in the log decides.
-pub(crate) struct Place {
+/// The part of an entry's bytes that depends on its position in the chain.
+pub(crate) struct Position {
     pub(crate) seq: u64,
     pub(crate) prev: Hash,
     pub(crate) ts_us: i64,
 }
 
-/// The header's own time does not count: the place has one.
-pub(crate) fn entry_hash(place: &Place, header: &Header<'_>, body: Hash) -> Hash {
+/// Uses the time of `position`, not that of `header`.
+pub(crate) fn entry_hash(position: &Position, header: &Header<'_>, body: Hash) -> Hash {
     let [kind, texts @ ..] = header.texts();
     let mut hasher = Sha256::new();
     hasher.update(ENTRY_TAG);
-    hasher.update(place.seq.to_be_bytes());
-    hasher.update(place.prev.as_bytes());
-    hasher.update(place.ts_us.to_be_bytes());
+    hasher.update(position.seq.to_be_bytes());
+    hasher.update(position.prev.as_bytes());
+    hasher.update(position.ts_us.to_be_bytes());
     add_text(&mut hasher, kind);
     hasher.update(header.version.to_be_bytes());
     for text in texts {
         add_text(&mut hasher, text);
     }
     hasher.update(body.as_bytes());
-    Hash::finish(hasher)
+    Hash::from_hasher(hasher)
 }
 
 pub(crate) fn body_hash(facts: &[u8], private: PrivateRef<'_>) -> Hash {
@@ -56,7 +56,7 @@ fn add_text(hasher: &mut Sha256, text: &str) {
     hasher.update(text);
 }
 
-/// No part is longer than a `u32` can say: the limits of an entry are far below.
+/// The size limits of an entry are far below `u32::MAX`.
 fn length(part: &[u8]) -> [u8; 4] {
     u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
@@ -66,5 +66,5 @@ fn digest(parts: &[&[u8]]) -> Hash {
     for part in parts {
         hasher.update(part);
     }
-    Hash::finish(hasher)
+    Hash::from_hasher(hasher)
 }

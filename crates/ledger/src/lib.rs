@@ -1,15 +1,15 @@
-//! The tamper-evident log: what is hashed, how entries are chained, and how the chain is signed.
+//! The ledger: a tamper-evident log whose entries form a hash chain and the leaves of a Merkle tree,
+//! and whose tree is signed in checkpoints.
 //!
-//! Everything here is a function of its arguments: no clock, no randomness, no file. A store keeps
-//! the rows and calls [`Chain::seal`] in its single writer; whoever doubts the rows calls
-//! [`Chain::check`] on them. [`export`] turns the log into files, [`verify`] judges a log or its
-//! files against what is known from outside.
+//! Every function depends on its arguments only: no clock, no randomness, no file. A store keeps the
+//! entries as rows. Its single writer calls [`Chain::append`]; a verifier calls [`Chain::verify_next`].
+//! [`export`] writes the ledger to files, [`verify`] verifies a ledger or its exported files.
 //!
-//! The byte layouts are written down in `docs/ledger-format.md` and are held by golden files,
-//! because an entry written once must verify for ever.
+//! `docs/ledger-format.md` specifies the byte layouts. Golden files lock them, because an entry must
+//! verify for ever.
 //!
 //! ```
-//! use ledger::{Chain, Draft, Header, canonical};
+//! use ledger::{Chain, Draft, Header, canonical_json};
 //!
 //! let header = Header {
 //!     ts_us: 1_750_000_000_000_000,
@@ -21,12 +21,12 @@
 //!     noun: "instance",
 //!     noun_id: "5f0c",
 //! };
-//! let facts = canonical(&serde_json::json!({ "instance": "5f0c", "format": 1 }))?;
+//! let facts = canonical_json(&serde_json::json!({ "instance": "5f0c", "format": 1 }))?;
 //! let draft = Draft::new(header, facts, None)?;
 //!
 //! let mut chain = Chain::empty();
-//! let sealed = chain.seal(&draft);
-//! assert_eq!((sealed.seq, chain.size(), chain.head()), (1, 1, sealed.hash));
+//! let appended = chain.append(&draft);
+//! assert_eq!((appended.seq, chain.size(), chain.head()), (1, 1, appended.hash));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -43,12 +43,12 @@ mod note;
 mod tree;
 pub mod verify;
 
-pub use canonical::{INTEGER_MAX, NotCanonical, canonical, canonical_shared};
+pub use canonical::{INTEGER_MAX, NotCanonical, canonical_json, canonical_json_shared};
 pub use chain::{Chain, Fault, FaultKind, NotAChain};
-pub use checkpoint::{Checkpoint, open, sign};
+pub use checkpoint::{Checkpoint, open_checkpoint, sign_checkpoint};
 pub use entry::{
-    Draft, Entry, EntryPrivate, FACTS_BYTES_MAX, Fields, Header, PRIVATE_BYTES_MAX, Private,
-    PrivateRef, Sealed, TEXT_BYTES_MAX, TooLarge,
+    Appended, Draft, Entry, EntryPrivate, EntryRef, FACTS_BYTES_MAX, Header, PRIVATE_BYTES_MAX,
+    Private, PrivateRef, TEXT_BYTES_MAX, TooLarge,
 };
 pub use hash::{Hash, NotAHash};
 pub use key::{KeyError, SigningKey, VerifyingKey};

@@ -1,11 +1,11 @@
-//! Signed notes as C2SP `signed-note` defines them: a text, an empty line, signature lines.
+//! Signed notes (C2SP `signed-note`): a text, an empty line, signature lines.
 //!
-//! A signature by a key that the reader does not know is skipped, so that witnesses can add theirs;
-//! a wrong signature by a known key, or none by a known key, refuses the note.
+//! Signatures by unknown keys are ignored, so that witnesses can add theirs. A note is refused if a
+//! known key's signature is wrong, or if no known key signed it.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use crate::key::is_name;
+use crate::key::is_key_name;
 use crate::{SigningKey, VerifyingKey};
 
 pub const NOTE_BYTES_MAX: usize = 64 * 1024;
@@ -17,7 +17,7 @@ const SIGNATURE_PREFIX: &str = "\u{2014} ";
 pub enum NoteError {
     #[error("not a signed note: {0}")]
     Malformed(&'static str),
-    #[error("signed by `{signer}`, and not by a known key")]
+    #[error("signed by `{signer}`, not by a known key")]
     UnknownKey { signer: String },
     #[error("the signature by `{signer}` is wrong")]
     BadSignature { signer: String },
@@ -25,8 +25,8 @@ pub enum NoteError {
     Content(&'static str),
 }
 
-/// Appends one signature per key. `text` ends with a line break.
-pub(crate) fn seal(text: &str, keys: &[&SigningKey]) -> String {
+/// Signs a text that ends with a line break. The note has one signature per key.
+pub(crate) fn sign(text: &str, keys: &[&SigningKey]) -> String {
     let mut note = format!("{text}\n");
     for key in keys {
         let public = key.verifying_key();
@@ -37,19 +37,22 @@ pub(crate) fn seal(text: &str, keys: &[&SigningKey]) -> String {
     note
 }
 
-/// The text of a note that at least one of the keys has signed.
-pub(crate) fn open<'a>(note: &'a str, keys: &[VerifyingKey]) -> Result<&'a str, NoteError> {
+/// Verifies a note and returns its text. At least one of the keys must have signed it.
+pub(crate) fn verified_text<'a>(
+    note: &'a str,
+    keys: &[VerifyingKey],
+) -> Result<&'a str, NoteError> {
     let note = Note::parse(note)?;
     note.verify(keys)?;
     Ok(note.text)
 }
 
-/// The text of a note, whoever signed it: for what must be known before the keys are.
-pub(crate) fn peek(note: &str) -> Result<&str, NoteError> {
+/// The text of a note, without verifying its signatures: for callers that do not know the keys yet.
+pub(crate) fn text_unverified(note: &str) -> Result<&str, NoteError> {
     Note::parse(note).map(|note| note.text)
 }
 
-/// A note in its parts. Invariant: there is at least one signature.
+/// A parsed note. Invariant: it has at least one signature.
 struct Note<'a> {
     text: &'a str,
     signatures: Vec<SignatureLine<'a>>,
@@ -72,25 +75,26 @@ impl<'a> Note<'a> {
         let (before, lines) =
             note.rsplit_once("\n\n").ok_or(NoteError::Malformed("it has no signature"))?;
         let text = note.get(..before.len() + 1).unwrap_or(before);
-        let lines = lines.strip_suffix('\n').ok_or(NoteError::Malformed("it ends in mid-line"))?;
+        let lines =
+            lines.strip_suffix('\n').ok_or(NoteError::Malformed("its last line is incomplete"))?;
         if SIGNATURES_MAX < lines.split('\n').count() {
             return Err(NoteError::Malformed("it has too many signatures"));
         }
         let signatures = lines.split('\n').map(SignatureLine::parse).collect::<Option<_>>();
-        let signatures = signatures.ok_or(NoteError::Malformed("a signature line is damaged"))?;
+        let signatures = signatures.ok_or(NoteError::Malformed("a signature line is malformed"))?;
         Ok(Note { text, signatures })
     }
 
     fn verify(&self, keys: &[VerifyingKey]) -> Result<(), NoteError> {
-        let mut known = false;
+        let mut has_known_signer = false;
         for line in &self.signatures {
             let Some(key) = keys.iter().find(|key| line.is_by(key)) else { continue };
             if !key.verifies(self.text.as_bytes(), &line.signature) {
                 return Err(NoteError::BadSignature { signer: line.signer() });
             }
-            known = true;
+            has_known_signer = true;
         }
-        if known {
+        if has_known_signer {
             return Ok(());
         }
         let signer = self.signatures.first().map(SignatureLine::signer).unwrap_or_default();
@@ -103,8 +107,8 @@ impl<'a> SignatureLine<'a> {
         let (name, base64) = line.strip_prefix(SIGNATURE_PREFIX)?.split_once(' ')?;
         let bytes = BASE64_STANDARD.decode(base64).ok()?;
         let (id, signature) = bytes.split_first_chunk()?;
-        let sound = is_name(name) && !signature.is_empty();
-        sound.then(|| SignatureLine { name, id: *id, signature: signature.to_vec() })
+        let is_valid = is_key_name(name) && !signature.is_empty();
+        is_valid.then(|| SignatureLine { name, id: *id, signature: signature.to_vec() })
     }
 
     fn is_by(&self, key: &VerifyingKey) -> bool {

@@ -1,7 +1,7 @@
-//! The Merkle tree of RFC 6962, as far as appending and its root need it.
+//! The Merkle tree of RFC 6962: appending leaves and computing the root.
 //!
-//! Only the frontier is kept: the roots of the complete subtrees, largest first, one for each bit
-//! set in the size. Proofs for old leaves need inner nodes and are not made here.
+//! It keeps only the frontier: the roots of the complete subtrees, largest first, one for each bit set
+//! in the size. It cannot prove old leaves, which would need inner nodes.
 //!
 //! Invariant: `subtrees.len() == size.count_ones()`.
 
@@ -16,7 +16,7 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// `None` if there is not exactly one subtree for each bit set in `size`.
+    /// `None` unless `subtrees` has one root for each bit set in `size`.
     pub(crate) fn from_parts(size: u64, subtrees: Vec<Hash>) -> Option<Frontier> {
         let fits = subtrees.len() == size.count_ones() as usize;
         fits.then_some(Frontier { size, subtrees })
@@ -30,12 +30,12 @@ impl Frontier {
         &self.subtrees
     }
 
-    /// Two subtrees of one height become one: as often as a binary counter carries.
+    /// Merges subtrees of equal height, as often as a binary counter carries.
     pub(crate) fn append(&mut self, entry: &Hash) {
-        let mut root = leaf(entry);
+        let mut root = leaf_hash(entry);
         for _ in 0..self.size.trailing_ones() {
             let Some(left) = self.subtrees.pop() else { break };
-            root = node(&left, &root);
+            root = node_hash(&left, &root);
         }
         self.subtrees.push(root);
         self.size += 1;
@@ -46,15 +46,15 @@ impl Frontier {
         let Some(last) = smallest_first.next() else {
             return Hash::of(b"");
         };
-        smallest_first.fold(*last, |right, left| node(left, &right))
+        smallest_first.fold(*last, |right, left| node_hash(left, &right))
     }
 }
 
-fn leaf(entry: &Hash) -> Hash {
-    Hash::finish(Sha256::new_with_prefix([0x00]).chain_update(entry.as_bytes()))
+fn leaf_hash(entry: &Hash) -> Hash {
+    Hash::from_hasher(Sha256::new_with_prefix([0x00]).chain_update(entry.as_bytes()))
 }
 
-fn node(left: &Hash, right: &Hash) -> Hash {
+fn node_hash(left: &Hash, right: &Hash) -> Hash {
     let hasher = Sha256::new_with_prefix([0x01]);
-    Hash::finish(hasher.chain_update(left.as_bytes()).chain_update(right.as_bytes()))
+    Hash::from_hasher(hasher.chain_update(left.as_bytes()).chain_update(right.as_bytes()))
 }

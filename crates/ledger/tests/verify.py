@@ -1,8 +1,8 @@
 """A second verifier for exported ledgers, written from docs/ledger-format.md alone.
 
-Usage: verify.py DIRECTORY [PUBLIC-KEY ...]. Prints one line; leaves with 0 if all is well, else with 1.
-Without a key, the one that the first entry names counts, and none that a later entry names.
-Needs nothing but Python 3, and shares no code with the program that wrote the files.
+Usage: verify.py DIRECTORY [PUBLIC-KEY ...]. Prints one line; exits with 0 if the files verify, else with 1.
+Without a key it trusts the key in the first entry, and no key that a later entry names.
+Needs only Python 3, and shares no code with the program that wrote the files.
 """
 
 import base64
@@ -83,7 +83,7 @@ def parse_key(vkey):
 
 
 def open_note(note, vkeys):
-    """The text of a note that one of the keys has signed, and none of them wrongly."""
+    """Verifies a signed note and returns its text. At least one key must have signed it."""
     keys, signed = dict(map(parse_key, vkeys)), False
     text, lines = note.rsplit("\n\n", 1)
     for line in lines.splitlines():
@@ -102,7 +102,7 @@ def prefixed(data):
 
 
 def split_line(line):
-    """Each value of a line twice: as it is written, and parsed."""
+    """The values of a line by key, as raw bytes and parsed."""
     raw, parsed, at, decode = {}, {}, 0, json.JSONDecoder().raw_decode
     require(line[0] == "{" and line[-1] == "}", "not an object")
     while line[at] != "}":
@@ -110,7 +110,7 @@ def split_line(line):
         require(line[at] == ":" and key not in raw, "bad or repeated key")
         value, end = decode(line, at + 1)
         raw[key], parsed[key], at = line[at + 1 : end].encode(), value, end
-    require(at == len(line) - 1, "something after the entry")
+    require(at == len(line) - 1, "data after the entry")
     return raw, parsed
 
 
@@ -140,7 +140,7 @@ def append(subtrees, leaf):
     subtrees.append((size, root))
 
 
-def end_of(subtrees, prev):
+def head_of(subtrees, prev):
     root = subtrees[-1][1] if subtrees else sha256()
     for _, left in reversed(subtrees[:-1]):
         root = sha256(b"\1", left, root)
@@ -148,7 +148,7 @@ def end_of(subtrees, prev):
 
 
 def lines_of(directory, month, manifest):
-    """The lines that wait to be put in place, if the manifest speaks of them; else those in place."""
+    """The new lines if they match the manifest, else the existing lines, with their path."""
     path = directory / f"ledger-{month}.ndjson.gz.new"
     if path.exists():
         try:
@@ -165,8 +165,8 @@ def verify(directory, vkeys):
     subtrees, prev, previous, ts_us, instance = [], ZERO, None, 0, None
     manifests = sorted(directory.glob("ledger-*.manifest"))
     months = [path.name[7:14] for path in manifests]
-    lonely = {path.name[7:14] for path in directory.glob("ledger-*.ndjson.gz")} - set(months)
-    require(months and not lonely, "files are missing")
+    without_manifest = {path.name[7:14] for path in directory.glob("ledger-*.ndjson.gz")} - set(months)
+    require(months and not without_manifest, "files are missing")
     for month, path in zip(months, manifests):
         note = path.read_bytes()
         # Not trusted before its signature is checked below; the key may be in the lines.
@@ -177,25 +177,25 @@ def verify(directory, vkeys):
             instance, vkeys = first["facts"]["instance"], vkeys or [first["facts"]["key"]]
         tag, text, _ = open_note(note.decode(), vkeys).split("\n")
         manifest = json.loads(text)
-        require(tag == "midwatch-manifest/v1", f"{path.name}: another format")
+        require(tag == "midwatch-manifest/v1", f"{path.name}: unsupported format")
         require((manifest["instance"], manifest["month"]) == (instance, month), f"{path.name}: misplaced")
         require(manifest.get("previous") == previous, f"{path.name}: a month is missing")
-        require(manifest["before"] == end_of(subtrees, prev), f"{path.name}: does not join")
-        require(manifest["bytes"] == len(lines), f"{file.name}: another length")
-        require(manifest["sha256"] == sha256(lines).hex(), f"{file.name}: other bytes")
+        require(manifest["before"] == head_of(subtrees, prev), f"{path.name}: does not continue the previous month")
+        require(manifest["bytes"] == len(lines), f"{file.name}: wrong length")
+        require(manifest["sha256"] == sha256(lines).hex(), f"{file.name}: wrong sha256")
         for line in lines.decode().split("\n")[:-1]:
             it, found = entry_hash(line, prev)
-            seq = end_of(subtrees, prev)["size"] + 1
-            require(it["seq"] == seq and ts_us <= it["ts_us"], f"{file.name}: {seq} is misplaced")
-            require(it["hash"] == found.hex(), f"{file.name}: {seq} was changed")
+            seq = head_of(subtrees, prev)["size"] + 1
+            require(it["seq"] == seq and ts_us <= it["ts_us"], f"{file.name}: entry {seq} is misplaced")
+            require(it["hash"] == found.hex(), f"{file.name}: entry {seq} was changed")
             require(seq > 1 or it["kind"] == "genesis", f"{file.name}: no genesis")
             day = time.gmtime(it["ts_us"] // 1_000_000)
-            require(time.strftime("%Y-%m", day) == month, f"{file.name}: {seq} is of another month")
+            require(time.strftime("%Y-%m", day) == month, f"{file.name}: entry {seq} belongs to another month")
             append(subtrees, found)
             prev, ts_us = found, it["ts_us"]
-        require(manifest["after"] == end_of(subtrees, prev), f"{path.name}: another end")
+        require(manifest["after"] == head_of(subtrees, prev), f"{path.name}: wrong end")
         previous = sha256(note).hex()
-    return end_of(subtrees, prev)
+    return head_of(subtrees, prev)
 
 
 if __name__ == "__main__":

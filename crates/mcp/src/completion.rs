@@ -1,56 +1,56 @@
-//! What a client may put where a prompt or an address has a place for an id.
+//! Completion of ids in the arguments of prompts and in resource URIs.
 
-use api::{Error, Handle, RunList, ScheduleList, ask};
+use api::{Error, Handle, RunList, ScheduleList, send};
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, Reference};
 
-use crate::message::brief;
+use crate::message::abbreviate;
 use crate::{prompts, resources};
 
-/// Of so many that are new, those that begin in the same way.
-const LOOKED_AT: u32 = 100;
+/// Completion considers this many of the newest runs or schedules.
+const CANDIDATES_MAX: u32 = 100;
 
-/// What can be completed.
+/// What an argument holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ids {
-    Runs,
-    Schedules,
-    /// Words of a person, which nobody knows before.
-    Unknown,
+pub(crate) enum ArgumentKind {
+    RunId,
+    ScheduleId,
+    /// Text of the user, which cannot be completed.
+    FreeText,
 }
 
 pub(crate) async fn complete(
     handle: &dyn Handle,
-    asked: &CompleteRequestParams,
+    params: &CompleteRequestParams,
 ) -> Result<CompleteResult, ErrorData> {
-    let argument = asked.argument.name.as_str();
-    let ids = match &asked.r#ref {
-        Reference::Prompt(prompt) => prompts::ids(&prompt.name, argument),
-        Reference::Resource(template) => resources::ids(&template.uri, argument),
+    let argument = params.argument.name.as_str();
+    let kind = match &params.r#ref {
+        Reference::Prompt(prompt) => prompts::argument_kind(&prompt.name, argument),
+        Reference::Resource(template) => resources::argument_kind(&template.uri, argument),
         _ => None,
     };
-    let nothing =
-        || ErrorData::invalid_params(format!("there is no `{}` there", brief(argument)), None);
-    let begun = asked.argument.value.as_str();
-    let mut values = found(handle, ids.ok_or_else(nothing)?).await.map_err(|error| {
+    let unknown =
+        || ErrorData::invalid_params(format!("unknown argument `{}`", abbreviate(argument)), None);
+    let prefix = params.argument.value.as_str();
+    let mut values = candidates(handle, kind.ok_or_else(unknown)?).await.map_err(|error| {
         let data = serde_json::to_value(&error).ok();
         ErrorData::internal_error(error.to_string(), data)
     })?;
-    values.retain(|id| id.starts_with(begun));
+    values.retain(|id| id.starts_with(prefix));
     let info = CompletionInfo::with_pagination(values, None, false);
-    info.map(CompleteResult::new).map_err(|wrong| ErrorData::internal_error(wrong, None))
+    info.map(CompleteResult::new).map_err(|error| ErrorData::internal_error(error, None))
 }
 
-async fn found(handle: &dyn Handle, ids: Ids) -> Result<Vec<String>, Error> {
-    let limit = Some(LOOKED_AT);
-    Ok(match ids {
-        Ids::Runs => {
-            let listed = ask(handle, RunList { limit, ..RunList::default() }).await?;
+async fn candidates(handle: &dyn Handle, kind: ArgumentKind) -> Result<Vec<String>, Error> {
+    let limit = Some(CANDIDATES_MAX);
+    Ok(match kind {
+        ArgumentKind::RunId => {
+            let listed = send(handle, RunList { limit, ..RunList::default() }).await?;
             listed.runs.into_iter().map(|run| run.id).collect()
         }
-        Ids::Schedules => {
-            let listed = ask(handle, ScheduleList { limit, ..ScheduleList::default() }).await?;
+        ArgumentKind::ScheduleId => {
+            let listed = send(handle, ScheduleList { limit, ..ScheduleList::default() }).await?;
             listed.schedules.into_iter().map(|schedule| schedule.id).collect()
         }
-        Ids::Unknown => Vec::new(),
+        ArgumentKind::FreeText => Vec::new(),
     })
 }

@@ -1,7 +1,7 @@
-//! The protocol over HTTP: one path that serves both eras.
+//! MCP over HTTP: one path that serves both eras of the protocol.
 //!
-//! Whoever made a request was found out before; the request carries the handle that speaks for them, each
-//! request its own. A session of the earlier era holds nothing but what a client follows.
+//! The gateway has authenticated each request, which carries the handle of its principal. A session of the earlier era
+//! holds nothing but the client's subscriptions.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,15 +18,15 @@ use rmcp::model::{ProtocolVersion, ServerJsonRpcMessage};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{self, Wrong};
+use crate::message::{self, InvalidMessage};
 use crate::sessions::{SESSIONS_MAX, Sessions};
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+const SESSION_HEADER: &str = "mcp-session-id";
+const VERSION_HEADER: &str = "mcp-protocol-version";
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// What answers at `/mcp`.
+/// The handler of `/mcp`.
 pub struct Endpoint<S> {
     service: StreamableHttpService<S, Sessions>,
     sessions: Arc<Sessions>,
@@ -34,8 +34,8 @@ pub struct Endpoint<S> {
 }
 
 impl<S: ServerHandler> Endpoint<S> {
-    /// `port` is where it is reached; pages from elsewhere are turned away. Every session has a server of its
-    /// own, and so has every request of the later era.
+    /// `port` is the listening port; requests of web pages with another origin are refused. Each session has its own
+    /// server, and so has each request of the later era.
     pub fn new(port: u16, server: impl Fn() -> S + Send + Sync + 'static) -> Endpoint<S> {
         let stop = CancellationToken::new();
         let config = StreamableHttpServerConfig::default()
@@ -50,32 +50,34 @@ impl<S: ServerHandler> Endpoint<S> {
         Endpoint { service, sessions, stop }
     }
 
-    /// Answers a request that has a handle among its extensions. `by` is how its principal is known; a session
-    /// is of the one who began it, and for others it is not there.
-    pub async fn answer(&self, by: &str, request: Request<Bytes>) -> Answer {
+    /// Handles a request, which has a handle among its extensions. `principal` is the name of the caller; a session
+    /// can only be used by the principal that started it.
+    pub async fn handle(&self, principal: &str, request: Request<Bytes>) -> HttpResponse {
         if request.method() == Method::POST
-            && let Err(wrong) = message::read(request.body())
+            && let Err(invalid) = message::parse(request.body())
         {
-            return malformed(wrong);
+            return malformed(invalid);
         }
         let session = session_of(request.headers());
         if let Some(session) = &session
-            && !self.sessions.is_of(session, by).await
+            && !self.sessions.is_owned_by(session, principal).await
         {
-            return unknown();
+            return unknown_session();
         }
-        let is_end = request.method() == Method::DELETE;
-        let mut answer = self.service.handle(request.map(Full::new)).await;
-        if let (None, Some(begun)) = (session, session_of(answer.headers())) {
-            self.sessions.give(&begun, by).await;
+        let ends_session = request.method() == Method::DELETE;
+        let mut response = self.service.handle(request.map(Full::new)).await;
+        if let (None, Some(started)) = (session, session_of(response.headers())) {
+            self.sessions.set_owner(&started, principal).await;
         }
-        match answer.status() {
-            StatusCode::INTERNAL_SERVER_ERROR if self.sessions.are_full().await => return full(),
-            // It is done, and there are clients that take anything else for a failure.
-            StatusCode::ACCEPTED if is_end => *answer.status_mut() = StatusCode::NO_CONTENT,
+        match response.status() {
+            StatusCode::INTERNAL_SERVER_ERROR if self.sessions.is_full().await => {
+                return too_many_sessions();
+            }
+            // Some clients take any other status for a failure.
+            StatusCode::ACCEPTED if ends_session => *response.status_mut() = StatusCode::NO_CONTENT,
             _ => {}
         }
-        answer
+        response
     }
 
     /// Ends every stream.
@@ -84,43 +86,43 @@ impl<S: ServerHandler> Endpoint<S> {
     }
 }
 
-/// The session that is named. There are none in the later era.
+/// The session that the headers name. The later era has no sessions.
 fn session_of(headers: &HeaderMap) -> Option<String> {
     let is_modern =
-        headers.get(VERSION).is_some_and(|it| it == ProtocolVersion::V_2026_07_28.as_str());
-    let session = headers.get(SESSION).filter(|_| !is_modern)?;
+        headers.get(VERSION_HEADER).is_some_and(|it| it == ProtocolVersion::V_2026_07_28.as_str());
+    let session = headers.get(SESSION_HEADER).filter(|_| !is_modern)?;
     Some(String::from_utf8_lossy(session.as_bytes()).into_owned())
 }
 
-fn full() -> Answer {
-    let what = format!("there are {SESSIONS_MAX} sessions, and there can be no more");
+fn too_many_sessions() -> HttpResponse {
+    let what = format!("the limit of {SESSIONS_MAX} sessions is reached");
     let error = Error::new(Code::LimitReached, what).hint(
-        "end one with DELETE, or try again in a few minutes, when those that nobody uses are over",
+        "end one with DELETE, or try again in a few minutes, when idle sessions have expired",
     );
-    refused(StatusCode::SERVICE_UNAVAILABLE, &error)
+    error_response(StatusCode::SERVICE_UNAVAILABLE, &error)
 }
 
-fn unknown() -> Answer {
-    let error = Error::new(Code::NotFound, "there is no such session");
-    refused(StatusCode::NOT_FOUND, &error.hint("begin another with `initialize`"))
+fn unknown_session() -> HttpResponse {
+    let error = Error::new(Code::NotFound, "unknown or expired session");
+    error_response(StatusCode::NOT_FOUND, &error.hint("start a new one with `initialize`"))
 }
 
-fn refused(status: StatusCode, error: &Error) -> Answer {
-    document(status, serde_json::json!({ "error": error }).to_string())
+fn error_response(status: StatusCode, error: &Error) -> HttpResponse {
+    json_response(status, serde_json::json!({ "error": error }).to_string())
 }
 
-fn malformed(Wrong { id, error }: Wrong) -> Answer {
+fn malformed(InvalidMessage { id, error }: InvalidMessage) -> HttpResponse {
     let message = ServerJsonRpcMessage::error(error, id);
-    // What is made here can be written.
+    // Serialising our own message does not fail.
     let text = serde_json::to_string(&message).unwrap_or_default();
-    document(StatusCode::BAD_REQUEST, text)
+    json_response(StatusCode::BAD_REQUEST, text)
 }
 
-fn document(status: StatusCode, text: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
+fn json_response(status: StatusCode, text: String) -> HttpResponse {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 impl<S> fmt::Debug for Endpoint<S> {

@@ -1,45 +1,46 @@
-//! What a model is told before it sees a tool.
+//! The server's instructions, which a model reads before the tools.
 
-use crate::toolset::Selection;
+use crate::selection::Selection;
 
-/// Each line with the tools that it speaks of: without them it is left out.
+/// Each line with the tools that it mentions. It is omitted unless all of them are offered.
 const LINES: &[(&[&str], &str)] = &[
     (
         &[],
-        "Midwatch keeps the watch over agents that work alone. Its state is in the server; you may stop at any time.",
+        "Midwatch schedules, runs and supervises agents that work unattended. All state is in the server; you may stop at any time.",
     ),
-    (&["status_get"], "Begin with status_get."),
+    (&["status_get"], "Start with status_get."),
     (
         &["run_start", "run_wait"],
-        "Long work: run_start answers at once with a run; then call run_wait with its id, and with the cursor of the \
-         answer, until `ended` is true.",
+        "For long work, run_start returns a run at once; then call run_wait with its id, and again with the cursor of \
+         each answer, until `ended` is true.",
     ),
     (
         &["schedule_create"],
-        "Give a changing call an idempotency_key, and the same key when you try it again.",
+        "Pass an idempotency_key with every call that changes something, and the same key when you retry it.",
     ),
     (&[], "`waiting_permission` means that a human must decide. You cannot approve anything."),
     (
         &["approval_call_human", "approval_get"],
-        "Call approval_call_human once, tell your user, do other work, and look with approval_get.",
+        "Call approval_call_human once, tell your user, do other work, and check with approval_get.",
     ),
     (
         &[],
-        "`unknown` means that nobody knows whether it happened. Never repeat it; a human settles it.",
+        "`unknown` means that the run may or may not have happened. Never repeat it; a human must settle it.",
     ),
-    (&[], "Follow `next_action` where an answer has one. After an error, follow its `hint`."),
+    (&[], "Follow `next_action` if an answer has one. After an error, follow its `hint`."),
     (
         &[],
-        "Lists are paged: where there is a `cursor`, give it back unchanged. Ask for one thing by its id instead of \
-         a long list.",
+        "Lists are paged: to get more, pass the `cursor` of the answer unchanged. To find one item, get it by its id \
+         instead of listing many.",
     ),
 ];
 
+/// The instructions for the tools of this selection.
 pub fn instructions(selection: &Selection) -> String {
-    let is_said = |(tools, _): &&(&[&str], &str)| {
-        let is_there = |name: &&str| selection.find(name).is_some();
-        tools.iter().all(is_there)
+    let is_relevant = |(tools, _): &&(&[&str], &str)| {
+        let is_offered = |name: &&str| selection.find(name).is_some();
+        tools.iter().all(is_offered)
     };
-    let lines: Vec<&str> = LINES.iter().filter(is_said).map(|(_, line)| *line).collect();
+    let lines: Vec<&str> = LINES.iter().filter(is_relevant).map(|(_, line)| *line).collect();
     lines.join("\n")
 }

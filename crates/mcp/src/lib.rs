@@ -1,41 +1,40 @@
-//! The watch as a server of the Model Context Protocol.
+//! Midwatch as a server of the Model Context Protocol.
 //!
-//! One table ([`tools`]) says of every tool what clients are told of it and which request it makes; nothing
-//! here decides anything. A server speaks to a [`Handle`](api::Handle) that speaks for one principal, which
-//! is never more than a runner: no tool approves, freezes, renews the lease or changes the standing orders,
-//! and a handle for a runner would refuse it.
+//! One table ([`tools`]) defines every tool: what clients see of it, and which request it makes. No rule of the product
+//! is here. A server calls a [`Handle`](api::Handle) on behalf of one principal, which is never more than a runner: no
+//! tool approves, freezes, renews the lease or changes the policy, and the handle would refuse it.
 //!
-//! Both eras of the protocol are served, 2026-07-28 and 2025-11-25 with those before it. No state is kept for
-//! a client: ids of runs, schedules and approvals are the handles, and each is looked up on every call.
+//! Both eras of the protocol are served: the later one, 2026-07-28, and the earlier one, up to 2025-11-25. The server
+//! keeps no state for a client: ids of runs, schedules and approvals are loaded again on every call.
 
-mod adapters;
 mod completion;
-mod dialect;
+mod elicitation;
 mod http;
-mod human;
 mod instructions;
-mod lines;
 mod message;
-mod page;
+mod model_hints;
+mod pagination;
 mod progress;
 mod prompts;
 mod resources;
+mod result_format;
 pub mod scheduled;
 mod schema;
+mod selection;
 mod server;
 mod sessions;
-mod size;
+mod stdio;
 mod tool;
 mod tools;
-mod toolset;
-mod worded;
+mod toolsets;
+mod truncation;
 
 pub use self::http::Endpoint;
 pub use instructions::instructions;
-pub use lines::{LINE_BYTES_MAX, serve};
 pub use rmcp::handler::server::ServerHandler;
-pub use rmcp::transport::io::stdio_pipes as pipes;
+pub use rmcp::transport::io::stdio_pipes;
+pub use selection::{CallingAgent, Selection, Toolset, UnknownToolset};
 pub use server::Server;
+pub use stdio::{LINE_BYTES_MAX, serve_stdio};
 pub use tool::{Effect, Tool};
 pub use tools::all as tools;
-pub use toolset::{Agent, Selection, Toolset, UnknownToolset};

@@ -1,4 +1,4 @@
-//! A message of a client as it came, or what is wrong with it.
+//! Parses a message of a client, or returns the protocol error to answer with.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
@@ -6,85 +6,88 @@ use rmcp::model::{
 use serde_json::Value;
 use serde_json::error::Category;
 
-/// So much of a name is repeated.
+/// Longest part of a client's text that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// What is wrong with a message, and whose answer that is, as far as it can be read.
+/// An error for an invalid message, and the id of the request if it can be read.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct InvalidMessage {
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }
 
-/// The beginning of what a client wrote, to be told what was wrong with it.
-pub(crate) fn brief(text: &str) -> String {
-    let mut brief: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if brief.len() < text.len() {
-        brief.push('…');
+/// The beginning of a client's text, for an error message.
+pub(crate) fn abbreviate(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
     }
-    brief
+    short
 }
 
-pub(crate) fn read(text: &[u8]) -> Result<ClientJsonRpcMessage, Wrong> {
+pub(crate) fn parse(text: &[u8]) -> Result<ClientJsonRpcMessage, InvalidMessage> {
     match api::json::read(text) {
-        Ok(message) => checked(message, text),
-        Err(error) => Err(wrong(text, &error)),
+        Ok(message) => check_params(message, text),
+        Err(error) => Err(invalid_message(text, &error)),
     }
 }
 
-/// Parameters that would be taken for none, or for those of a method that nobody knows.
-fn checked(message: ClientJsonRpcMessage, text: &[u8]) -> Result<ClientJsonRpcMessage, Wrong> {
-    let JsonRpcMessage::Request(asked) = &message else { return Ok(message) };
-    let is_wrong = match &asked.request {
+/// Refuses invalid parameters that the SDK would ignore or take for an unknown method.
+fn check_params(
+    message: ClientJsonRpcMessage,
+    text: &[u8],
+) -> Result<ClientJsonRpcMessage, InvalidMessage> {
+    let JsonRpcMessage::Request(request) = &message else { return Ok(message) };
+    let is_invalid = match &request.request {
         ClientRequest::ListToolsRequest(_)
         | ClientRequest::ListPromptsRequest(_)
         | ClientRequest::ListResourcesRequest(_)
-        | ClientRequest::ListResourceTemplatesRequest(_) => has_wrong_cursor(text),
-        // Of the later era there is none.
+        | ClientRequest::ListResourceTemplatesRequest(_) => has_invalid_cursor(text),
+        // The later era has no `initialize`; its requests have metadata.
         ClientRequest::CustomRequest(custom) => {
             custom.method == "initialize" && custom.get_meta().0.0.is_empty()
         }
         _ => false,
     };
-    if !is_wrong {
+    if !is_invalid {
         return Ok(message);
     }
-    let error = ErrorData::invalid_params("the parameters are none of this method", None);
-    Err(Wrong { id: Some(asked.id.clone()), error })
+    let error = ErrorData::invalid_params("invalid parameters for this method", None);
+    Err(InvalidMessage { id: Some(request.id.clone()), error })
 }
 
-fn has_wrong_cursor(text: &[u8]) -> bool {
+fn has_invalid_cursor(text: &[u8]) -> bool {
     let document: Value = serde_json::from_slice(text).unwrap_or_default();
     document.pointer("/params/cursor").is_some_and(|it| !it.is_string() && !it.is_null())
 }
 
-fn wrong(text: &[u8], error: &serde_json::Error) -> Wrong {
+fn invalid_message(text: &[u8], error: &serde_json::Error) -> InvalidMessage {
     let document: Value = api::json::read(text).unwrap_or_default();
     let id = document.get("id").cloned().and_then(|id| serde_json::from_value(id).ok());
     let is_request = document.get("method").is_some_and(Value::is_string) && id.is_some();
-    let has_wrong_params = document.get("params").is_some_and(|it| !it.is_object());
+    let has_invalid_params = document.get("params").is_some_and(|it| !it.is_object());
     let code = match error.classify() {
-        Category::Data if is_request && has_wrong_params => ErrorCode::INVALID_PARAMS,
+        Category::Data if is_request && has_invalid_params => ErrorCode::INVALID_PARAMS,
         Category::Data => ErrorCode::INVALID_REQUEST,
         Category::Syntax | Category::Eof | Category::Io => ErrorCode::PARSE_ERROR,
     };
-    let what = format!("this is no message: {}", brief(&error.to_string()));
-    Wrong { id, error: ErrorData::new(code, what, None) }
+    let what = format!("invalid message: {}", abbreviate(&error.to_string()));
+    InvalidMessage { id, error: ErrorData::new(code, what, None) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The code and the id with which a message is refused.
+    /// The error code and request id of a refused message.
     fn refused(text: &str) -> Option<(i32, Option<i64>)> {
-        let wrong = read(text.as_bytes()).err()?;
-        let id = wrong.id.and_then(|id| serde_json::to_value(id).ok()?.as_i64());
-        Some((wrong.error.code.0, id))
+        let invalid = parse(text.as_bytes()).err()?;
+        let id = invalid.id.and_then(|id| serde_json::to_value(id).ok()?.as_i64());
+        Some((invalid.error.code.0, id))
     }
 
     #[test]
-    fn what_is_wrong_is_said_to_whoever_asked() {
+    fn an_invalid_message_is_answered_with_its_error_code_and_request_id() {
         for (text, expected) in [
             ("", (-32700, None)),
             ("{", (-32700, None)),

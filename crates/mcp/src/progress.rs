@@ -1,7 +1,7 @@
-//! Signs of life during a call that takes long, for whoever gave a token for them.
+//! Progress notifications during a long call, for clients that sent a progress token.
 //!
-//! A client gives up on what says nothing, and some begin to wait anew with every such sign. They say how long it
-//! has been and nothing else: what there is to know is in the answer.
+//! They keep a client from timing out: many restart their timeout with each notification. They contain only the elapsed
+//! time; the answer has the result.
 
 use std::time::Duration;
 
@@ -10,28 +10,29 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio::select;
 use tokio::time::sleep;
 
-/// How often there is one.
-const EVERY: Duration = Duration::from_secs(2);
+/// Time between two notifications.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-pub(crate) async fn shown<T>(
+/// Runs a call and sends notifications until it ends.
+pub(crate) async fn with_progress<T>(
     context: &RequestContext<RoleServer>,
     call: impl Future<Output = T>,
 ) -> T {
     let Some(token) = context.meta.get_progress_token() else { return call.await };
     let mut call = std::pin::pin!(call);
-    let mut waited = Duration::ZERO;
+    let mut elapsed = Duration::ZERO;
     loop {
         select! {
             answer = &mut call => return answer,
-            () = sleep(EVERY) => {}
+            () = sleep(INTERVAL) => {}
         }
-        waited += EVERY;
-        let sign = ProgressNotificationParam::new(token.clone(), waited.as_secs_f64())
-            .with_message(format!("{} seconds", waited.as_secs()));
-        // Whoever does not hear it is told by the answer, which does not wait for them to listen.
+        elapsed += INTERVAL;
+        let progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64())
+            .with_message(format!("{} seconds", elapsed.as_secs()));
+        // A client that does not read must not delay the call.
         select! {
             answer = &mut call => return answer,
-            _ = context.peer.notify_progress(sign) => {}
+            _ = context.peer.notify_progress(progress) => {}
         }
     }
 }

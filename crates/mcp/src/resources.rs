@@ -1,13 +1,14 @@
-//! Runs, schedules and the end of the log as resources, and news of them.
+//! Resources: runs, schedules, the status and the end of the ledger; and subscriptions to them.
 //!
-//! News only say that there is something to read; whoever misses them loses nothing.
+//! A notification only says that a resource has changed; a client that misses one loses no data.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::{
-    Code, Error, Handle, Heard, LedgerTail, News, RunEvents, RunShow, ScheduleShow, StatusAsk, ask,
+    Changes, Code, Error, Handle, LedgerTail, RunEvents, RunShow, ScheduleShow, StatusShow,
+    WaitForChanges, send,
 };
 use rmcp::model::{
     ErrorData, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
@@ -19,21 +20,21 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::completion::Ids;
-use crate::message::brief;
-use crate::tool::shown;
+use crate::completion::ArgumentKind;
+use crate::message::abbreviate;
+use crate::tool::to_json;
 
-/// Resources of which one request may ask for news.
+/// Maximum number of resources to which one client or request subscribes.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 32;
-/// How long one look for news waits, in milliseconds.
-const NEWS_WAIT_MS: u32 = 25_000;
-/// After a look that failed and may work the next time.
-const NEWS_PAUSE: Duration = Duration::from_secs(1);
+/// How long one request waits for changes, in milliseconds.
+const CHANGES_WAIT_MS: u32 = 25_000;
+/// Delay before a failed request is retried.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 const JSON: &str = "application/json";
 const SCHEME: &str = "midwatch://";
 
-/// What an address names.
-enum Named<'a> {
+/// A parsed resource URI.
+enum ResourceUri<'a> {
     Run(&'a str),
     RunEvents(&'a str),
     Schedule(&'a str),
@@ -43,39 +44,42 @@ enum Named<'a> {
 
 pub(crate) fn fixed() -> Vec<Resource> {
     let head = Resource::new("midwatch://ledger/head", "ledger_head")
-        .with_description("The newest entry of the log, and its hash");
-    let status = Resource::new("midwatch://status", "status").with_description("How things stand");
+        .with_description("The newest entry of the ledger, and its hash");
+    let status = Resource::new("midwatch://status", "status")
+        .with_description("The status: runs, next schedules, pending approvals");
     vec![head.with_mime_type(JSON), status.with_mime_type(JSON)]
 }
 
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
-    let template = |uri: &str, name: &str, about: &str| {
-        ResourceTemplate::new(uri, name).with_description(about).with_mime_type(JSON)
+    let template = |uri: &str, name: &str, description: &str| {
+        ResourceTemplate::new(uri, name).with_description(description).with_mime_type(JSON)
     };
     vec![
-        template("midwatch://run/{id}", "run", "A run, with what it said"),
-        template("midwatch://run/{id}/events", "run_events", "What the log says of a run"),
+        template("midwatch://run/{id}", "run", "A run and its output"),
+        template("midwatch://run/{id}/events", "run_events", "The ledger entries of a run"),
         template("midwatch://schedule/{id}", "schedule", "A schedule"),
     ]
 }
 
-/// What completes a place in an address.
-pub(crate) fn ids(template: &str, argument: &str) -> Option<Ids> {
-    match (named(template)?, argument) {
-        (Named::Run("{id}") | Named::RunEvents("{id}"), "id") => Some(Ids::Runs),
-        (Named::Schedule("{id}"), "id") => Some(Ids::Schedules),
+/// What a variable of a URI template holds.
+pub(crate) fn argument_kind(template: &str, argument: &str) -> Option<ArgumentKind> {
+    match (parse_uri(template)?, argument) {
+        (ResourceUri::Run("{id}") | ResourceUri::RunEvents("{id}"), "id") => {
+            Some(ArgumentKind::RunId)
+        }
+        (ResourceUri::Schedule("{id}"), "id") => Some(ArgumentKind::ScheduleId),
         _ => None,
     }
 }
 
 pub(crate) fn is_known(uri: &str) -> bool {
-    named(uri).is_some()
+    parse_uri(uri).is_some()
 }
 
-/// Whether all of these can be followed.
-pub(crate) async fn check(handle: &dyn Handle, uris: &[String]) -> Result<(), ErrorData> {
+/// Checks that the caller can read all of these.
+pub(crate) async fn check_readable(handle: &dyn Handle, uris: &[String]) -> Result<(), ErrorData> {
     if SUBSCRIPTIONS_MAX < uris.len() {
-        return Err(too_many());
+        return Err(too_many_subscriptions());
     }
     for uri in uris {
         read(handle, uri).await?;
@@ -84,74 +88,83 @@ pub(crate) async fn check(handle: &dyn Handle, uris: &[String]) -> Result<(), Er
 }
 
 pub(crate) async fn read(handle: &dyn Handle, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let value = match named(uri).ok_or_else(|| unknown(uri))? {
-        Named::Run(id) => told(ask(handle, RunShow { id: id.to_owned() }).await),
-        Named::RunEvents(id) => told(ask(handle, RunEvents { id: id.to_owned() }).await),
-        Named::Schedule(id) => told(ask(handle, ScheduleShow { id: id.to_owned() }).await),
-        Named::LedgerHead => {
-            let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
-            told(ask(handle, last).await)
+    let value = match parse_uri(uri).ok_or_else(|| unknown_resource(uri))? {
+        ResourceUri::Run(id) => response_json(send(handle, RunShow { id: id.to_owned() }).await),
+        ResourceUri::RunEvents(id) => {
+            response_json(send(handle, RunEvents { id: id.to_owned() }).await)
         }
-        Named::Status => told(ask(handle, StatusAsk {}).await),
+        ResourceUri::Schedule(id) => {
+            response_json(send(handle, ScheduleShow { id: id.to_owned() }).await)
+        }
+        ResourceUri::LedgerHead => {
+            let last = LedgerTail { limit: Some(1), ..LedgerTail::default() };
+            response_json(send(handle, last).await)
+        }
+        ResourceUri::Status => response_json(send(handle, StatusShow {}).await),
     };
-    let value = value.map_err(|error| failed(uri, &error))?;
+    let value = value.map_err(|error| read_error(uri, &error))?;
     let text = ResourceContents::text(value.to_string(), uri).with_mime_type(JSON);
     Ok(ReadResourceResult::new(vec![text]))
 }
 
-/// Where news begin that come from now on.
-pub(crate) async fn place(handle: &dyn Handle) -> Result<u64, Error> {
-    Ok(ask(handle, News::default()).await?.cursor)
+/// The current position of the change feed.
+pub(crate) async fn current_cursor(handle: &dyn Handle) -> Result<u64, Error> {
+    Ok(send(handle, WaitForChanges::default()).await?.cursor)
 }
 
-/// Tells of each of these whenever there is news, for as long as somebody wants to know. Without a place to
-/// begin after, all are news at first. Fails when whoever asks may not know any more.
-pub(crate) async fn tell<F: Future<Output = bool>>(
+/// Calls `notify` with the URI of each resource that changes, until `notify` returns false. Without `after` it first
+/// notifies of all of them. Fails when the caller may no longer read them.
+pub(crate) async fn notify_changes<F: Future<Output = bool>>(
     handle: &dyn Handle,
     uris: &[String],
     mut after: Option<u64>,
-    told: impl Fn(String) -> F,
+    notify: impl Fn(String) -> F,
 ) -> Result<(), Error> {
-    let followed: Vec<(&String, Named<'_>)> =
-        uris.iter().filter_map(|uri| Some((uri, named(uri)?))).collect();
+    let resources: Vec<(&String, ResourceUri<'_>)> =
+        uris.iter().filter_map(|uri| Some((uri, parse_uri(uri)?))).collect();
     let about: Vec<String> =
-        followed.iter().filter_map(|(_, named)| named.id()).map(str::to_owned).collect();
-    let any = followed.iter().any(|(_, named)| named.id().is_none());
-    if followed.is_empty() {
+        resources.iter().filter_map(|(_, resource)| resource.id()).map(str::to_owned).collect();
+    let any = resources.iter().any(|(_, resource)| resource.id().is_none());
+    if resources.is_empty() {
         return Ok(());
     }
     loop {
-        let wait_ms = if after.is_some() { NEWS_WAIT_MS } else { 0 };
-        let heard = match ask(handle, News { after, about: about.clone(), any, wait_ms }).await {
-            Ok(heard) => heard,
+        let wait_ms = if after.is_some() { CHANGES_WAIT_MS } else { 0 };
+        let changes = match send(
+            handle,
+            WaitForChanges { after, about: about.clone(), any, wait_ms },
+        )
+        .await
+        {
+            Ok(changes) => changes,
             Err(error) if is_final(&error) => return Err(error),
             Err(_) => {
-                sleep(NEWS_PAUSE).await;
+                sleep(RETRY_DELAY).await;
                 continue;
             }
         };
-        for (uri, named) in &followed {
-            let is_news = after.is_none_or(|after| named.is_among(&heard, after));
-            if is_news && !told((*uri).clone()).await {
+        for (uri, resource) in &resources {
+            let has_changed = after.is_none_or(|after| resource.is_among(&changes, after));
+            if has_changed && !notify((*uri).clone()).await {
                 return Ok(());
             }
         }
-        after = Some(heard.cursor);
+        after = Some(changes.cursor);
     }
 }
 
-/// Whether to ask again is of no use.
+/// Whether a retry would fail as well.
 fn is_final(error: &Error) -> bool {
     use Code::{Denied, HumanNeeded, InvalidInput, NotFound, RoleTooLow, TokenInvalid};
     matches!(error.code, Denied | HumanNeeded | InvalidInput | NotFound | RoleTooLow | TokenInvalid)
 }
 
-/// What a client of the earlier era has asked for news of. They end with it.
+/// The subscriptions of a client of the earlier era. They end when it is dropped.
 #[derive(Clone, Default)]
-pub(crate) struct Subscriptions(Arc<Mutex<Followed>>);
+pub(crate) struct Subscriptions(Arc<Mutex<ActiveSubscriptions>>);
 
 #[derive(Default)]
-struct Followed {
+struct ActiveSubscriptions {
     by_uri: HashMap<String, AbortHandle>,
     tasks: JoinSet<()>,
 }
@@ -164,28 +177,28 @@ impl Subscriptions {
         after: u64,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut followed = self.followed();
-        let Followed { by_uri, tasks } = &mut *followed;
-        // Those that have ended are not kept.
+        let mut active = self.active();
+        let ActiveSubscriptions { by_uri, tasks } = &mut *active;
+        // Remove those that have ended.
         by_uri.retain(|_, task| !task.is_finished());
         while tasks.try_join_next().is_some() {}
         if by_uri.contains_key(&uri) {
             return Ok(());
         }
         if by_uri.len() == SUBSCRIPTIONS_MAX {
-            return Err(too_many());
+            return Err(too_many_subscriptions());
         }
         let uris = vec![uri.clone()];
         let task = tasks.spawn(async move {
-            let told = |uri| {
-                let news = ResourceUpdatedNotificationParam::new(uri);
+            let notify = |uri| {
+                let update = ResourceUpdatedNotificationParam::new(uri);
                 let peer = peer.clone();
-                async move { peer.notify_resource_updated(news).await.is_ok() }
+                async move { peer.notify_resource_updated(update).await.is_ok() }
             };
-            if tell(&*handle, &uris, Some(after), told).await.is_err() {
-                // Whoever reads it then learns why there is no more news of it.
+            if notify_changes(&*handle, &uris, Some(after), notify).await.is_err() {
+                // The client then reads the resource and gets the error.
                 for uri in uris {
-                    told(uri).await;
+                    notify(uri).await;
                 }
             }
         });
@@ -194,69 +207,71 @@ impl Subscriptions {
     }
 
     pub(crate) fn remove(&self, uri: &str) {
-        let mut followed = self.followed();
-        if let Some(task) = followed.by_uri.remove(uri) {
+        let mut active = self.active();
+        if let Some(task) = active.by_uri.remove(uri) {
             task.abort();
         }
     }
 
-    fn followed(&self) -> MutexGuard<'_, Followed> {
+    fn active(&self) -> MutexGuard<'_, ActiveSubscriptions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Named<'_> {
-    /// Of what it tells, unless it is of everything.
+impl ResourceUri<'_> {
+    /// The id of the run or schedule. `None` if every change concerns the resource.
     fn id(&self) -> Option<&str> {
         match self {
-            Named::Run(id) | Named::RunEvents(id) | Named::Schedule(id) => Some(id),
-            Named::LedgerHead | Named::Status => None,
+            ResourceUri::Run(id) | ResourceUri::RunEvents(id) | ResourceUri::Schedule(id) => {
+                Some(id)
+            }
+            ResourceUri::LedgerHead | ResourceUri::Status => None,
         }
     }
 
-    /// Whether what was heard is news of this.
-    fn is_among(&self, heard: &Heard, after: u64) -> bool {
+    /// Whether this resource is among the changes.
+    fn is_among(&self, changes: &Changes, after: u64) -> bool {
         match self.id() {
-            Some(id) => heard.about.iter().any(|it| it == id),
-            None => after < heard.cursor,
+            Some(id) => changes.about.iter().any(|it| it == id),
+            None => after < changes.cursor,
         }
     }
 }
 
-fn named(uri: &str) -> Option<Named<'_>> {
+fn parse_uri(uri: &str) -> Option<ResourceUri<'_>> {
     let parts: Vec<&str> = uri.strip_prefix(SCHEME)?.split('/').collect();
     match parts.as_slice() {
-        ["run", id] if !id.is_empty() => Some(Named::Run(id)),
-        ["run", id, "events"] if !id.is_empty() => Some(Named::RunEvents(id)),
-        ["schedule", id] if !id.is_empty() => Some(Named::Schedule(id)),
-        ["ledger", "head"] => Some(Named::LedgerHead),
-        ["status"] => Some(Named::Status),
+        ["run", id] if !id.is_empty() => Some(ResourceUri::Run(id)),
+        ["run", id, "events"] if !id.is_empty() => Some(ResourceUri::RunEvents(id)),
+        ["schedule", id] if !id.is_empty() => Some(ResourceUri::Schedule(id)),
+        ["ledger", "head"] => Some(ResourceUri::LedgerHead),
+        ["status"] => Some(ResourceUri::Status),
         _ => None,
     }
 }
 
-fn told(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
-    shown(&answer?)
+fn response_json(answer: Result<impl Serialize, Error>) -> Result<Value, Error> {
+    to_json(&answer?)
 }
 
-fn unknown(uri: &str) -> ErrorData {
-    let uri = brief(uri);
+fn unknown_resource(uri: &str) -> ErrorData {
+    let uri = abbreviate(uri);
     let data = json!({ "uri": uri });
     ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(data))
 }
 
-/// Why there is no more news.
-pub(crate) fn ended(error: &Error) -> ErrorData {
+/// The protocol error for a subscription that failed.
+pub(crate) fn subscription_error(error: &Error) -> ErrorData {
     ErrorData::invalid_request(error.to_string(), Some(json!({ "error": error })))
 }
 
-fn too_many() -> ErrorData {
-    let what = format!("at most {SUBSCRIPTIONS_MAX} resources are followed at once");
+fn too_many_subscriptions() -> ErrorData {
+    let what = format!("the limit of {SUBSCRIPTIONS_MAX} subscriptions is reached");
     ErrorData::invalid_params(what, None)
 }
 
-fn failed(uri: &str, error: &Error) -> ErrorData {
-    let uri = brief(uri);
+fn read_error(uri: &str, error: &Error) -> ErrorData {
+    let uri = abbreviate(uri);
     let data = Some(json!({ "uri": uri, "error": error }));
     match error.code {
         Code::NotFound => ErrorData::resource_not_found(format!("{uri}: {error}"), data),

@@ -1,19 +1,19 @@
-//! Tools as schedules call them: the same rows of the table, without anybody who speaks the protocol.
+//! Calls of tools by schedules: the same tools, without an MCP client.
 
 use std::sync::{Mutex, PoisonError};
 
-use api::{Answer, Call, Code, Error, Handle, Request};
+use api::{Call, Code, Error, Handle, Request, Response};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use crate::size;
-use crate::tool::{Effect, Through, Tool};
+use crate::selection::{Selection, Toolset};
+use crate::tool::{Effect, Tool, ToolContext};
 use crate::tools;
-use crate::toolset::{Selection, Toolset};
+use crate::truncation;
 
-/// What schedules call is ours, and not what others call it.
-const OWN: [Toolset; 6] = [
+/// Schedules call our own tools, not those of other systems.
+const SCHEDULABLE_TOOLSETS: [Toolset; 6] = [
     Toolset::Core,
     Toolset::Schedule,
     Toolset::Run,
@@ -21,45 +21,45 @@ const OWN: [Toolset; 6] = [
     Toolset::Agent,
     Toolset::Ledger,
 ];
-/// What the run that calls gives by itself.
+/// The argument that the calling run sets.
 const KEY: &str = "idempotency_key";
-/// In the place of a run's own key, where nothing is called.
-const NO_KEY: &str = "none";
+/// Stands for the run's key when a call is only checked.
+const PLACEHOLDER_KEY: &str = "none";
 
-/// The tool of this name that a schedule may call, or why it may not.
+/// Finds a tool that a schedule can call. The error says why it cannot.
 pub fn find(name: &str) -> Result<&'static Tool, Error> {
-    let own = || tools::all().filter(|tool| OWN.contains(&tool.toolset));
+    let own = || tools::all().filter(|tool| SCHEDULABLE_TOOLSETS.contains(&tool.toolset));
     let Some(tool) = own().find(|tool| tool.name == name) else {
         let names: Vec<&str> =
-            own().filter(|tool| tool.not_scheduled.is_none()).map(|tool| tool.name).collect();
+            own().filter(|tool| tool.not_schedulable.is_none()).map(|tool| tool.name).collect();
         return Err(Error::new(Code::NotFound, format!("there is no tool `{name}`"))
             .hint(format!("a schedule can call {}", names.join(", "))));
     };
-    match tool.not_scheduled {
+    match tool.not_schedulable {
         None => Ok(tool),
         Some(why) => {
-            let what = format!("no schedule calls the tool `{name}`");
+            let what = format!("a schedule cannot call the tool `{name}`");
             Err(Error::new(Code::InvalidInput, what).hint(why))
         }
     }
 }
 
-/// What a call asks for, without asking.
+/// The request that a call would make. Nothing is executed.
 pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
-    let arguments = arguments(tool, payload, NO_KEY)?;
+    let arguments = arguments(tool, payload, PLACEHOLDER_KEY)?;
     let recorder = Recorder::default();
     let (selection, meta) = (Selection::default(), JsonObject::new());
-    let through = Through::new(&recorder, tool, &selection, &meta);
-    let refused = tool.call(&through, arguments).now_or_never();
+    let context = ToolContext::new(&recorder, tool, &selection, &meta);
+    let refused = tool.call(&context, arguments).now_or_never();
     match (recorder.request(), refused) {
         (Some(Request::ToolEnd(_)), Some(Err(refused))) => Err(refused),
         (Some(request), _) => Ok(request),
         (None, Some(Err(refused))) => Err(refused),
-        (None, _) => Err(Error::new(Code::Failed, "the tool asks for nothing")),
+        (None, _) => Err(Error::new(Code::Failed, "the tool makes no request")),
     }
 }
 
-/// Calls a tool. With the same key its effect happens once.
+/// Calls a tool. Repeated calls with the same key take effect once.
 pub async fn call(
     tool: &Tool,
     payload: &str,
@@ -68,28 +68,28 @@ pub async fn call(
 ) -> Result<Value, Error> {
     let arguments = arguments(tool, payload, key)?;
     let (selection, meta) = (Selection::default(), JsonObject::new());
-    let through = Through::new(handle, tool, &selection, &meta);
-    Ok(size::fitted(tool.call(&through, arguments).await?))
+    let context = ToolContext::new(handle, tool, &selection, &meta);
+    Ok(truncation::truncate_answer(tool.call(&context, arguments).await?))
 }
 
 fn arguments(tool: &Tool, payload: &str, key: &str) -> Result<JsonObject, Error> {
-    let wrong = |what: String| {
-        let hint = "give an object such as `{\"id\": \"sch_…\"}`; its input schema says which fields there are";
+    let invalid = |what: String| {
+        let hint = "pass an object such as `{\"id\": \"sch_…\"}`; the tool's input schema lists its fields";
         Error::new(Code::InvalidInput, what).hint(hint)
     };
     let payload: Value = api::json::read(payload.as_bytes())
-        .map_err(|error| wrong(format!("the payload is not JSON: {error}")))?;
+        .map_err(|error| invalid(format!("the payload is not JSON: {error}")))?;
     let Value::Object(mut arguments) = payload else {
-        return Err(wrong("the payload is no object".to_owned()));
+        return Err(invalid("the payload is not an object".to_owned()));
     };
     if tool.effect != Effect::Read && arguments.insert(KEY.to_owned(), key.into()).is_some() {
-        return Err(Error::new(Code::InvalidInput, format!("the payload has an `{KEY}`"))
-            .hint("leave it out: each run has a key of its own"));
+        return Err(Error::new(Code::InvalidInput, format!("the payload contains `{KEY}`"))
+            .hint("omit it: each run sets its own key"));
     }
     Ok(arguments)
 }
 
-/// A handle that carries out nothing, and remembers what it was asked first.
+/// A handle that executes nothing and records the first request.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Option<Request>>);
 
@@ -100,9 +100,9 @@ impl Recorder {
 }
 
 impl Handle for Recorder {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(call.request);
-        ready(Err(Error::new(Code::NotNow, "nothing is carried out"))).boxed()
+        ready(Err(Error::new(Code::NotNow, "requests are only recorded"))).boxed()
     }
 }

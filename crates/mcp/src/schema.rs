@@ -1,69 +1,69 @@
-//! Schemas that every client accepts: one object, everything written out in place, no type twice.
+//! JSON schemas that every client accepts: one object, subschemas inlined, one type per field.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-/// What a tool takes.
+/// The input schema of a tool.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = schema.to_value();
-    plain(&mut schema);
+    simplify(&mut schema);
     let mut root = match schema {
         Value::Object(root) => root,
         _ => JsonObject::new(),
     };
-    for noise in ["$schema", "title", "description"] {
-        root.remove(noise);
+    for keyword in ["$schema", "title", "description"] {
+        root.remove(keyword);
     }
     root.entry("properties").or_insert_with(|| json!({}));
     root.insert("additionalProperties".to_owned(), json!(false));
     root
 }
 
-/// What is in an answer.
+/// The type of a field of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldType {
     Text,
-    Number,
-    Flag,
+    Integer,
+    Boolean,
     Object,
     Objects,
     Texts,
-    /// Text that is there only when there is more.
+    /// Text that is present only if there are more items.
     Cursor,
 }
 
-/// What a tool gives. Fields that are not named may come with these, and a refusal comes instead of them: there
-/// are clients that hold a refusal to this too, so nothing is required.
-pub(crate) fn output(fields: &[(&str, Kind)], error: Kind) -> JsonObject {
-    let refusal = ("error", error);
-    let named = fields.iter().chain([&refusal]);
-    let named = named.map(|(name, kind)| ((*name).to_owned(), kind.schema()));
+/// The output schema of a tool. An answer may have more fields, and an error has none of these: some clients check
+/// errors against the schema, too, so no field is required.
+pub(crate) fn output(fields: &[(&str, FieldType)], error: FieldType) -> JsonObject {
+    let error = ("error", error);
+    let properties = fields.iter().chain([&error]);
+    let properties = properties.map(|(name, kind)| ((*name).to_owned(), kind.schema()));
     let mut root = JsonObject::new();
     root.insert("type".to_owned(), json!("object"));
-    root.insert("properties".to_owned(), Value::Object(named.collect()));
+    root.insert("properties".to_owned(), Value::Object(properties.collect()));
     root
 }
 
-impl Kind {
+impl FieldType {
     fn schema(self) -> Value {
         match self {
-            Kind::Text | Kind::Cursor => json!({"type": "string"}),
-            Kind::Number => json!({"type": "integer"}),
-            Kind::Flag => json!({"type": "boolean"}),
-            Kind::Object => json!({"type": "object"}),
-            Kind::Objects => json!({"type": "array", "items": {"type": "object"}}),
-            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            FieldType::Text | FieldType::Cursor => json!({"type": "string"}),
+            FieldType::Integer => json!({"type": "integer"}),
+            FieldType::Boolean => json!({"type": "boolean"}),
+            FieldType::Object => json!({"type": "object"}),
+            FieldType::Objects => json!({"type": "array", "items": {"type": "object"}}),
+            FieldType::Texts => json!({"type": "array", "items": {"type": "string"}}),
         }
     }
 }
 
-/// What may be left out is not something that may be null, and a size of numbers is nobody's format.
-fn plain(schema: &mut Value) {
+/// Removes what clients reject: `null` as a type of optional fields, and integer widths as `format`.
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             if let Some(Value::Array(types)) = fields.get("type")
@@ -78,9 +78,9 @@ fn plain(schema: &mut Value) {
             if fields.get("default").is_some_and(Value::is_null) {
                 fields.remove("default");
             }
-            fields.values_mut().for_each(plain);
+            fields.values_mut().for_each(simplify);
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The server: the protocol on one side, a handle on the other.
+//! The MCP server: translates requests of the protocol to calls of a handle.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,84 +11,88 @@ use rmcp::model::{
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    Tool as Described, UnsubscribeRequestParams,
+    Tool as ToolDefinition, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-use crate::human::{Summons, is_modern};
+use crate::elicitation::{ApprovalLink, is_modern};
 use crate::instructions::instructions;
-use crate::message::brief;
-use crate::page::page;
+use crate::message::abbreviate;
+use crate::model_hints::ModelHints;
+use crate::pagination::paginate;
 use crate::resources::Subscriptions;
-use crate::tool::Through;
-use crate::toolset::Selection;
-use crate::worded::Worded;
+use crate::selection::Selection;
+use crate::tool::ToolContext;
 use crate::{completion, progress, prompts, resources};
 
-/// How long a client may keep a list of tools, in milliseconds. It changes with the program alone.
+/// How long a client may cache the list of tools, in milliseconds. It only changes with a new version.
 const LIST_TTL_MS: u64 = 300_000;
 
-/// Requests of one client that listen at once. Each is open for as long as it wants.
+/// Maximum number of concurrent `subscriptions/listen` requests of one client. They have no time limit.
 const LISTENING_MAX: usize = 16;
 
-/// Methods that have parameters of their own, in both eras.
+/// Methods with parameters, in both eras.
 const METHODS: [&str; 5] =
     ["completion/complete", "prompts/get", "resources/read", "tools/call", "tools/list"];
-/// In the earlier one.
+/// In the earlier era only.
 const LEGACY_METHODS: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
-/// In the later one.
+/// In the later era only.
 const MODERN_METHODS: [&str; 1] = ["subscriptions/listen"];
 
-/// Serves one client, or each of many, on behalf of a principal.
+/// Serves the tools of a selection to one client, on behalf of a principal.
 #[derive(Clone)]
 pub struct Server {
-    principal: Principal,
+    handle_source: HandleSource,
     selection: Arc<Selection>,
     version: &'static str,
     subscriptions: Subscriptions,
     listening: Arc<Semaphore>,
 }
 
-/// For whom a request is made.
+/// Where the handle of a request comes from.
 #[derive(Clone)]
-enum Principal {
-    /// The same one always.
-    Of(Arc<dyn Handle>),
-    /// The one that each request carries.
-    OfRequest,
+enum HandleSource {
+    /// One handle for all requests.
+    Fixed(Arc<dyn Handle>),
+    /// The extensions of each HTTP request.
+    Request,
 }
 
 impl Server {
-    /// A server whose requests all go to one handle.
+    /// A server that uses one handle for all requests.
     pub fn new(handle: Arc<dyn Handle>, selection: Selection, version: &'static str) -> Server {
-        Server::of(Principal::Of(handle), selection, version)
+        Server::with_source(HandleSource::Fixed(handle), selection, version)
     }
 
-    /// One whose requests each carry a handle, among what came with them over HTTP.
-    pub fn of_requests(selection: Selection, version: &'static str) -> Server {
-        Server::of(Principal::OfRequest, selection, version)
+    /// A server over HTTP, where each request has a handle among its extensions.
+    pub fn with_handle_per_request(selection: Selection, version: &'static str) -> Server {
+        Server::with_source(HandleSource::Request, selection, version)
     }
 
-    fn of(principal: Principal, selection: Selection, version: &'static str) -> Server {
+    fn with_source(
+        handle_source: HandleSource,
+        selection: Selection,
+        version: &'static str,
+    ) -> Server {
         let (selection, subscriptions) = (Arc::new(selection), Subscriptions::default());
         let listening = Arc::new(Semaphore::new(LISTENING_MAX));
-        Server { principal, selection, version, subscriptions, listening }
+        Server { handle_source, selection, version, subscriptions, listening }
     }
 
     fn handle(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Handle>, ErrorData> {
-        let carried = || {
+        let from_request = || {
             let head = context.extensions.get::<http::request::Parts>()?;
             head.extensions.get::<Arc<dyn Handle>>()
         };
-        let handle = match &self.principal {
-            Principal::Of(handle) => Some(handle),
-            Principal::OfRequest => carried(),
+        let handle = match &self.handle_source {
+            HandleSource::Fixed(handle) => Some(handle),
+            HandleSource::Request => from_request(),
         };
-        let nobody = || ErrorData::internal_error("nobody was let in with this request", None);
-        let handle = Arc::clone(handle.ok_or_else(nobody)?);
-        Ok(Arc::new(Worded::new(handle, Arc::clone(&self.selection))))
+        let missing = || ErrorData::internal_error("the request was not authenticated", None);
+        let handle = Arc::clone(handle.ok_or_else(missing)?);
+        Ok(Arc::new(ModelHints::new(handle, Arc::clone(&self.selection))))
     }
 }
 
@@ -108,11 +112,11 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.selection.tools().map(|tool| tool.described()).collect();
-        let (tools, next) = page(tools, asked, |tool: &Described| &tool.name)?;
+        let tools = self.selection.tools().map(|tool| tool.definition()).collect();
+        let (tools, next) = paginate(tools, params, |tool: &ToolDefinition| &tool.name)?;
         let mut listed = ListToolsResult::with_all_items(tools)
             .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private);
@@ -120,67 +124,70 @@ impl ServerHandler for Server {
         Ok(listed)
     }
 
-    fn get_tool(&self, name: &str) -> Option<Described> {
-        self.selection.find(name).map(|tool| tool.described())
+    fn get_tool(&self, name: &str) -> Option<ToolDefinition> {
+        self.selection.find(name).map(|tool| tool.definition())
     }
 
-    /// Giving up on an answer takes nothing back: what was asked is carried out to its end.
+    /// A client that cancels the call gets no answer; the request is still executed.
     async fn call_tool(
         &self,
-        asked: CallToolRequestParams,
+        params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.selection.find(&asked.name) else {
-            let what = format!("there is no tool `{}`; tools/list shows them", brief(&asked.name));
-            let missing = asked.name.into_owned();
-            // The log says who has tried; whoever called learns why anyway.
+        let Some(tool) = self.selection.find(&params.name) else {
+            let what = format!(
+                "there is no tool `{}`; tools/list returns all tools",
+                abbreviate(&params.name)
+            );
+            let missing = params.name.into_owned();
+            // Records the attempt. The caller gets the same error if that fails.
             let handle = self.handle(&context)?;
-            let _ = api::ask(&*handle, ToolMisuse { missing }).await;
+            let _ = api::send(&*handle, ToolMisuse { missing }).await;
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;
-        let through = Through::new(&*handle, tool, &self.selection, &context.meta.0.0);
-        let call = tool.call(&through, asked.arguments.unwrap_or_default());
-        let answer = progress::shown(&context, call).await;
+        let tool_context = ToolContext::new(&*handle, tool, &self.selection, &context.meta.0.0);
+        let call = tool.call(&tool_context, params.arguments.unwrap_or_default());
+        let answer = progress::with_progress(&context, call).await;
         match &answer {
-            Err(error) => debug!(tool = tool.name, code = error.code.name(), "a call was refused"),
-            Ok(answer) if tool.calls_human => {
-                let responses = asked.input_responses.as_ref();
-                if let Some(summons) = Summons::of(answer)
-                    && let Some(first) = summons.show(&context, responses).await
+            Err(error) => debug!(tool = tool.name, code = error.code.name(), "tool call refused"),
+            Ok(answer) if tool.elicits_human => {
+                let responses = params.input_responses.as_ref();
+                if let Some(link) = ApprovalLink::from_response(answer)
+                    && let Some(input_required) = link.elicit(&context, responses).await
                 {
-                    return Ok(first.into());
+                    return Ok(input_required.into());
                 }
             }
             Ok(_) => {}
         }
-        Ok(tool.toolset.dialect().result(answer).into())
+        Ok(tool.toolset.result_format().render(answer).into())
     }
 
-    /// What is of no known shape: a method that nobody knows, or one with the wrong parameters.
+    /// A request that the SDK could not parse: an unknown method, or a known one with invalid parameters.
     async fn on_custom_request(
         &self,
-        asked: CustomRequest,
+        request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method = brief(&asked.method);
+        let method = abbreviate(&request.method);
         let of_era = if is_modern(&context) { &MODERN_METHODS[..] } else { &LEGACY_METHODS[..] };
         Err(match METHODS.iter().chain(of_era).any(|known| *known == method) {
-            true => {
-                ErrorData::invalid_params(format!("the parameters are none of `{method}`"), None)
-            }
-            false => {
-                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no `{method}`"), None)
-            }
+            true => ErrorData::invalid_params(format!("invalid parameters for `{method}`"), None),
+            false => ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("unknown method `{method}`"),
+                None,
+            ),
         })
     }
 
     async fn list_prompts(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (items, next) = page(prompts::all(&self.selection), asked, |item| &item.name)?;
+        let (items, next) = paginate(prompts::all(&self.selection), params, |item| &item.name)?;
         let mut listed = ListPromptsResult::with_all_items(items);
         listed.next_cursor = next;
         Ok(listed)
@@ -188,28 +195,28 @@ impl ServerHandler for Server {
 
     async fn get_prompt(
         &self,
-        asked: GetPromptRequestParams,
+        params: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(&self.selection, &asked.name, asked.arguments.unwrap_or_default())
+        prompts::get(&self.selection, &params.name, params.arguments.unwrap_or_default())
             .map(Into::into)
     }
 
     async fn complete(
         &self,
-        asked: CompleteRequestParams,
+        params: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let handle = self.handle(&context)?;
-        completion::complete(&*handle, &asked).await
+        completion::complete(&*handle, &params).await
     }
 
     async fn list_resources(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (items, next) = page(resources::fixed(), asked, |item| &item.uri)?;
+        let (items, next) = paginate(resources::fixed(), params, |item| &item.uri)?;
         let mut listed = ListResourcesResult::with_all_items(items);
         listed.next_cursor = next;
         Ok(listed)
@@ -217,10 +224,10 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (items, next) = page(resources::templates(), asked, |item| &item.uri_template)?;
+        let (items, next) = paginate(resources::templates(), params, |item| &item.uri_template)?;
         let mut listed = ListResourceTemplatesResult::with_all_items(items);
         listed.next_cursor = next;
         Ok(listed)
@@ -228,60 +235,62 @@ impl ServerHandler for Server {
 
     async fn read_resource(
         &self,
-        asked: ReadResourceRequestParams,
+        params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let handle = self.handle(&context)?;
-        resources::read(&*handle, &asked.uri).await.map(Into::into)
+        resources::read(&*handle, &params.uri).await.map(Into::into)
     }
 
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let asked = requested.resource_subscriptions.iter().flatten();
-        let known = asked.filter(|uri| resources::is_known(uri)).cloned();
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let known = uris.filter(|uri| resources::is_known(uri)).cloned();
         Some(SubscriptionFilter::builder().resource_subscriptions(known).build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let handle = self.handle(context.request_context())?;
         let Ok(_listening) = self.listening.try_acquire() else {
-            let what = format!("{LISTENING_MAX} requests listen already, and there can be no more");
+            let what = format!("the limit of {LISTENING_MAX} listening requests is reached");
             return Err(ErrorData::invalid_request(what, None));
         };
-        let asked = context.requested().resource_subscriptions.iter().flatten();
-        let uris: Vec<String> = asked.cloned().collect();
-        resources::check(&*handle, &uris).await?;
+        let uris = context.requested().resource_subscriptions.iter().flatten();
+        let uris: Vec<String> = uris.cloned().collect();
+        resources::check_readable(&*handle, &uris).await?;
         let sink = context.sink().clone();
-        // They were acknowledged before it was known where the log ends.
-        let told = resources::tell(&*handle, &uris, None, |uri| {
+        // The subscription was acknowledged before the cursor was known, so all resources are notified first.
+        let notified = resources::notify_changes(&*handle, &uris, None, |uri| {
             let sink = sink.clone();
             async move { sink.notify_resource_updated(uri).await.is_ok() }
         });
         tokio::select! {
-            told = told => told.map_err(|error| resources::ended(&error)),
+            ended = notified => ended.map_err(|error| resources::subscription_error(&error)),
             () = context.cancelled() => Ok(()),
         }
     }
 
     async fn subscribe(
         &self,
-        asked: SubscribeRequestParams,
+        params: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let handle = self.handle(&context)?;
-        resources::read(&*handle, &asked.uri).await?;
-        let after = resources::place(&*handle).await.map_err(|error| resources::ended(&error))?;
-        self.subscriptions.add(handle, asked.uri, after, context.peer)
+        resources::read(&*handle, &params.uri).await?;
+        let after = resources::current_cursor(&*handle)
+            .await
+            .map_err(|error| resources::subscription_error(&error))?;
+        self.subscriptions.add(handle, params.uri, after, context.peer)
     }
 
     async fn unsubscribe(
         &self,
-        asked: UnsubscribeRequestParams,
+        params: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.subscriptions.remove(&asked.uri);
+        self.subscriptions.remove(&params.uri);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions of the earlier era, whose they are, and how many there may be.
+//! Sessions of the earlier era: their owners, and a limit on their number.
 
 use std::collections::HashMap;
 use std::sync::{Mutex as Lock, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::sync::Mutex;
 
-/// Most sessions at once. Each holds some memory until it ends.
+/// Maximum number of concurrent sessions. Each holds some memory until it ends.
 pub(crate) const SESSIONS_MAX: usize = 64;
-/// A session that nobody uses for so long is over; its client begins anew.
+/// An unused session expires after this time; its client must start a new one.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
-/// Why there is no session, or none such.
+/// Why a session could not be started or found.
 #[derive(Debug)]
 pub(crate) enum SessionError {
     Full,
@@ -27,38 +27,38 @@ pub(crate) enum SessionError {
 }
 
 pub(crate) struct Sessions {
-    kept: LocalSessionManager,
-    /// Held from the count to the session that makes it one more.
+    inner: LocalSessionManager,
+    /// Held from counting the sessions until the new one is added.
     opening: Mutex<()>,
-    /// Who has begun each.
+    /// The principal that started each session.
     owners: Lock<HashMap<SessionId, String>>,
 }
 
 impl Default for Sessions {
     fn default() -> Sessions {
-        let mut kept = LocalSessionManager::default();
-        kept.session_config.keep_alive = Some(IDLE_MAX);
-        Sessions { kept, opening: Mutex::default(), owners: Lock::default() }
+        let mut inner = LocalSessionManager::default();
+        inner.session_config.keep_alive = Some(IDLE_MAX);
+        Sessions { inner, opening: Mutex::default(), owners: Lock::default() }
     }
 }
 
 impl Sessions {
-    pub(crate) async fn are_full(&self) -> bool {
-        SESSIONS_MAX <= self.kept.sessions.read().await.len()
+    pub(crate) async fn is_full(&self) -> bool {
+        SESSIONS_MAX <= self.inner.sessions.read().await.len()
     }
 
-    /// Whether there is such a session, and this is who has begun it.
-    pub(crate) async fn is_of(&self, id: &str, name: &str) -> bool {
-        let kept = self.kept.sessions.read().await;
-        kept.contains_key(id) && self.owners().get(id).is_some_and(|owner| owner == name)
+    /// Whether this session exists and was started by this principal.
+    pub(crate) async fn is_owned_by(&self, id: &str, principal: &str) -> bool {
+        let live = self.inner.sessions.read().await;
+        live.contains_key(id) && self.owners().get(id).is_some_and(|owner| owner == principal)
     }
 
-    /// Says who has begun a session. Those that are over are nobody's.
-    pub(crate) async fn give(&self, id: &str, name: &str) {
-        let kept = self.kept.sessions.read().await;
+    /// Records the owner of a new session, and removes the owners of ended ones.
+    pub(crate) async fn set_owner(&self, id: &str, principal: &str) {
+        let live = self.inner.sessions.read().await;
         let mut owners = self.owners();
-        owners.retain(|id, _| kept.contains_key(id));
-        owners.insert(id.into(), name.to_owned());
+        owners.retain(|id, _| live.contains_key(id));
+        owners.insert(id.into(), principal.to_owned());
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
@@ -72,9 +72,9 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, SessionTransport), SessionError> {
         let _opening = self.opening.lock().await;
-        match self.are_full().await {
+        match self.is_full().await {
             true => Err(SessionError::Full),
-            false => Ok(self.kept.create_session().await?),
+            false => Ok(self.inner.create_session().await?),
         }
     }
 
@@ -83,15 +83,15 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionError> {
-        Ok(self.kept.initialize_session(id, message).await?)
+        Ok(self.inner.initialize_session(id, message).await?)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
-        Ok(self.kept.has_session(id).await?)
+        Ok(self.inner.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        Ok(self.kept.close_session(id).await?)
+        Ok(self.inner.close_session(id).await?)
     }
 
     async fn create_stream(
@@ -99,7 +99,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.kept.create_stream(id, message).await?)
+        Ok(self.inner.create_stream(id, message).await?)
     }
 
     async fn accept_message(
@@ -107,14 +107,14 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), SessionError> {
-        Ok(self.kept.accept_message(id, message).await?)
+        Ok(self.inner.accept_message(id, message).await?)
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.kept.create_standalone_stream(id).await?)
+        Ok(self.inner.create_standalone_stream(id).await?)
     }
 
     async fn resume(
@@ -122,7 +122,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.kept.resume(id, last_event_id).await?)
+        Ok(self.inner.resume(id, last_event_id).await?)
     }
 }
 
@@ -135,7 +135,7 @@ impl From<LocalSessionManagerError> for SessionError {
 impl std::fmt::Display for SessionError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SessionError::Full => write!(out, "there are {SESSIONS_MAX} sessions already"),
+            SessionError::Full => write!(out, "the limit of {SESSIONS_MAX} sessions is reached"),
             SessionError::Failed(error) => error.fmt(out),
         }
     }

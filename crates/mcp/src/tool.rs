@@ -1,10 +1,10 @@
-//! A tool: one row says what clients are told of it, and what happens when it is called.
+//! A tool: its definition as clients see it, and the function that a call runs.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{Answer, Ask, Call, Code, Error, Handle, Request, ToolEnd};
+use api::{ApiRequest, Call, Code, Error, Handle, Request, Response, ToolEnd};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -13,19 +13,19 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::dialect::Dialect;
-use crate::schema::{self, Kind};
-use crate::toolset::{Selection, Toolset};
+use crate::result_format::ResultFormat;
+use crate::schema::{self, FieldType};
+use crate::selection::{Selection, Toolset};
 
-/// What is hashed of a tool begins with this, so that it is taken for nothing else.
-const HASHED: &[u8] = b"midwatch-tool/v1\n";
+/// Prefix of the hashed definition, so that its hash cannot equal that of something else.
+const HASH_PREFIX: &[u8] = b"midwatch-tool/v1\n";
 
-/// What a call does to the watch.
+/// The effect of a call. The variant names are part of the definition hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Read,
     Write,
-    /// Takes something away.
+    /// Removes or stops something.
     Destroy,
 }
 
@@ -33,127 +33,129 @@ pub struct Tool {
     pub name: &'static str,
     pub toolset: Toolset,
     pub effect: Effect,
-    /// Whether the same call again changes nothing more.
+    /// Whether repeating a call has no further effect.
     pub idempotent: bool,
-    /// Why no schedule calls it, if so.
-    pub not_scheduled: Option<&'static str>,
-    /// Whether it does one thing or another, so that a server that only reads offers it and refuses some.
-    pub by_action: bool,
-    /// Whether its answer may call for a human at a link, which a client that can do so opens.
-    pub(crate) calls_human: bool,
-    /// The command that does the same.
-    pub twin: &'static str,
+    /// Why a schedule cannot call it. `None` if a schedule can.
+    pub not_schedulable: Option<&'static str>,
+    /// Whether an argument decides if a call changes something. A read-only server offers such a tool and refuses the
+    /// calls that would.
+    pub effect_depends_on_action: bool,
+    /// Whether an answer may have a link for a human, which the client is asked to open.
+    pub(crate) elicits_human: bool,
+    /// The command that does the same, without `midwatch`.
+    pub cli_command: &'static str,
     pub summary: &'static str,
-    gives: &'static [(&'static str, Kind)],
-    takes: fn() -> JsonObject,
+    output_fields: &'static [(&'static str, FieldType)],
+    input_schema: fn() -> JsonObject,
     call: CallFn,
 }
 
-type CallFn = for<'a> fn(&'a Through<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
+type CallFn = for<'a> fn(&'a ToolContext<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
 
-/// What a tool takes, and which request it makes of it.
-pub(crate) trait Input: DeserializeOwned + JsonSchema + Send + 'static {
-    fn ask(self, through: &Through<'_>) -> impl Future<Output = Result<Value, Error>> + Send;
+/// The arguments of a tool. A call turns them into requests.
+pub(crate) trait ToolInput: DeserializeOwned + JsonSchema + Send + 'static {
+    fn call(self, context: &ToolContext<'_>) -> impl Future<Output = Result<Value, Error>> + Send;
 }
 
-/// The way to the watch, for one call.
+/// What one call of a tool has to work with. As a [`Handle`] it marks the request that counts as the call.
 #[derive(Debug)]
-pub(crate) struct Through<'a> {
+pub(crate) struct ToolContext<'a> {
     pub(crate) handle: &'a dyn Handle,
-    /// That is called.
+    /// The tool that is called.
     pub(crate) tool: &'a Tool,
     pub(crate) selection: &'a Selection,
-    /// What came with the request besides its arguments.
+    /// The metadata of the MCP request.
     pub(crate) meta: &'a JsonObject,
-    /// Whether an answer was that to an earlier call with the same key.
+    /// Whether a response was replayed from an earlier request with the same key.
     replayed: AtomicBool,
-    /// Whether a request was made that counts as the call, …
+    /// Whether the request that counts as the call was made.
     counted: AtomicBool,
-    /// … and was refused.
+    /// Whether that request was refused.
     refused: AtomicBool,
 }
 
 impl Tool {
-    pub(crate) const fn reads<T: Input>(
+    pub(crate) const fn reads<T: ToolInput>(
         name: &'static str,
         toolset: Toolset,
-        twin: &'static str,
+        cli_command: &'static str,
         summary: &'static str,
-        gives: &'static [(&'static str, Kind)],
+        output_fields: &'static [(&'static str, FieldType)],
     ) -> Tool {
         Tool {
             name,
             toolset,
             effect: Effect::Read,
             idempotent: true,
-            not_scheduled: None,
-            by_action: false,
-            calls_human: false,
-            twin,
+            not_schedulable: None,
+            effect_depends_on_action: false,
+            elicits_human: false,
+            cli_command,
             summary,
-            gives,
-            takes: schema::input::<T>,
+            output_fields,
+            input_schema: schema::input::<T>,
             call: call::<T>,
         }
     }
 
-    pub(crate) const fn writes<T: Input>(
+    pub(crate) const fn writes<T: ToolInput>(
         name: &'static str,
         toolset: Toolset,
-        twin: &'static str,
+        cli_command: &'static str,
         summary: &'static str,
-        gives: &'static [(&'static str, Kind)],
+        output_fields: &'static [(&'static str, FieldType)],
     ) -> Tool {
         let effect = Effect::Write;
-        Tool { effect, ..Tool::reads::<T>(name, toolset, twin, summary, gives) }
+        Tool { effect, ..Tool::reads::<T>(name, toolset, cli_command, summary, output_fields) }
     }
 
     pub(crate) const fn destroys(self) -> Tool {
         Tool { effect: Effect::Destroy, ..self }
     }
 
-    /// What it does depends on an argument, so it counts as the worst of it.
+    /// Its effect depends on an argument, so it is declared as the strongest of them.
     pub(crate) const fn by_action(self) -> Tool {
-        Tool { by_action: true, ..self.destroys() }
+        Tool { effect_depends_on_action: true, ..self.destroys() }
     }
 
-    /// Twice is not the same as once, but for the key that such a tool asks for.
-    pub(crate) const fn each_time(self) -> Tool {
+    /// Each call has an effect; only a repeated idempotency key prevents it.
+    pub(crate) const fn not_idempotent(self) -> Tool {
         Tool { idempotent: false, ..self }
     }
 
-    /// Its answer may call for a human at a link.
-    pub(crate) const fn calls_human(self) -> Tool {
-        Tool { calls_human: true, ..self }
+    /// Its answer may have a link for a human.
+    pub(crate) const fn elicits_human(self) -> Tool {
+        Tool { elicits_human: true, ..self }
     }
 
-    /// It makes no sense without somebody who waits for the answer.
-    pub(crate) const fn not_scheduled(self, why: &'static str) -> Tool {
-        Tool { not_scheduled: Some(why), ..self }
+    /// A schedule cannot call it, for this reason.
+    pub(crate) const fn not_schedulable(self, why: &'static str) -> Tool {
+        Tool { not_schedulable: Some(why), ..self }
     }
 
-    /// Of all that callers are told, and of what a call does to the watch.
-    pub fn hash(&self) -> String {
+    /// A hash of the definition and the effect. It changes when clients see something else.
+    pub fn definition_hash(&self) -> String {
         let Tool { name, effect, idempotent, summary, .. } = self;
-        let (takes, gives) = ((self.takes)(), self.output());
+        let (input, output) = ((self.input_schema)(), self.output_schema());
         let effect = format!("{effect:?}");
-        let mut told = json!([name, summary, effect, idempotent, takes, gives]);
-        told.sort_all_objects();
-        let digest = Sha256::new().chain_update(HASHED).chain_update(told.to_string()).finalize();
+        let mut definition = json!([name, summary, effect, idempotent, input, output]);
+        definition.sort_all_objects();
+        let digest =
+            Sha256::new().chain_update(HASH_PREFIX).chain_update(definition.to_string()).finalize();
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn output(&self) -> JsonObject {
-        let dialect = self.toolset.dialect();
-        let replayed = (dialect == Dialect::Native && self.effect != Effect::Read)
-            .then_some(("replayed", Kind::Flag));
-        let gives: Vec<_> = self.gives.iter().copied().chain(replayed).collect();
-        schema::output(&gives, dialect.error())
+    fn output_schema(&self) -> JsonObject {
+        let format = self.toolset.result_format();
+        let replayed = (format == ResultFormat::Native && self.effect != Effect::Read)
+            .then_some(("replayed", FieldType::Boolean));
+        let fields: Vec<_> = self.output_fields.iter().copied().chain(replayed).collect();
+        schema::output(&fields, format.error_type())
     }
 
-    /// What a client is told.
-    pub fn described(&self) -> rmcp::model::Tool {
-        // Nothing here reaches beyond the watch: what a run reaches is for the standing orders.
+    /// The definition that clients see.
+    pub fn definition(&self) -> rmcp::model::Tool {
+        // No tool reaches outside Midwatch itself: what a run may reach is decided by the policy.
         let hints = ToolAnnotations::from_raw(
             None,
             Some(self.effect == Effect::Read),
@@ -161,9 +163,9 @@ impl Tool {
             Some(self.idempotent),
             Some(false),
         );
-        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.takes)());
-        let tool = match self.toolset.dialect().is_structured() {
-            true => tool.with_raw_output_schema(Arc::new(self.output())),
+        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.input_schema)());
+        let tool = match self.toolset.result_format().is_structured() {
+            true => tool.with_raw_output_schema(Arc::new(self.output_schema())),
             false => tool,
         };
         tool.with_annotations(hints)
@@ -171,100 +173,100 @@ impl Tool {
 
     pub(crate) async fn call(
         &self,
-        through: &Through<'_>,
+        context: &ToolContext<'_>,
         arguments: JsonObject,
     ) -> Result<Value, Error> {
-        let answer = (self.call)(through, arguments).await;
-        through.ended(&answer).await;
+        let answer = (self.call)(context, arguments).await;
+        context.record_end(&answer).await;
         let answer = answer?;
-        let is_replayed = through.replayed.load(Ordering::Relaxed);
-        Ok(match is_replayed && self.toolset.dialect() == Dialect::Native {
-            true => with(answer, "replayed", true),
+        let is_replayed = context.replayed.load(Ordering::Relaxed);
+        Ok(match is_replayed && self.toolset.result_format() == ResultFormat::Native {
+            true => with_field(answer, "replayed", true),
             false => answer,
         })
     }
 }
 
-fn call<'a, T: Input>(
-    through: &'a Through<'a>,
+fn call<'a, T: ToolInput>(
+    context: &'a ToolContext<'a>,
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
     async move {
         let input = serde_path_to_error::deserialize::<_, T>(Value::Object(arguments));
-        let wrong = match input {
-            Ok(input) => return input.ask(through).await,
-            Err(wrong) => wrong,
+        let invalid = match input {
+            Ok(input) => return input.call(context).await,
+            Err(invalid) => invalid,
         };
-        let what = match wrong.path().to_string().as_str() {
-            "." => format!("the arguments are not what the tool takes: {}", wrong.inner()),
-            field => format!("`{field}` is not what the tool takes: {}", wrong.inner()),
+        let what = match invalid.path().to_string().as_str() {
+            "." => format!("invalid arguments: {}", invalid.inner()),
+            field => format!("invalid argument `{field}`: {}", invalid.inner()),
         };
         Err(Error::new(Code::InvalidInput, what)
-            .hint("its input schema says which fields there are, and of what type each is"))
+            .hint("the tool's input schema lists the arguments and their types"))
     }
     .boxed()
 }
 
-impl<'a> Through<'a> {
+impl<'a> ToolContext<'a> {
     pub(crate) fn new(
         handle: &'a dyn Handle,
         tool: &'a Tool,
         selection: &'a Selection,
         meta: &'a JsonObject,
-    ) -> Through<'a> {
+    ) -> ToolContext<'a> {
         let [replayed, counted, refused] = [(); 3].map(|()| AtomicBool::new(false));
-        Through { handle, tool, selection, meta, replayed, counted, refused }
+        ToolContext { handle, tool, selection, meta, replayed, counted, refused }
     }
 
-    pub(crate) async fn read<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        api::ask(self, request).await
+    pub(crate) async fn read<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
+        api::send(self, request).await
     }
 
-    /// Has the call counted if nothing that it asked for was, or says that it failed after that.
-    async fn ended(&self, answer: &Result<Value, Error>) {
+    /// Records the end of the call if no request was counted as the call, or if the call failed after that request.
+    async fn record_end(&self, answer: &Result<Value, Error>) {
         let code = answer.as_ref().err().map(|refused| refused.code);
         let counted = self.counted.load(Ordering::Relaxed);
         if counted && (code.is_none() || self.refused.load(Ordering::Relaxed)) {
             return;
         }
-        // One that may do anything has not changed anything unless it has asked for that.
-        let changes = self.tool.effect != Effect::Read && !self.tool.by_action;
+        // If the effect depends on an argument, an uncounted call has changed nothing.
+        let changes = self.tool.effect != Effect::Read && !self.tool.effect_depends_on_action;
         let tool = Some(self.tool.name.to_owned());
-        let ended = Call { tool, ..Call::new(ToolEnd { changes, code, counted }) };
-        // Whoever called learns how it ended anyway.
-        let _ = self.handle.call(ended).await;
+        let end = Call { tool, ..Call::new(ToolEnd { changes, code, counted }) };
+        // The caller gets the answer even if this cannot be recorded.
+        let _ = self.handle.call(end).await;
     }
 
-    /// Whether a request counts as the call: the first one, of a tool that changes something the first change.
-    fn counts(&self, request: &Request) -> bool {
+    /// Whether a request counts as the call: the first request, or of a tool that changes something the first change.
+    fn counts_as_call(&self, request: &Request) -> bool {
         let is_the_call = self.tool.effect == Effect::Read || request.changes();
         is_the_call && !self.counted.swap(true, Ordering::Relaxed)
     }
 
-    /// A change; with the same key, it happens once.
-    pub(crate) async fn change<R: Ask>(
+    /// Makes a request that changes something. Repeated requests with the same key take effect once.
+    pub(crate) async fn change<R: ApiRequest>(
         &self,
         key: Option<String>,
         request: R,
-    ) -> Result<R::Answer, Error> {
+    ) -> Result<R::Response, Error> {
         if self.selection.is_read_only() {
-            let what = "this server was started to read only, so it changes nothing";
+            let what = "this server is read-only";
             return Err(Error::new(Code::SwitchedOff, what)
-                .hint("leave it, or ask your user to start it without `--read-only`"));
+                .hint("do not try again; your user can start the server without `--read-only`"));
         }
-        Call { key, ..Call::new(request) }.ask::<R>(self).await
+        Call { key, ..Call::new(request) }.send::<R>(self).await
     }
 }
 
-/// What counts as the call of a tool says which it is. What a tool may do is what clients are told of it: one
-/// that only reads makes no request that changes something.
-impl Handle for Through<'_> {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+/// Sets the tool's name on the request that counts as the call. Refuses a change by a tool that is declared as
+/// reading only.
+impl Handle for ToolContext<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         if self.tool.effect == Effect::Read && call.request.changes() {
-            let what = format!("a tool that only reads has asked for `{}`", call.request.name());
+            let what = format!("a read-only tool made the request `{}`", call.request.name());
             return ready(Err(Error::new(Code::Failed, what))).boxed();
         }
-        let counts = self.counts(&call.request);
+        let counts = self.counts_as_call(&call.request);
         let tool = counts.then(|| self.tool.name.to_owned());
         let answer = self.handle.call(Call { tool, ..call });
         async move {
@@ -273,7 +275,7 @@ impl Handle for Through<'_> {
                 self.refused.store(answer.is_err(), Ordering::Relaxed);
             }
             let answer = answer?;
-            if matches!(answer, Answer::Replayed(_)) {
+            if matches!(answer, Response::Replayed(_)) {
                 self.replayed.store(true, Ordering::Relaxed);
             }
             Ok(answer)
@@ -282,14 +284,14 @@ impl Handle for Through<'_> {
     }
 }
 
-/// An answer as it is on the wire.
-pub(crate) fn shown(answer: &impl Serialize) -> Result<Value, Error> {
+/// A response as JSON, as on the wire.
+pub(crate) fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(answer).map_err(|error| Error::new(Code::Failed, error))
 }
 
-/// These fields of each of many things; the rest is for whoever asks for one of them.
-pub(crate) fn brief(items: &impl Serialize, fields: &[&str]) -> Result<Value, Error> {
-    let mut items = shown(items)?;
+/// A list with only these fields of each item, and without null fields.
+pub(crate) fn pick_fields(items: &impl Serialize, fields: &[&str]) -> Result<Value, Error> {
+    let mut items = to_json(items)?;
     for item in items.as_array_mut().into_iter().flatten() {
         if let Value::Object(item) = item {
             item.retain(|name, value| fields.contains(&name.as_str()) && !value.is_null());
@@ -298,25 +300,25 @@ pub(crate) fn brief(items: &impl Serialize, fields: &[&str]) -> Result<Value, Er
     Ok(items)
 }
 
-/// One more field.
-pub(crate) fn with(mut answer: Value, name: &str, value: impl Into<Value>) -> Value {
+/// Adds a field to an object.
+pub(crate) fn with_field(mut answer: Value, name: &str, value: impl Into<Value>) -> Value {
     if let Value::Object(fields) = &mut answer {
         fields.insert(name.to_owned(), value.into());
     }
     answer
 }
 
-/// A page of a list; the cursor is there when there is another.
-pub(crate) fn page_of(name: &str, items: Value, cursor: Option<String>) -> Value {
-    let page = fields([(name, items)]);
+/// A page of a list. `cursor` is set if there are more items.
+pub(crate) fn list_page(name: &str, items: Value, cursor: Option<String>) -> Value {
+    let page = object([(name, items)]);
     match cursor {
-        Some(cursor) => with(page, "cursor", cursor),
+        Some(cursor) => with_field(page, "cursor", cursor),
         None => page,
     }
 }
 
-/// An answer of these fields.
-pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
+/// An object with these fields.
+pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::Object(Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value))))
 }
 
@@ -331,44 +333,43 @@ impl fmt::Debug for Tool {
 mod tests {
     use super::*;
 
-    /// Whatever reaches it was let through.
+    /// Refuses every request with `reached the handle`.
     #[derive(Debug)]
     struct Open;
 
     impl Handle for Open {
-        fn call(&self, _: Call) -> BoxFuture<'_, Result<Answer, Error>> {
-            async { Err(Error::new(Code::Failed, "it was let through")) }.boxed()
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<Response, Error>> {
+            async { Err(Error::new(Code::Failed, "reached the handle")) }.boxed()
         }
     }
 
     #[tokio::test]
-    async fn a_change_does_not_get_through_where_nothing_is_changed() {
+    async fn a_read_only_server_refuses_changes() {
         let meta = JsonObject::new();
         for (read_only, expected) in [(false, Code::Failed), (true, Code::SwitchedOff)] {
             let selection = Selection::default().read_only(read_only);
             let tool = Selection::default().find("schedule_resume").unwrap();
-            let through = Through::new(&Open, tool, &selection, &meta);
-            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
-            let error = through.change(None, asked).await.unwrap_err();
+            let context = ToolContext::new(&Open, tool, &selection, &meta);
+            let request = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = context.change(None, request).await.unwrap_err();
             assert_eq!(error.code, expected, "{error}");
         }
     }
 
-    /// What clients are told of a tool holds for what it asks for.
     #[tokio::test]
-    async fn a_tool_that_only_reads_asks_for_no_change() {
+    async fn a_tool_declared_as_reading_cannot_make_changes() {
         let (selection, meta) = (Selection::default(), JsonObject::new());
         for (name, expected) in [
-            ("status_get", "a tool that only reads has asked"),
-            ("schedule_resume", "it was let through"),
+            ("status_get", "a read-only tool made the request"),
+            ("schedule_resume", "reached the handle"),
         ] {
             let tool = selection.find(name).unwrap();
-            let through = Through::new(&Open, tool, &selection, &meta);
-            let asked = api::ScheduleResume { id: "sch_00000000".to_owned() };
-            let error = through.read(asked).await.unwrap_err();
+            let context = ToolContext::new(&Open, tool, &selection, &meta);
+            let request = api::ScheduleResume { id: "sch_00000000".to_owned() };
+            let error = context.read(request).await.unwrap_err();
             assert!(error.message.starts_with(expected), "{error}");
-            let seen = through.read(api::StatusAsk {}).await.unwrap_err();
-            assert_eq!(seen.message, "it was let through");
+            let read = context.read(api::StatusShow {}).await.unwrap_err();
+            assert_eq!(read.message, "reached the handle");
         }
     }
 }

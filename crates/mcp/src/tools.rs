@@ -11,37 +11,37 @@ use api::{Code, Error};
 use serde_json::Value;
 
 use crate::tool::Tool;
-use crate::{adapters, size};
+use crate::{toolsets, truncation};
 
-/// Items in a list when nobody says how many, so that a page is some 8 KB.
-const PAGE_DEFAULT: u32 = 20;
-/// Most items in one list.
-const PAGE_MAX: u32 = 100;
+/// Default number of items in a page. Such a page has about 8 KB.
+const PAGE_ITEMS_DEFAULT: u32 = 20;
+/// Maximum number of items in a page.
+const PAGE_ITEMS_MAX: u32 = 100;
 
-/// Every tool there is.
+/// All tools: our own, then those of other systems.
 pub fn all() -> impl Iterator<Item = &'static Tool> {
     [core::TOOLS, schedule::TOOLS, run::TOOLS, approval::TOOLS, agent::TOOLS, ledger::TOOLS]
         .into_iter()
-        .chain(adapters::TOOLS)
+        .chain(toolsets::TOOLS)
         .flatten()
 }
 
-/// A page of so many items, or of as many as fit into an answer: it is asked for half of them again until they do, so
-/// that its cursor is that of what it shows.
-async fn paged<A>(limit: Option<u32>, ask: impl Fn(Option<u32>) -> A) -> Result<Value, Error>
+/// Loads a page of at most `limit` items that fits into an answer: while it is too long, a page of half as many items is
+/// loaded instead, so that its cursor matches its items.
+async fn load_page<A>(limit: Option<u32>, load: impl Fn(Option<u32>) -> A) -> Result<Value, Error>
 where
     A: Future<Output = Result<Value, Error>>,
 {
-    let mut limit = limit.unwrap_or(PAGE_DEFAULT);
-    if !(1..=PAGE_MAX).contains(&limit) {
-        let what = format!("`limit` is 1 to {PAGE_MAX}, not {limit}");
+    let mut limit = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
+    if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
+        let what = format!("`limit` must be 1 to {PAGE_ITEMS_MAX}, not {limit}");
         return Err(
-            Error::new(Code::InvalidInput, what).hint("more come with the `cursor` of the answer")
+            Error::new(Code::InvalidInput, what).hint("use the `cursor` of the answer to get more")
         );
     }
     loop {
-        let answer = ask(Some(limit)).await?;
-        if limit == 1 || size::fits(&answer) {
+        let answer = load(Some(limit)).await?;
+        if limit == 1 || truncation::fits(&answer) {
             return Ok(answer);
         }
         limit /= 2;

@@ -1,4 +1,4 @@
-//! What every command starts from: the data directory, the configuration, how to show answers.
+//! What every command needs: the data directory, the configuration, the environment and the output format.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use etcetera::BaseStrategy;
 use kernel::authority::Lease;
 use kernel::backend::SecretRef;
 use kernel::budget::Limits;
-use runtime::{POLICY_FILE, Standing};
+use runtime::{POLICY_FILE, ReloadableConfig};
 use sha2::{Digest, Sha256};
 
-use crate::access::TOKEN;
+use crate::access::TOKEN_VARIABLE;
 use crate::config::{self, Config, Loaded};
 use crate::directory::Directory;
 use crate::output::{Format, Output};
@@ -26,7 +26,7 @@ pub struct Context {
     pub directory: Directory,
     pub environment: BTreeMap<String, String>,
     pub output: Output,
-    /// Whether an agent speaks through this process, whoever has started it.
+    /// Whether this process acts for an agent, whoever started it.
     pub assistant: bool,
     config_file: Option<PathBuf>,
 }
@@ -44,13 +44,13 @@ impl Context {
         Ok(Context { directory, environment, output, assistant: false, config_file })
     }
 
-    /// The same for a process through which an agent speaks.
+    /// The same context for a process that acts for an agent.
     #[must_use]
     pub fn for_assistant(&self) -> Context {
         Context { assistant: true, ..self.clone() }
     }
 
-    /// The configuration file that is read, if it is there.
+    /// The path of the configuration file, which need not exist.
     pub fn config_path(&self) -> PathBuf {
         self.config_file.clone().unwrap_or_else(|| self.directory.config())
     }
@@ -60,19 +60,21 @@ impl Context {
         let failed = |error| config_error(error, self.output.format);
         let text = config::read(&path).map_err(failed)?;
         if text.is_none() && self.config_file.is_some() {
-            let what = format!("there is no configuration file `{}`", path.display());
-            return Err(Error::new(Code::NotFound, what).hint("`midwatch config init` writes one"));
+            let what = format!("the configuration file `{}` does not exist", path.display());
+            return Err(
+                Error::new(Code::NotFound, what).hint("create one with `midwatch config init`")
+            );
         }
         let file = text.as_deref().map(|text| (path.as_path(), text));
         Config::load(file, &self.environment).map_err(failed)
     }
 
-    /// Where the data is kept.
+    /// The store that the configuration names.
     pub fn storage(&self) -> Result<Storage, Error> {
         Storage::of(self, &self.load_config()?.config)
     }
 
-    /// What the watch is told once and for all.
+    /// The settings that need a restart to change.
     pub fn settings(&self, config: &Config) -> runtime::Settings {
         runtime::Settings {
             data: self.directory.path().to_owned(),
@@ -85,15 +87,15 @@ impl Context {
         }
     }
 
-    /// What it is told until it is told anew.
-    pub fn standing(&self, loaded: &Loaded) -> Result<Standing, Error> {
+    /// The settings that a reload can change.
+    pub fn reloadable_config(&self, loaded: &Loaded) -> Result<ReloadableConfig, Error> {
         let config = &loaded.config;
         let keys = loaded.values.iter().map(|it| ConfigValue {
             key: it.key.to_owned(),
             value: it.value.to_string(),
             origin: it.origin.to_string(),
         });
-        Ok(Standing {
+        Ok(ReloadableConfig {
             policy: self.policy()?,
             keys: keys.collect(),
             config_hash: config_hash(loaded),
@@ -113,34 +115,34 @@ impl Context {
         })
     }
 
-    /// The operator's own rules, if there are any.
+    /// The operator's policy files and their contents; empty if there are none.
     pub fn policy(&self) -> Result<Vec<(String, String)>, Error> {
         let path = self.directory.path().join(POLICY_FILE);
-        // A link to nowhere is not the same as no rules.
+        // A dangling link is an error, not an absent policy.
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Ok(_) | Err(_) => {}
         }
         let unreadable = |what: String| {
             Error::new(Code::PolicyInvalid, what)
-                .hint("nothing starts without its orders; make the file readable, or remove it")
+                .hint("nothing runs without a valid policy: make the file readable, or remove it")
         };
         match config::read(&path) {
             Ok(Some(text)) => Ok(vec![(POLICY_FILE.to_owned(), text)]),
-            Ok(None) => Err(unreadable(format!("{}: it leads nowhere", path.display()))),
+            Ok(None) => Err(unreadable(format!("{}: the link leads nowhere", path.display()))),
             Err(error) => Err(unreadable(error.to_string())),
         }
     }
 }
 
-/// The variables that hold what only the watch may know.
+/// The variables whose values only the daemon may know.
 fn secret_variables(config: &Config) -> Vec<String> {
     let references = [&config.store.password, &config.notice.token];
     let named = references.into_iter().flatten().filter_map(|reference| match reference {
         SecretRef::Env(name) => Some(name.clone()),
         SecretRef::File(_) => None,
     });
-    std::iter::once(TOKEN.to_owned()).chain(named).collect()
+    std::iter::once(TOKEN_VARIABLE.to_owned()).chain(named).collect()
 }
 
 fn lease(config::Lease { ask_after, pause_after }: &config::Lease) -> Lease {
@@ -151,7 +153,7 @@ fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Of the effective values, wherever they came from.
+/// A hash of the effective values, whatever their origin.
 fn config_hash(loaded: &Loaded) -> String {
     let mut hash = Sha256::new();
     for value in &loaded.values {
@@ -163,25 +165,25 @@ fn config_hash(loaded: &Loaded) -> String {
 fn default_data() -> Result<PathBuf, Error> {
     let strategy = etcetera::choose_base_strategy().map_err(|error| {
         Error::new(Code::Failed, format!("there is no default data directory: {error}"))
-            .hint("name one with `--data DIR` or MIDWATCH_DATA")
+            .hint("choose one with `--data DIR` or MIDWATCH_DATA")
     })?;
     Ok(strategy.data_dir().join("midwatch"))
 }
 
-/// The offending line is drawn for people; programs get the place in the message.
+/// Shows the invalid line to people; programs get its position in the message.
 fn config_error(error: config::Error, format: Format) -> Error {
     let message = match (&error.excerpt, format) {
-        (Some(drawing), Format::Human) => format!("{error}\n{drawing}"),
+        (Some(excerpt), Format::Human) => format!("{error}\n{excerpt}"),
         (None, _) | (_, Format::Json) => error.to_string(),
     };
-    let shown = Error::new(Code::ConfigInvalid, message);
+    let invalid = Error::new(Code::ConfigInvalid, message);
     match error.hint {
-        Some(hint) => shown.hint(hint),
-        None => shown,
+        Some(hint) => invalid.hint(hint),
+        None => invalid,
     }
 }
 
-/// A path in the words of the user's shell.
-pub fn shown(path: &Path) -> String {
+/// A path as text for output.
+pub fn display_path(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,7 +1,7 @@
-//! The data directory: what is where in it, and who owns it.
+//! The data directory: the paths in it, and which process owns it.
 //!
-//! One process at a time owns it, by a lock on a file that the kernel releases when the process ends,
-//! however it ends. The file's content only says who that is.
+//! One process at a time owns it, by a lock on a file that the operating system releases when the process ends,
+//! however it ends. The file contains the id of that process, for people only.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use api::{Code, Error};
 use sha2::{Digest, Sha256};
 
-/// A socket's path may have this many bytes on every system that we know.
+/// The longest socket path that every supported system allows.
 const SOCKET_PATH_BYTES_MAX: usize = 103;
-/// A process id is shorter than this.
+/// Limit for reading a process id.
 const OWNER_BYTES_MAX: u64 = 32;
 
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Directory {
     path: PathBuf,
 }
 
-/// The ownership of a directory; it ends when this is dropped.
+/// Ownership of a data directory until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -45,23 +45,23 @@ impl Directory {
         self.path.join("midwatch.toml")
     }
 
-    /// Makes it, for its owner only, unless it is there.
+    /// Creates the directory for its owner only, unless it exists.
     pub fn create(&self) -> Result<(), Error> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|error| self.failed("made", error))
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        created.map_err(|error| self.failed("created", error))
     }
 
     pub fn has_database(&self) -> Result<bool, Error> {
         self.database().try_exists().map_err(|error| self.failed("read", error))
     }
 
-    /// Whether a log was begun under a key of this directory.
+    /// Whether an installation was created here, which has a signing key wherever its data is.
     pub fn has_key(&self) -> Result<bool, Error> {
         let key = self.path.join("signing.key");
         key.try_exists().map_err(|error| self.failed("read", error))
     }
 
-    /// Takes the directory, or `None` when another process has it.
+    /// Locks the directory. Returns `None` when another process owns it.
     pub fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let failed = |error| self.failed("locked", error);
         let mut file = self.open_lock().map_err(failed)?;
@@ -70,12 +70,12 @@ impl Directory {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // Who it is helps people; the lock holds without it, also on a full disk.
+        // The process id is only for people; the lock works without it, also on a full disk.
         let _ = write_owner(&mut file);
         Ok(Some(Lock { _file: file }))
     }
 
-    /// The process that has the directory, as far as it said.
+    /// The id of the process that owns the directory, if it could write it.
     pub fn owner(&self) -> Option<u32> {
         let mut text = String::new();
         File::open(self.lock_path()).ok()?.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
@@ -96,8 +96,8 @@ impl Directory {
         self.path.join("lock")
     }
 
-    /// Where the daemon listens: in the directory or, when that path is too long for a socket, in a
-    /// private directory beside other temporary files, under a name made from the path.
+    /// The path of the daemon's socket: in the data directory or, when that path is too long for a socket, in a
+    /// private temporary directory, under a hash of the path.
     pub fn socket(&self) -> Result<PathBuf, Error> {
         let inside = self.path.join("midwatch.sock");
         if inside.as_os_str().as_bytes().len() <= SOCKET_PATH_BYTES_MAX {
@@ -117,7 +117,7 @@ impl Directory {
         };
         let path = self.path.display();
         Error::new(code, format!("the data directory `{path}` cannot be {what}: {error}"))
-            .hint("name another one with `--data DIR` or MIDWATCH_DATA")
+            .hint("choose another one with `--data DIR` or MIDWATCH_DATA")
     }
 }
 
@@ -127,13 +127,13 @@ fn write_owner(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// A directory that nobody else can put anything into.
+/// A temporary directory that no other user can write to.
 fn private_temporary() -> Result<PathBuf, Error> {
     let uid = rustix::process::getuid().as_raw();
     let path = std::env::temp_dir().join(format!("midwatch-{uid}"));
     let failed = |what: String| Error::new(Code::Failed, what);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-    made.map_err(|error| failed(format!("`{}` cannot be made: {error}", path.display())))?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    created.map_err(|error| failed(format!("`{}` cannot be created: {error}", path.display())))?;
     let found = fs::symlink_metadata(&path).map_err(|error| failed(error.to_string()))?;
     match found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0 {
         true => Ok(path),

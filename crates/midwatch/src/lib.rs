@@ -1,7 +1,6 @@
 //! The `midwatch` command: flags, configuration, logs and the wiring of all other crates.
 
 pub mod access;
-pub mod checks;
 pub mod cli;
 pub mod config;
 pub mod context;
@@ -11,8 +10,9 @@ pub mod environment;
 pub mod logs;
 pub mod manual;
 pub mod output;
-pub mod redact;
-pub(crate) mod safe;
+pub mod reconnecting_client;
 pub mod secret;
+pub mod startup_checks;
 pub mod storage;
+pub(crate) mod terminal_escape;
 pub mod tools;

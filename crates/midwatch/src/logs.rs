@@ -1,8 +1,8 @@
-//! What Midwatch says about itself: lines for people on standard error, JSON lines in a file.
+//! The log of this process: lines for people on standard error, JSON lines in a file.
 //!
-//! Every line goes through the [`Redactor`] first. The file is written by a thread of its own: a
-//! disk that is slow, full or broken costs lines, which are counted, and never time or a failure.
-//! This is no evidence of anything: what happened is in the ledger.
+//! Every line goes through the [`Redactor`] first. A separate thread writes the file: a disk that is slow, full or
+//! broken loses lines, which are counted, but never delays or fails a caller. The log is not evidence; the ledger
+//! is.
 
 mod queue;
 mod rotating_file;
@@ -12,6 +12,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use redact::Redactor;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -23,83 +24,81 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub use rotating_file::RotatingFile;
 
 use crate::config::{self, Level};
-use crate::redact::Redactor;
 use queue::Queue;
 
-/// The file, within the data directory.
+/// The path of the log file, within the data directory.
 const FILE: &str = "logs/midwatch.log";
 
-/// The one variable that a short-lived command looks at.
+/// Sets the log level of a short-lived command.
 const LEVEL_VARIABLE: &str = "MIDWATCH_LOG_LEVEL";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the logs were set up already")]
+    #[error("the logs are set up already")]
     Twice,
     #[error("the thread that writes the log file cannot be started: {0}")]
     Thread(io::Error),
 }
 
-/// The logs of this process. Keep it to the end of `main`: dropping it writes what is queued.
+/// The logs of this process. Keep it until the end of `main`: dropping it writes the queued lines.
 #[derive(Debug)]
 pub struct Logs {
     redactor: Arc<Redactor>,
     queue: Option<Queue>,
 }
 
-/// Sets up the logs of this process: on standard error, and in `logs/midwatch.log` in the data
-/// directory, if one is given. A file that cannot be written is no error.
+/// Sets up the logs of this process: on standard error and, with a data directory, in `logs/midwatch.log` there.
+/// A file that cannot be written is not an error.
 pub fn init(config: &config::Log, data: Option<&Path>) -> Result<Logs, Error> {
     let queue = data.map(|data| start_queue(config, data)).transpose()?;
     let logs = Logs { redactor: Arc::default(), queue };
-    logs.listen(config.level)?;
+    logs.install(config.level)?;
     Ok(logs)
 }
 
-/// Sets up the logs of a short-lived command: warnings on standard error, unless the environment
-/// asks for another level. It needs no configuration, so that a broken one stops no command that
-/// can do without.
+/// Sets up the logs of a short-lived command: warnings on standard error, unless the environment sets another
+/// level. It reads no configuration, so that commands without one work when it is invalid.
 pub fn init_quiet(environment: &BTreeMap<String, String>) -> Logs {
-    let asked = environment.get(LEVEL_VARIABLE).and_then(|word| Level::of(word));
+    let level = environment.get(LEVEL_VARIABLE).and_then(|word| Level::from_name(word));
     let logs = Logs { redactor: Arc::default(), queue: None };
-    // Whoever set up logs before has them still.
-    let _ = logs.listen(asked.unwrap_or(Level::Warn));
+    // If logs were set up before, those stay.
+    let _ = logs.install(level.unwrap_or(Level::Warn));
     logs
 }
 
 impl Logs {
-    /// Knows the secrets that must not appear anywhere; whoever loads one adds it.
+    /// Redacts the secrets of this process. Code that loads a secret adds it here.
     pub fn redactor(&self) -> &Arc<Redactor> {
         &self.redactor
     }
 
-    /// Waits until the file holds what was logged so far, but not for ever.
+    /// Waits until the file has all lines logged so far, with a timeout.
     pub fn flush(&self) {
         self.queue.iter().for_each(Queue::flush);
     }
 
-    /// Takes the events of the whole process.
-    fn listen(&self, level: Level) -> Result<(), Error> {
-        let people = self.people(io::stderr);
+    /// Makes this the log of the whole process.
+    fn install(&self, level: Level) -> Result<(), Error> {
+        let human = self.human_writer(io::stderr);
         let subscriber = tracing_subscriber::registry()
-            .with(for_people(people, colour(), level))
-            .with(self.machines().map(|machines| for_machines(machines, level)));
+            .with(human_layer(human, colour(), level))
+            .with(self.json_writer().map(|writer| json_layer(writer, level)));
         subscriber.try_init().map_err(|_| Error::Twice)
     }
 
-    fn people<F, W>(&self, out: F) -> impl Fn() -> ForPeople<W> + use<F, W>
+    fn human_writer<F, W>(&self, out: F) -> impl Fn() -> HumanWriter<W> + use<F, W>
     where
         F: Fn() -> W,
         W: Write,
     {
         let redactor = Arc::clone(&self.redactor);
-        move || ForPeople { redactor: Arc::clone(&redactor), out: out() }
+        move || HumanWriter { redactor: Arc::clone(&redactor), out: out() }
     }
 
-    fn machines(&self) -> Option<impl Fn() -> ForMachines + use<>> {
+    fn json_writer(&self) -> Option<impl Fn() -> JsonWriter + use<>> {
         let redactor = Arc::clone(&self.redactor);
         let queue = self.queue.clone()?;
-        Some(move || ForMachines { redactor: Arc::clone(&redactor), queue: queue.clone() })
+        Some(move || JsonWriter { redactor: Arc::clone(&redactor), queue: queue.clone() })
     }
 }
 
@@ -127,7 +126,7 @@ enum Colour {
     Ansi,
 }
 
-/// Colours are for terminals whose user wants them.
+/// Uses colours on terminals, unless the user disabled them.
 fn colour() -> Colour {
     let stderr = io::stderr();
     let wanted = anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never;
@@ -140,7 +139,7 @@ fn start_queue(config: &config::Log, data: &Path) -> Result<Queue, Error> {
     Queue::start(move |line| file.append(line)).map_err(Error::Thread)
 }
 
-fn for_people<S, W>(writer: W, colour: Colour, level: Level) -> impl Layer<S>
+fn human_layer<S, W>(writer: W, colour: Colour, level: Level) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -149,10 +148,10 @@ where
         .with_writer(writer)
         .with_ansi(matches!(colour, Colour::Ansi))
         .log_internal_errors(false)
-        .with_filter(up_to(level))
+        .with_filter(filter(level))
 }
 
-fn for_machines<S, W>(writer: W, level: Level) -> impl Layer<S>
+fn json_layer<S, W>(writer: W, level: Level) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -162,28 +161,27 @@ where
         .with_current_span(false)
         .with_writer(writer)
         .log_internal_errors(false)
-        .with_filter(up_to(level))
+        .with_filter(filter(level))
 }
 
-/// What the library of the protocol says of every request is of no use to anybody, and in the words of
-/// whoever made it.
-fn up_to(level: Level) -> Targets {
+/// Drops the MCP library's messages about every request; only its errors are useful.
+fn filter(level: Level) -> Targets {
     Targets::new().with_default(LevelFilter::from(level)).with_target("rmcp", LevelFilter::ERROR)
 }
 
-/// Takes one whole event per write.
-struct ForPeople<W> {
+/// A writer that gets one whole event per write.
+struct HumanWriter<W> {
     redactor: Arc<Redactor>,
     out: W,
 }
 
-impl<W: Write> Write for ForPeople<W> {
+impl<W: Write> Write for HumanWriter<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let shown = self.redactor.redact(text.trim_end_matches('\n'));
-        // What follows a line break within an event must not look like an event of its own.
+        // Indent continuation lines, so that they cannot look like separate events.
         let shown = format!("{}\n", shown.replace('\n', "\n    "));
-        // Whoever closed our standard error does not want to read this.
+        // Standard error may be closed.
         let _ = self.out.write_all(shown.as_bytes());
         Ok(event.len())
     }
@@ -193,13 +191,13 @@ impl<W: Write> Write for ForPeople<W> {
     }
 }
 
-/// Takes one whole event per write.
-struct ForMachines {
+/// A writer that gets one whole event per write.
+struct JsonWriter {
     redactor: Arc<Redactor>,
     queue: Queue,
 }
 
-impl Write for ForMachines {
+impl Write for JsonWriter {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let shown = self.redactor.redact_json(text.trim_end_matches('\n'));
@@ -240,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Does `work` and returns what people and machines get to read of it.
+    /// Runs `work` and returns its lines for people and its JSON lines.
     fn logged(colour: Colour, level: Level, work: impl FnOnce()) -> (String, Vec<Value>) {
         let dir = tempfile::tempdir().unwrap();
         let config = config::Log { level, file_bytes_max: 1 << 20, files_max: 1 };
@@ -250,8 +248,8 @@ mod tests {
         let memory = Memory::default();
         let out = memory.clone();
         let subscriber = tracing_subscriber::registry()
-            .with(for_people(logs.people(move || out.clone()), colour, level))
-            .with(for_machines(logs.machines().unwrap(), level));
+            .with(human_layer(logs.human_writer(move || out.clone()), colour, level))
+            .with(json_layer(logs.json_writer().unwrap(), level));
         tracing::subscriber::with_default(subscriber, work);
         drop(logs);
         let file = std::fs::read_to_string(dir.path().join(FILE)).unwrap_or_default();
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_people_and_for_machines() {
+    fn events_are_logged_as_text_and_as_json() {
         let (text, lines) = logged(Colour::Plain, Level::Info, || {
             tracing::info!(run = 7, "started");
             tracing::debug!("too much");
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_gets_through_in_any_shape() {
+    fn secrets_are_redacted_in_every_form() {
         #[derive(Debug)]
         #[expect(dead_code, reason = "only printed")]
         struct Credential {
@@ -294,7 +292,7 @@ mod tests {
             });
             let json: String = lines.iter().map(Value::to_string).collect();
             assert_eq!(lines.len(), 6);
-            // The ninth line's `x` is no secret.
+            // The `x` of the `body` field is not a secret.
             for shown in [text.replace("\\\"canary", ""), json.replace("\\\"canary", "")] {
                 assert!(!shown.contains("canary"), "{shown}");
             }
@@ -302,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_within_an_event_starts_no_new_one() {
+    fn line_break_within_an_event_is_indented() {
         let (text, lines) = logged(Colour::Plain, Level::Info, || {
             tracing::info!("first\n2026-01-01T00:00:00Z  INFO forged");
         });
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_says_of_each_request_is_left_out() {
+    fn mcp_library_logs_errors_only() {
         let (text, lines) = logged(Colour::Plain, Level::Trace, || {
             tracing::info!(target: "rmcp::service", "Service initialized as server");
             tracing::error!(target: "rmcp::service", "it failed");
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn levels() {
+    fn level_limits_what_is_logged() {
         for (level, expected) in Level::ALL.into_iter().zip(1..) {
             let (_, lines) = logged(Colour::Plain, level, || {
                 tracing::error!("1");

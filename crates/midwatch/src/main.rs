@@ -1,4 +1,4 @@
-//! The program: see the library for what it does.
+//! The `midwatch` program; everything is in the library.
 
 use std::process::ExitCode;
 

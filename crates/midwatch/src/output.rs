@@ -1,15 +1,14 @@
-//! What the user sees: one JSON document, or text for people. Only answers go to stdout.
+//! The output of a command: one JSON document, or text. Answers go to stdout, the rest to stderr.
 //!
-//! Much of a text was written by agents and by other people, so none of it may steer the terminal.
+//! Text may quote agents and other people, so everything is escaped before it reaches the terminal.
 
 use std::io::{IsTerminal, Write};
 
 use api::{Error, ProgressSink};
-use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use api::words::is_deceptive;
+use crate::terminal_escape::escape;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -28,23 +27,23 @@ struct Failure<'a> {
 }
 
 impl Output {
-    /// Shows an answer. A reader that has gone away is not an error.
+    /// Prints an answer. A closed stdout is not an error.
     pub fn show<T: Serialize>(&self, answer: &T, human: impl FnOnce(&T) -> String) {
         let text = match self.format {
             Format::Json => serde_json::to_string_pretty(answer).unwrap_or_default(),
-            Format::Human => harmless(human(answer).trim_end()),
+            Format::Human => escape(human(answer).trim_end()),
         };
         let _ = writeln!(anstream::stdout(), "{text}");
     }
 
-    /// A text for people, before the answer.
-    pub fn text(&self, text: &str) {
+    /// Prints text before the answer; nothing in JSON.
+    pub fn show_text(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stdout(), "{}", harmless(text.trim_end()));
+            let _ = writeln!(anstream::stdout(), "{}", escape(text.trim_end()));
         }
     }
 
-    /// Shows one item of a feed, on a line of its own.
+    /// Prints one item of a feed on its own line.
     pub fn show_line<T: Serialize>(
         &self,
         item: &T,
@@ -52,42 +51,43 @@ impl Output {
     ) -> std::io::Result<()> {
         let text = match self.format {
             Format::Json => serde_json::to_string(item).unwrap_or_default(),
-            Format::Human => harmless(&human(item)),
+            Format::Human => escape(&human(item)),
         };
         let mut out = anstream::stdout();
         writeln!(out, "{text}")?;
         out.flush()
     }
 
-    /// A part of a text that goes on.
+    /// Prints a part of a longer text, without a line end.
     pub fn show_part(&self, text: &str) -> std::io::Result<()> {
         let mut out = anstream::stdout();
-        write!(out, "{}", harmless(text))?;
+        write!(out, "{}", escape(text))?;
         out.flush()
     }
 
-    /// Text that is a document of its own kind, as a script or a page.
-    pub fn raw(&self, bytes: &[u8]) {
+    /// Prints a script or a manual page as it is.
+    pub fn show_raw(&self, bytes: &[u8]) {
         let _ = anstream::stdout().write_all(bytes);
     }
 
+    /// Prints an error: to stdout in JSON, else to stderr.
     pub fn fail(&self, error: &Error) {
         match self.format {
             Format::Json => self.show(&Failure { error }, |_| String::new()),
             Format::Human => {
-                let _ = writeln!(anstream::stderr(), "{}", harmless(&told(error)));
+                let _ = writeln!(anstream::stderr(), "{}", escape(&render_error(error)));
             }
         }
     }
 
-    /// A word to the person at the terminal, beside the answer.
+    /// Prints a remark to stderr; nothing in JSON.
     pub fn remark(&self, text: &str) {
         if self.format == Format::Human {
-            let _ = writeln!(anstream::stderr(), "{}", harmless(text));
+            let _ = writeln!(anstream::stderr(), "{}", escape(text));
         }
     }
 
-    /// A bar on a terminal, nothing elsewhere.
+    /// Shows a progress bar if stderr is a terminal.
     pub fn progress(&self, what: &'static str) -> Progress {
         if self.format == Format::Json || !std::io::stderr().is_terminal() {
             return Progress(None);
@@ -100,18 +100,21 @@ impl Output {
     }
 }
 
-/// A message may have a drawing below it, and may quote a value that has lines of its own.
-fn told(error: &Error) -> String {
-    let is_whole = |line: &str| line.matches('`').count().is_multiple_of(2);
-    let (what, below) = match error.message.split_once('\n') {
-        Some((what, drawing)) if is_whole(what) => (what.to_owned(), format!("\n{drawing}")),
+/// The code follows the first line of the message. A message may have an excerpt below it, or quote
+/// a value with line ends, which are escaped.
+fn render_error(error: &Error) -> String {
+    let closes_its_quotes = |line: &str| line.matches('`').count().is_multiple_of(2);
+    let (first, below) = match error.message.split_once('\n') {
+        Some((first, excerpt)) if closes_its_quotes(first) => {
+            (first.to_owned(), format!("\n{excerpt}"))
+        }
         Some(_) | None => (error.message.replace('\n', "\\n"), String::new()),
     };
     let hint = error.hint.as_ref().map(|hint| format!("\n hint: {hint}"));
-    format!("error: {what} [{}]{below}{}", error.code.name(), hint.unwrap_or_default())
+    format!("error: {first} [{}]{below}{}", error.code.name(), hint.unwrap_or_default())
 }
 
-/// A progress bar that may not be shown.
+/// A progress bar, or none when stderr is not a terminal.
 #[derive(Debug)]
 pub struct Progress(Option<ProgressBar>);
 
@@ -133,93 +136,20 @@ impl Drop for Progress {
     }
 }
 
-/// Columns without lines between them.
-pub fn table<const N: usize>(
-    head: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(head);
-    for row in rows {
-        table.add_row(row);
-    }
-    // The table pads both sides of a column.
-    let trimmed = table.lines().map(|line| line.trim_end().get(1..).unwrap_or_default().to_owned());
-    trimmed.collect::<Vec<_>>().join("\n")
-}
-
-/// A table of a list, and how to go on with the list.
-pub fn table_with_more<const N: usize>(
-    head: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-    cursor: Option<&str>,
-) -> String {
-    let mut text = table(head, rows);
-    if let Some(cursor) = cursor {
-        text.push_str(&format!("\nmore: --cursor {cursor}"));
-    }
-    text
-}
-
-/// With an empty line between them; what is empty is left out.
-pub fn paragraphs(parts: impl IntoIterator<Item = String>) -> String {
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
-}
-
-/// A number of things, in words that fit it.
-pub fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-pub fn entries(count: u64) -> String {
-    counted(count, "entry", "entries")
-}
-
-/// Names and values, one pair a line.
-pub fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let lines = pairs.into_iter().map(|(name, value)| format!("{name:<14} {value}"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// With escapes in the place of control characters, and of those that hide or reorder others.
-fn harmless(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.replace("\r\n", "\n").chars() {
-        match (c.is_control() && !matches!(c, '\n' | '\t')) || is_deceptive(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_code_stands_behind_the_message_whatever_it_quotes() {
-        let told = |message: &str| told(&Error::new(api::Code::NotFound, message).hint("look"));
+    fn error_code_follows_the_first_line_of_the_message() {
+        let rendered =
+            |message: &str| render_error(&Error::new(api::Code::NotFound, message).hint("look"));
         for (message, expected) in [
             ("there is none", "error: there is none [not_found]\n hint: look"),
             ("there is no `a\nb`", "error: there is no `a\\nb` [not_found]\n hint: look"),
             ("not `a`\n  | a\n  | ^", "error: not `a` [not_found]\n  | a\n  | ^\n hint: look"),
         ] {
-            assert_eq!(told(message), expected);
-        }
-    }
-
-    #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
-        for (text, expected) in [
-            ("größe\n\tin lines\r\n✓", "größe\n\tin lines\n✓"),
-            ("\x1b[2Jgone", "\\u{1b}[2Jgone"),
-            ("done\rfailed", "done\\rfailed"),
-            ("\u{9b}31m \x7f \0", "\\u{9b}31m \\u{7f} \\u{0}"),
-            ("txt.\u{202e}exe \u{2066}\u{200b}", "txt.\\u{202e}exe \\u{2066}\\u{200b}"),
-            ("\u{e0041}", "\\u{e0041}"),
-        ] {
-            assert_eq!(harmless(text), expected);
+            assert_eq!(rendered(message), expected);
         }
     }
 }

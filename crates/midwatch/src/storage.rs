@@ -1,4 +1,4 @@
-//! Where an installation keeps its data: in a file of its directory, or in a database elsewhere.
+//! The store of an installation: a SQLite file in its data directory, or a PostgreSQL database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// As the configuration says.
+    /// The store that the configuration names.
     pub fn of(context: &Context, config: &Config) -> Result<Storage, Error> {
         match &config.store.url {
             None => Ok(Storage::File(context.directory.database())),
@@ -28,8 +28,7 @@ impl Storage {
         }
     }
 
-    /// Whether there is no watch in this directory yet. One that keeps its data elsewhere has its key
-    /// here.
+    /// Whether this directory has no installation yet. One whose data is in a database still has its key here.
     pub fn is_missing(&self, directory: &Directory) -> Result<bool, Error> {
         match self {
             Storage::File(_) => directory.has_database().map(|has| !has),
@@ -45,24 +44,25 @@ impl Storage {
                 let is_empty = store.head().await.map_err(runtime::store_error)?.size() == 0;
                 match is_empty && directory.database().exists() {
                     false => Ok(Arc::new(store)),
-                    true => Err(left_behind(directory)),
+                    true => Err(database_is_empty(directory)),
                 }
             }
         }
     }
 }
 
-/// The log would begin anew, under the key of another one.
-fn left_behind(directory: &Directory) -> Error {
+/// A new ledger would start in the database, under the key of the ledger in the file.
+fn database_is_empty(directory: &Directory) -> Error {
     let path = directory.database();
-    let what = format!("the database is empty, and `{}` has the log of this watch", path.display());
+    let what =
+        format!("the database is empty, but `{}` has this installation's ledger", path.display());
     Error::new(Code::Exists, what).hint(
-        "`midwatch store copy --from DIR --to URL` takes it along; to begin anew, use another \
-         data directory",
+        "copy it with `midwatch store copy --from DIR --to URL`, or start over in another data \
+         directory",
     )
 }
 
-/// A database by its url, with the password and the certificates of the configuration.
+/// The database at a url, with the password and the certificates of the configuration.
 pub fn target(url: &str, context: &Context, config: &Config) -> Result<Target, Error> {
     let secret = config.store.password.as_ref();
     let read = |reference| secret::read(reference, "store.password", context);

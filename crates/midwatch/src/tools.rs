@@ -1,21 +1,24 @@
-//! The tools that schedules may call: those of the MCP server.
+//! The tools that schedules may call, which are those of the MCP server.
 
 use api::{Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use mcp::scheduled;
-use runtime::{Meant, Tools};
+use runtime::{ResolvedCall, Tools};
 
 #[derive(Debug)]
-pub struct OwnTools;
+pub struct McpTools;
 
-impl Tools for OwnTools {
+impl Tools for McpTools {
     fn is_known(&self, tool: &str) -> bool {
         mcp::tools().any(|it| it.name == tool)
     }
 
-    fn meant(&self, tool: &str, payload: &str) -> Result<Meant, Error> {
+    fn resolve(&self, tool: &str, payload: &str) -> Result<ResolvedCall, Error> {
         let tool = scheduled::find(tool)?;
-        Ok(Meant { hash: tool.hash(), request: scheduled::request(tool, payload)? })
+        Ok(ResolvedCall {
+            hash: tool.definition_hash(),
+            request: scheduled::request(tool, payload)?,
+        })
     }
 
     fn call<'a>(

@@ -1,7 +1,7 @@
-//! The closed table of what can be asked for: each class of action with the tier that it implies.
+//! The closed table of capabilities: each action that a request can name, with its minimum tier.
 //!
-//! The tier comes from here and never from what a tool says of itself. A class that is not in the
-//! table counts as external, the highest tier.
+//! The tier comes from this table, never from a tool's own description. A capability that is not in
+//! the table counts as external, the highest tier.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use kernel::backend::Tier;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// The family, a dot, and what is done.
+    /// The family, a dot and the action.
     pub name: &'static str,
     pub tier: Tier,
     pub meaning: &'static str,
 }
 
-/// Every class.
+/// All capabilities.
 pub const ALL: &[Capability] = &[
-    read("agent.prompt", "prompt an agent; how far that reaches is the agent's own tier"),
+    read("agent.prompt", "prompt an agent; the agent's own tier applies"),
     read("filesystem.read", "read a file"),
     write("filesystem.write", "write a file inside the work directory"),
     external("net.read", "fetch something from another machine"),
@@ -25,21 +25,21 @@ pub const ALL: &[Capability] = &[
     external("shell.run", "run a program"),
     read("code.read", "read a repository"),
     external("code.write", "change a repository"),
-    read("schedule.read", "look at schedules"),
+    read("schedule.read", "list and read schedules"),
     write("schedule.create", "add a schedule"),
     write("schedule.change", "change, pause or remove a schedule"),
     write("run.start", "start a run"),
     write("run.cancel", "cancel a run"),
-    read("memory.read", "read what was remembered"),
-    write("memory.write", "remember something"),
-    read("approval.ask", "ask a human for an approval"),
+    read("memory.read", "read memory"),
+    write("memory.write", "write memory"),
+    read("approval.ask", "request an approval"),
     external("message.send", "send a message to people"),
     external("payment.make", "spend money"),
     external("secret.use", "use a secret"),
     read("ledger.read", "read the ledger"),
 ];
 
-/// How far a request for this class reaches at least.
+/// The minimum tier of a request for a capability.
 ///
 /// ```
 /// use kernel::backend::Tier;
@@ -51,7 +51,7 @@ pub fn tier(name: &str) -> Tier {
     find(name).map_or(Tier::External, |capability| capability.tier)
 }
 
-/// The class of this name.
+/// The capability with this name.
 pub fn find(name: &str) -> Option<&'static Capability> {
     ALL.iter().find(|capability| capability.name == name)
 }
@@ -62,7 +62,7 @@ impl Capability {
     }
 }
 
-/// The names of a family, if there is such a family.
+/// The names of the capabilities in a family; empty if the family is unknown.
 pub(crate) fn members(family: &str) -> Vec<&'static str> {
     let members = ALL.iter().filter(|capability| capability.family() == family);
     members.map(|capability| capability.name).collect()
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_a_family_and_an_action_and_stands_once() {
+    fn names_are_unique_and_consist_of_family_and_action() {
         let names: BTreeSet<&str> = ALL.iter().map(|capability| capability.name).collect();
         assert_eq!(names.len(), ALL.len());
         for capability in ALL {

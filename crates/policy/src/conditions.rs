@@ -1,36 +1,36 @@
-//! What narrows a rule, and how a request fits it.
+//! The conditions of a rule, and how they match a request.
 
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::Request;
+use kernel::policy_decision::Request;
 
 use crate::capability;
 use crate::host::{self, Host};
 use crate::path;
-use crate::pattern::Name;
+use crate::pattern::NamePattern;
 use crate::protected::is_protected;
 
-/// The classes that change a file.
+/// The capabilities that change a file.
 const WRITES: [&str; 2] = ["filesystem.write", "code.write"];
 
-/// An empty list does not narrow; of a list with something in it, one has to fit.
+/// An empty list matches every request; otherwise at least one of its patterns has to match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conditions {
-    pub(crate) principal: Vec<Name>,
+    pub(crate) principal: Vec<NamePattern>,
     pub(crate) role: Vec<Role>,
-    pub(crate) agent: Vec<Name>,
-    pub(crate) resource: Vec<Name>,
+    pub(crate) agent: Vec<NamePattern>,
+    pub(crate) resource: Vec<NamePattern>,
     pub(crate) host: Vec<host::Pattern>,
     pub(crate) path: Vec<path::Pattern>,
-    /// The beginning of the argument vector, token by token. A program without a path is every one of that
+    /// The first arguments, token by token. A program without a path matches every program with that
     /// name.
     pub(crate) argv: Vec<String>,
     pub(crate) tier: Vec<Tier>,
 }
 
-/// A request, made ready to be compared.
+/// A request with its host and path parsed for matching.
 #[derive(Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct NormalizedRequest<'a> {
     principal: &'a str,
     role: Role,
     agent: Option<&'a str>,
@@ -38,31 +38,34 @@ pub(crate) struct Facts<'a> {
     host: Option<Host>,
     path: Option<Vec<&'a str>>,
     argv: Option<&'a [String]>,
-    /// What the request says, and never less than its class and its path imply.
+    /// The tier of the request, raised to the minimum of its capability and its path.
     pub(crate) tier: Tier,
-    /// It writes to a protected path, or does not say where it writes.
+    /// Whether it writes to a protected or an unknown path.
     pub(crate) is_protected: bool,
-    /// What the request has, but in a form that no rule can judge.
+    /// The fields that could not be parsed.
     pub(crate) malformed: Vec<&'static str>,
 }
 
-/// How a request fits the conditions of a rule, from best to worst: of several, the worst holds. So
-/// a condition that does not fit settles the matter, also where another one cannot be judged.
+/// Whether a request matches a condition, from best to worst. The worst of several conditions counts:
+/// one that does not match decides, even if another one is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fit {
-    Fits,
-    /// The rule looks at something that the request does not have.
+pub(crate) enum ConditionMatch {
+    Match,
+    /// The request lacks the field of the condition.
     Unknown,
-    Differs,
+    NoMatch,
 }
 
-impl<'a> Facts<'a> {
-    /// `own` is the directory of the watch itself, if it is known.
-    pub(crate) fn of(request: &'a Request, own: Option<&[String]>) -> Facts<'a> {
+impl<'a> NormalizedRequest<'a> {
+    /// `data_directory`: the components of Midwatch's data directory, if it is known.
+    pub(crate) fn new(
+        request: &'a Request,
+        data_directory: Option<&[String]>,
+    ) -> NormalizedRequest<'a> {
         let details = &request.details;
         let host = details.host.as_deref().map(Host::parse);
         let path = details.path.as_deref().map(path::components);
-        // The caller brings the program that will really run; without that nobody can say which it is.
+        // The caller resolves the program to an absolute path; otherwise it could be any program.
         let is_program = |program: &String| path::components(program).is_some();
         let malformed = [
             ("host", host == Some(None)),
@@ -71,9 +74,9 @@ impl<'a> Facts<'a> {
         ];
         let writes = WRITES.contains(&request.capability.as_str());
         let is_protected =
-            writes && details.path.as_deref().is_none_or(|path| is_protected(path, own));
-        let least = if is_protected { Tier::External } else { Tier::ReadOnly };
-        Facts {
+            writes && details.path.as_deref().is_none_or(|path| is_protected(path, data_directory));
+        let path_tier = if is_protected { Tier::External } else { Tier::ReadOnly };
+        NormalizedRequest {
             principal: &request.principal,
             role: request.role,
             agent: request.agent.as_ref().map(|agent| agent.as_str()),
@@ -81,11 +84,11 @@ impl<'a> Facts<'a> {
             host: host.flatten(),
             path: path.flatten(),
             argv: Some(details.argv.as_slice()).filter(|argv| !argv.is_empty()),
-            tier: request.tier.max(capability::tier(&request.capability)).max(least),
+            tier: request.tier.max(capability::tier(&request.capability)).max(path_tier),
             is_protected,
             malformed: malformed
                 .iter()
-                .filter(|(_, it_is)| *it_is)
+                .filter(|(_, is_malformed)| *is_malformed)
                 .map(|(name, _)| *name)
                 .collect(),
         }
@@ -93,22 +96,22 @@ impl<'a> Facts<'a> {
 }
 
 impl Conditions {
-    pub(crate) fn fit(&self, facts: &Facts<'_>) -> Fit {
-        let fits = [
-            one_of(&self.principal, Some(facts.principal), |name, it| name.covers(it)),
-            one_of(&self.role, Some(facts.role), |role, it| *role == it),
-            one_of(&self.tier, Some(facts.tier), |tier, it| *tier == it),
-            one_of(&self.agent, facts.agent, |name, it| name.covers(it)),
-            one_of(&self.resource, facts.resource, |name, it| name.covers(it)),
-            one_of(&self.host, facts.host.as_ref(), host::Pattern::covers),
-            one_of(&self.path, facts.path.as_deref(), path::Pattern::covers),
-            begins(&self.argv, facts.argv),
+    pub(crate) fn evaluate(&self, facts: &NormalizedRequest<'_>) -> ConditionMatch {
+        let matches = [
+            match_any(&self.principal, Some(facts.principal), |name, it| name.matches(it)),
+            match_any(&self.role, Some(facts.role), |role, it| *role == it),
+            match_any(&self.tier, Some(facts.tier), |tier, it| *tier == it),
+            match_any(&self.agent, facts.agent, |name, it| name.matches(it)),
+            match_any(&self.resource, facts.resource, |name, it| name.matches(it)),
+            match_any(&self.host, facts.host.as_ref(), host::Pattern::matches),
+            match_any(&self.path, facts.path.as_deref(), path::Pattern::matches),
+            match_argv(&self.argv, facts.argv),
         ];
-        fits.into_iter().max().unwrap_or(Fit::Differs)
+        matches.into_iter().max().unwrap_or(ConditionMatch::NoMatch)
     }
 
-    /// The conditions as they are written: the key, and what it may be.
-    pub(crate) fn shown(&self) -> Vec<(&'static str, Vec<String>)> {
+    /// The conditions as the rules file writes them: each key with its values.
+    pub(crate) fn to_texts(&self) -> Vec<(&'static str, Vec<String>)> {
         let all = [
             ("principal", texts(&self.principal)),
             ("role", self.role.iter().map(|role| role.name().to_owned()).collect()),
@@ -123,30 +126,38 @@ impl Conditions {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.shown().is_empty()
+        self.to_texts().is_empty()
     }
 }
 
-fn one_of<P, T: Copy>(patterns: &[P], value: Option<T>, covers: impl Fn(&P, T) -> bool) -> Fit {
+fn match_any<P, T: Copy>(
+    patterns: &[P],
+    value: Option<T>,
+    covers: impl Fn(&P, T) -> bool,
+) -> ConditionMatch {
     match value {
-        _ if patterns.is_empty() => Fit::Fits,
-        None => Fit::Unknown,
-        Some(value) if patterns.iter().any(|pattern| covers(pattern, value)) => Fit::Fits,
-        Some(_) => Fit::Differs,
+        _ if patterns.is_empty() => ConditionMatch::Match,
+        None => ConditionMatch::Unknown,
+        Some(value) if patterns.iter().any(|pattern| covers(pattern, value)) => {
+            ConditionMatch::Match
+        }
+        Some(_) => ConditionMatch::NoMatch,
     }
 }
 
-/// Tokens are compared exactly: what a shell would take apart is one token here.
-fn begins(beginning: &[String], argv: Option<&[String]>) -> Fit {
-    let Some((program, tokens)) = beginning.split_first() else { return Fit::Fits };
-    let Some((run, rest)) = argv.and_then(<[String]>::split_first) else { return Fit::Unknown };
-    let is_it = match program.contains('/') {
+/// Compares tokens exactly, without the splitting that a shell would do.
+fn match_argv(prefix: &[String], argv: Option<&[String]>) -> ConditionMatch {
+    let Some((program, tokens)) = prefix.split_first() else { return ConditionMatch::Match };
+    let Some((run, rest)) = argv.and_then(<[String]>::split_first) else {
+        return ConditionMatch::Unknown;
+    };
+    let is_program = match program.contains('/') {
         true => path::components(program) == path::components(run),
         false => run.rsplit('/').next() == Some(program.as_str()),
     };
-    match is_it && rest.starts_with(tokens) {
-        true => Fit::Fits,
-        false => Fit::Differs,
+    match is_program && rest.starts_with(tokens) {
+        true => ConditionMatch::Match,
+        false => ConditionMatch::NoMatch,
     }
 }
 

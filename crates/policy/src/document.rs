@@ -1,29 +1,29 @@
-//! Rules as they are written: from TOML to checked rules, with every fault on the way.
+//! Parses a rules file from TOML and reports every error in it.
 //!
-//! A fault in one rule does not hide the faults of the next; only a text that is not TOML at all is
-//! not looked at further.
+//! An error in one rule does not hide the errors of the next. Only invalid TOML ends the parsing.
 
 use std::str::FromStr;
 
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Approvers, Posture, Verdict};
+use kernel::policy_decision::{Approvers, Verdict};
+use kernel::posture::Posture;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::conditions::Conditions;
+use crate::error::ErrorReport;
 use crate::example::{Example, Expected};
-use crate::fault::Report;
 use crate::path;
-use crate::pattern::{Class, listed};
+use crate::pattern::{CapabilityPattern, quote_names};
 use crate::programs;
 use crate::rule::Rule;
 
 const ID_BYTES_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 4_096;
-/// More would never come together.
-const PERSONS_MAX: u8 = 5;
+/// The most approvers that a rule can require.
+const APPROVERS_MAX: u8 = 5;
 
 const KEYS: &[&str] = &[
     "id",
@@ -45,107 +45,107 @@ const KEYS: &[&str] = &[
     "not_match",
 ];
 
-/// A rule that was read, and the postures that it is for.
+/// A parsed rule, and the postures that it applies to.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct LoadedRule {
     pub(crate) rule: Rule,
-    /// Empty: all of them.
+    /// Empty: all postures.
     pub(crate) postures: Vec<Posture>,
-    /// Where it begins in the text.
-    pub(crate) at: usize,
+    /// The byte offset of the rule in the text.
+    pub(crate) offset: usize,
 }
 
-/// What stands in one `[[rule]]`, key by key.
+/// The keys of one `[[rule]]`.
 #[derive(Debug, Default)]
-struct Draft {
-    verdicts: Vec<(Verdict, Vec<Class>)>,
+struct RuleDraft {
+    verdicts: Vec<(Verdict, Vec<CapabilityPattern>)>,
     conditions: Conditions,
     postures: Vec<Posture>,
     approvers: Option<Approvers>,
     examples: Vec<(Expected, usize, Example)>,
 }
 
-/// Reads one rule.
+/// Parses one rule.
 #[derive(Debug)]
-struct Reader<'r, 'a> {
-    report: &'r mut Report<'a>,
+struct RuleReader<'r, 'a> {
+    report: &'r mut ErrorReport<'a>,
     id: Option<String>,
-    at: usize,
+    offset: usize,
 }
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
-/// The rules of a text, still with their ids alone for names. Whatever is wrong is in the report.
-pub(crate) fn read(text: &str, report: &mut Report<'_>) -> Vec<Entry> {
+/// Parses the rules of a text and adds every error to the report. The name of a rule is its id; the
+/// caller adds the name of the source.
+pub(crate) fn parse_rules(text: &str, report: &mut ErrorReport<'_>) -> Vec<LoadedRule> {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        let at = error.span().map_or(text.len(), |span| span.start);
-        report.add_at(at, None, format!("this is not valid TOML: {}", error.message()));
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        report.add_at(offset, None, format!("invalid TOML: {}", error.message()));
     }
     if !errors.is_empty() {
         return Vec::new();
     }
     let mut entries = Vec::new();
     for (key, value) in table.into_inner() {
-        let at = key.span().start;
+        let offset = key.span().start;
         match (key.get_ref().as_ref(), value.into_inner()) {
             ("rule", DeValue::Array(rules)) => {
-                entries.extend(rules.into_iter().filter_map(|rule| entry(rule, report)));
+                entries.extend(rules.into_iter().filter_map(|rule| parse_rule(rule, report)));
             }
-            ("rule", _) => report.add_at(at, None, "write `[[rule]]`, with two brackets each side"),
+            ("rule", _) => report.add_at(offset, None, "write `[[rule]]`, with double brackets"),
             (other, _) => report.add_at(
-                at,
+                offset,
                 None,
-                format!("unknown key `{other}`: a file of rules holds `[[rule]]` and nothing else"),
+                format!("unknown key `{other}`: a rules file contains only `[[rule]]` tables"),
             ),
         }
     }
     entries
 }
 
-fn entry(value: Value<'_>, report: &mut Report<'_>) -> Option<Entry> {
-    let (at, faults) = (value.span().start, report.count());
-    let mut reader = Reader { report, id: None, at };
+fn parse_rule(value: Value<'_>, report: &mut ErrorReport<'_>) -> Option<LoadedRule> {
+    let (offset, errors) = (value.span().start, report.count());
+    let mut reader = RuleReader { report, id: None, offset };
     let DeValue::Table(table) = value.into_inner() else {
-        reader.fault(at, "a rule is a table: write `[[rule]]` and its keys below it");
+        reader.error(offset, "a rule is a table: write `[[rule]]` and its keys below it");
         return None;
     };
     let draft = reader.draft(table);
     let rule = reader.rule(&draft)?;
     reader.check_examples(&rule, &draft);
     reader.check_programs(&rule);
-    if reader.report.count() == faults {
+    if reader.report.count() == errors {
         reader.try_examples(&rule, draft.examples);
     }
-    (report.count() == faults).then_some(Entry { rule, postures: draft.postures, at })
+    (report.count() == errors).then_some(LoadedRule { rule, postures: draft.postures, offset })
 }
 
-impl Reader<'_, '_> {
-    fn fault(&mut self, at: usize, message: impl std::fmt::Display) {
-        self.report.add_at(at, self.id.as_deref(), message);
+impl RuleReader<'_, '_> {
+    fn error(&mut self, offset: usize, message: impl std::fmt::Display) {
+        self.report.add_at(offset, self.id.as_deref(), message);
     }
 
-    fn draft(&mut self, table: DeTable<'_>) -> Draft {
+    fn draft(&mut self, table: DeTable<'_>) -> RuleDraft {
         match table.get("id") {
-            None => {
-                self.fault(self.at, "it has no `id`: name it, so that decisions can refer to it")
-            }
+            None => self
+                .error(self.offset, "the rule has no `id`: add one, because decisions refer to it"),
             Some(id) => match id.get_ref().as_str().filter(|id| is_id(id)) {
                 Some(text) => self.id = Some(text.to_owned()),
-                None => self.fault(
+                None => self.error(
                     id.span().start,
-                    format!("an `id` is 1 to {ID_BYTES_MAX} of `a-z`, `0-9`, `-`, `_` and `.`"),
+                    format!("an `id` has 1 to {ID_BYTES_MAX} of `a-z`, `0-9`, `-`, `_` and `.`"),
                 ),
             },
         }
-        let mut draft = Draft::default();
+        let mut draft = RuleDraft::default();
         for (key, value) in table {
             self.key(key.get_ref(), key.span().start, value, &mut draft);
         }
         draft
     }
 
-    fn key(&mut self, key: &str, at: usize, value: Value<'_>, draft: &mut Draft) {
+    fn key(&mut self, key: &str, offset: usize, value: Value<'_>, draft: &mut RuleDraft) {
         let conditions = &mut draft.conditions;
         match key {
             "id" => {}
@@ -163,11 +163,10 @@ impl Reader<'_, '_> {
             "posture" => draft.postures = self.list(key, value, posture),
             "persons" => {
                 let persons = value.get_ref().as_integer().and_then(|it| it.as_str().parse().ok());
-                match persons.filter(|persons| (1..=PERSONS_MAX).contains(persons)) {
+                match persons.filter(|persons| (1..=APPROVERS_MAX).contains(persons)) {
                     Some(persons) => draft.approvers.get_or_insert_default().persons = persons,
-                    None => {
-                        self.fault(at, format!("`persons` is a number from 1 to {PERSONS_MAX}"))
-                    }
+                    None => self
+                        .error(offset, format!("`persons` is a number from 1 to {APPROVERS_MAX}")),
                 }
             }
             "approver" => match value.get_ref().as_str() {
@@ -175,104 +174,113 @@ impl Reader<'_, '_> {
                 Some("maintainer") => {
                     draft.approvers.get_or_insert_default().role = Role::Maintainer;
                 }
-                _ => self.fault(at, "`approver` is \"operator\" or \"maintainer\""),
+                _ => self.error(offset, "`approver` is \"operator\" or \"maintainer\""),
             },
-            "match" => self.examples(Expected::Match, at, value, draft),
-            "not_match" => self.examples(Expected::NoMatch, at, value, draft),
+            "match" => self.examples(Expected::Match, offset, value, draft),
+            "not_match" => self.examples(Expected::NoMatch, offset, value, draft),
             other => {
-                let keys = listed(KEYS.iter().copied());
-                self.fault(at, format!("unknown key `{other}`: the keys of a rule are {keys}"));
+                let keys = quote_names(KEYS.iter().copied());
+                self.error(offset, format!("unknown key `{other}`: the keys of a rule are {keys}"));
             }
         }
     }
 
-    fn examples(&mut self, expected: Expected, at: usize, value: Value<'_>, draft: &mut Draft) {
+    fn examples(
+        &mut self,
+        expected: Expected,
+        offset: usize,
+        value: Value<'_>,
+        draft: &mut RuleDraft,
+    ) {
         let examples: Vec<Example> = self.list(expected.key(), value, example);
-        draft.examples.extend(examples.into_iter().map(|example| (expected, at, example)));
+        draft.examples.extend(examples.into_iter().map(|example| (expected, offset, example)));
     }
 
-    /// Every element that can be read; each of the others is a fault of its own.
+    /// The valid elements of a list; each invalid one is an error.
     fn list<T>(
         &mut self,
         key: &str,
         value: Value<'_>,
         read: impl Fn(Value<'_>) -> Result<T, String>,
     ) -> Vec<T> {
-        let at = value.span().start;
+        let offset = value.span().start;
         let DeValue::Array(elements) = value.into_inner() else {
-            self.fault(at, format!("`{key}` is a list: put brackets around it"));
+            self.error(offset, format!("`{key}` is a list: put brackets around it"));
             return Vec::new();
         };
         if elements.is_empty() {
-            self.fault(at, format!("`{key}` is an empty list: put something into it or remove it"));
+            self.error(offset, format!("`{key}` is an empty list: fill or remove it"));
         }
         let mut found = Vec::new();
         for element in elements {
-            let at = element.span().start;
+            let offset = element.span().start;
             match read(element) {
                 Ok(element) => found.push(element),
-                Err(message) => self.fault(at, format!("`{key}`: {message}")),
+                Err(message) => self.error(offset, format!("`{key}`: {message}")),
             }
         }
         found
     }
 
-    fn rule(&mut self, draft: &Draft) -> Option<Rule> {
-        let [(verdict, classes)] = draft.verdicts.as_slice() else {
-            self.fault(self.at, "write exactly one of `deny`, `ask` and `allow`");
+    fn rule(&mut self, draft: &RuleDraft) -> Option<Rule> {
+        let [(verdict, capabilities)] = draft.verdicts.as_slice() else {
+            self.error(self.offset, "write exactly one of `deny`, `ask` and `allow`");
             return None;
         };
         if draft.approvers.is_some() && *verdict != Verdict::Ask {
-            self.fault(self.at, "`persons` and `approver` say who is asked: they go with `ask`");
+            self.error(self.offset, "`persons` and `approver` are only for `ask` rules");
         }
         Some(Rule {
             name: self.id.clone()?,
             verdict: *verdict,
-            classes: classes.clone(),
+            capabilities: capabilities.clone(),
             conditions: draft.conditions.clone(),
             approvers: draft.approvers.unwrap_or_default(),
         })
     }
 
-    /// A rule for everything has nothing that it could fail to match, and so needs no `not_match`.
-    fn check_examples(&mut self, rule: &Rule, draft: &Draft) {
+    /// A rule that matches every request needs no `not_match` example.
+    fn check_examples(&mut self, rule: &Rule, draft: &RuleDraft) {
         for expected in [Expected::Match, Expected::NoMatch] {
-            let excused = expected == Expected::NoMatch && rule.is_unconditional();
-            if !excused && !draft.examples.iter().any(|(it, ..)| *it == expected) {
+            let is_optional = expected == Expected::NoMatch && rule.is_unconditional();
+            if !is_optional && !draft.examples.iter().any(|(it, ..)| *it == expected) {
                 let key = expected.key();
-                self.fault(self.at, format!("it has no `{key}` example: give it at least one"));
+                self.error(
+                    self.offset,
+                    format!("the rule has no `{key}` example: add at least one"),
+                );
             }
         }
     }
 
     fn try_examples(&mut self, rule: &Rule, examples: Vec<(Expected, usize, Example)>) {
-        for (expected, at, example) in examples {
-            if let Some(message) = example.fault(rule, expected) {
-                self.fault(at, message);
+        for (expected, offset, example) in examples {
+            if let Some(message) = example.check(rule, expected) {
+                self.error(offset, message);
             }
         }
     }
 
-    /// What follows the named arguments is free, so an `allow` must name a program whose arguments
-    /// are harmless, and exactly that program.
+    /// Arguments after the named ones are arbitrary, so an `allow` must name exactly one program, and
+    /// one that cannot run others.
     fn check_programs(&mut self, rule: &Rule) {
         if rule.verdict != Verdict::Allow {
             return;
         }
         match rule.conditions.argv.first() {
-            None if rule.covers("shell.run") => {
-                self.fault(self.at, "an `allow` over `shell.run` needs `argv`: name the program")
+            None if rule.covers_capability("shell.run") => {
+                self.error(self.offset, "an `allow` over `shell.run` needs `argv`: name the program")
             }
-            Some(program) if programs::runs_others(program) => self.fault(
-                self.at,
+            Some(program) if programs::can_run_programs(program) => self.error(
+                self.offset,
                 format!(
-                    "`{program}` can run any other program, whatever stands before its free \
-                     arguments: use `ask`, or name the program itself"
+                    "`{program}` can run any other program through its arguments: use `ask`, or name \
+                     the program that it runs"
                 ),
             ),
-            Some(program) if path::components(program).is_none() => self.fault(
-                self.at,
-                format!("`{program}` could be any program of that name: write its whole path"),
+            Some(program) if path::components(program).is_none() => self.error(
+                self.offset,
+                format!("`{program}` matches any program with that name: write its absolute path"),
             ),
             None | Some(_) => {}
         }
@@ -286,9 +294,10 @@ fn is_id(id: &str) -> bool {
 }
 
 fn text<T: FromStr<Err: ToString>>(value: Value<'_>) -> Result<T, String> {
-    let text = value.get_ref().as_str().ok_or("it holds texts: put quotes around each")?;
+    let text =
+        value.get_ref().as_str().ok_or("its elements are strings: put quotes around each")?;
     if PATTERN_BYTES_MAX < text.len() {
-        return Err(format!("a text of a rule has at most {PATTERN_BYTES_MAX} bytes: shorten it"));
+        return Err(format!("a string has at most {PATTERN_BYTES_MAX} bytes: shorten it"));
     }
     text.parse().map_err(|error: T::Err| error.to_string())
 }
@@ -298,7 +307,7 @@ fn tier(value: Value<'_>) -> Result<Tier, String> {
         .map_err(|_| "a tier is 0, 1 or 2, without quotes".to_owned())
 }
 
-/// The watch itself asks for nothing.
+/// `system` is not a valid role, because Midwatch itself makes no requests.
 fn role(value: Value<'_>) -> Result<Role, String> {
     let known = Role::deserialize(ValueDeserializer::from(value)).ok();
     known.filter(|role| *role != Role::System).ok_or_else(|| {

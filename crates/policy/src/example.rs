@@ -1,33 +1,32 @@
-//! A request as people describe it, and the examples of a rule: requests that it has to match, and
-//! requests that it must not.
+//! Requests in the short form that users write: as examples of a rule, which it must match or must
+//! not match, and for `policy explain`.
 //!
-//! Examples are tried at load. A rule that does not do what its author thought is found before it
-//! decides anything.
+//! Loading checks each rule against its examples, so a rule that does not do what its author meant
+//! is found before it decides anything.
 
 use kernel::Role;
 use kernel::agent::AgentName;
 use kernel::backend::Tier;
-use kernel::ruling::{Details, Request};
+use kernel::policy_decision::{Details, Request};
 use serde::Deserialize;
 
 use crate::capability;
-use crate::conditions::Facts;
-use crate::pattern::Class;
-use crate::rule::{Answer, Rule};
+use crate::conditions::NormalizedRequest;
+use crate::pattern::CapabilityPattern;
+use crate::rule::{Evaluation, Rule};
 
-/// Who asks, where an example does not say.
-const SOMEBODY: &str = "somebody";
+/// The principal of an example that names none.
+const DEFAULT_PRINCIPAL: &str = "somebody";
 
-/// A request with only what matters about it. A field that is there twice or that is not known is
-/// refused, whatever it is read from.
+/// A request with only its relevant fields. Duplicate and unknown fields are refused in every format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table such as `{ capability = \"net.read\" }`")]
 pub struct Example {
     capability: String,
     principal: Option<String>,
-    /// Of whoever asks; a runner's, unless given.
+    /// Default: `runner`.
     role: Option<Role>,
-    /// What the class implies, unless given.
+    /// Default: the minimum tier of the capability.
     tier: Option<Tier>,
     agent: Option<AgentName>,
     resource: Option<String>,
@@ -37,7 +36,7 @@ pub struct Example {
     argv: Vec<String>,
 }
 
-/// What an example is there to show.
+/// Whether the rule must match an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Match,
@@ -54,46 +53,47 @@ impl Expected {
 }
 
 impl Example {
-    /// What is wrong, if the rule does not do what the example says.
-    pub(crate) fn fault(self, rule: &Rule, expected: Expected) -> Option<String> {
+    /// An error message if the rule does not treat the example as expected.
+    pub(crate) fn check(self, rule: &Rule, expected: Expected) -> Option<String> {
         let key = expected.key();
         if capability::find(&self.capability).is_none() {
-            let unknown = self.capability.parse::<Class>().err();
-            let reason = unknown.map_or("a pattern is no example".to_owned(), |it| it.to_string());
-            return Some(format!("a `{key}` example is not a request: {reason}"));
+            let unknown = self.capability.parse::<CapabilityPattern>().err();
+            let reason = unknown.map_or("it is a pattern".to_owned(), |it| it.to_string());
+            return Some(format!("the capability of a `{key}` example is not valid: {reason}"));
         }
         let request = self.into_request();
-        let facts = Facts::of(&request, None);
-        if let Some(field) = facts.malformed.first() {
+        let normalized = NormalizedRequest::new(&request, None);
+        if let Some(field) = normalized.malformed.first() {
             return Some(format!(
-                "a `{key}` example has a `{field}` that no rule can judge and that is always \
-                 denied: write it in full and plainly"
+                "a `{key}` example has an invalid `{field}`, so every policy denies it: write it in full"
             ));
         }
-        let answer = match rule.covers(&request.capability) {
-            true => rule.answer(&facts),
-            false => Answer::Nothing,
+        let evaluation = match rule.covers_capability(&request.capability) {
+            true => rule.evaluate(&normalized),
+            false => Evaluation::NoMatch,
         };
-        let shown = request_in_words(&request);
-        match (answer, expected) {
-            (Answer::Verdict(_), Expected::Match) | (Answer::Nothing, Expected::NoMatch) => None,
-            (Answer::Verdict(_), Expected::NoMatch) => Some(format!(
-                "it matches its `not_match` example {shown}: narrow the rule or change the example"
+        let shown = describe_request(&request);
+        match (evaluation, expected) {
+            (Evaluation::Match(_), Expected::Match) | (Evaluation::NoMatch, Expected::NoMatch) => {
+                None
+            }
+            (Evaluation::Match(_), Expected::NoMatch) => Some(format!(
+                "the rule matches its `not_match` example {shown}: narrow the rule or change the example"
             )),
-            (Answer::Nothing, Expected::Match) => Some(format!(
-                "it does not match its `match` example {shown}: widen the rule or change the example"
+            (Evaluation::NoMatch, Expected::Match) => Some(format!(
+                "the rule does not match its `match` example {shown}: widen the rule or change the example"
             )),
-            (Answer::Unknown, _) => Some(format!(
-                "it looks at something that its `{key}` example {shown} does not have, and so would \
-                 deny it: add that to the example, or name only capabilities that have it"
+            (Evaluation::Unknown, _) => Some(format!(
+                "the rule has a condition on a field that its `{key}` example {shown} does not have, so it \
+                 would deny it: add the field to the example, or cover only capabilities that have it"
             )),
         }
     }
 
-    /// What it describes, with what goes without saying.
+    /// The full request, with default values for the omitted fields.
     pub fn into_request(self) -> Request {
         Request {
-            principal: self.principal.unwrap_or_else(|| SOMEBODY.to_owned()),
+            principal: self.principal.unwrap_or_else(|| DEFAULT_PRINCIPAL.to_owned()),
             role: self.role.unwrap_or(Role::Runner),
             tier: self.tier.unwrap_or_else(|| capability::tier(&self.capability)),
             capability: self.capability,
@@ -108,7 +108,7 @@ impl Example {
     }
 }
 
-fn request_in_words(request: &Request) -> String {
+fn describe_request(request: &Request) -> String {
     let details = &request.details;
     let agent = request.agent.as_ref().map(|agent| agent.as_str());
     let argv = Some(details.argv.join(" ")).filter(|argv| !argv.is_empty());

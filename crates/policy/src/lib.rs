@@ -1,14 +1,15 @@
-//! The standing orders: which request is allowed, which is asked of a human, which is denied.
+//! The policy: decides whether a request is allowed, needs approval (`ask`) or is denied.
 //!
-//! A pure function of the rules and the request: no clock, no file, no model. [`Rules::load`] checks
-//! the rules, each with its own examples, and compiles them into a table; [`Rules::decide`] weighs a
-//! request. Of all that has something to say the strictest holds, whatever its order or how narrow
-//! it is; what cannot be evaluated is denied.
+//! A decision is a pure function of the rules and the request: no clock, no file, no model.
+//! [`Rules::load`] parses the rules, checks each against its own examples, and indexes them;
+//! [`Rules::decide`] evaluates a request. The strictest matching rule wins, whatever its position or
+//! how specific it is. A request that cannot be evaluated is denied.
 //!
 //! ```
 //! use kernel::Role;
 //! use kernel::backend::Tier;
-//! use kernel::ruling::{Details, Posture, Request, Verdict};
+//! use kernel::policy_decision::{Details, Request, Verdict};
+//! use kernel::posture::Posture;
 //! use policy::{Rules, Source};
 //!
 //! let text = r#"
@@ -31,29 +32,29 @@
 //! };
 //! assert_eq!(rules.decide(&request("ada")).verdict, Verdict::Allow);
 //!
-//! let ruling = rules.decide(&request("night-2"));
-//! assert_eq!(ruling.verdict, Verdict::Deny);
-//! assert_eq!(ruling.rules, ["policy.toml/nights", "baseline/agents"]);
+//! let decision = rules.decide(&request("night-2"));
+//! assert_eq!(decision.verdict, Verdict::Deny);
+//! assert_eq!(decision.rules, ["policy.toml/nights", "baseline/agents"]);
 //! ```
 
 pub mod capability;
 mod conditions;
 mod document;
+mod error;
 mod example;
-mod fault;
 mod host;
+mod how_to_allow;
 mod path;
 mod pattern;
 mod programs;
 mod protected;
-mod remember;
 mod rule;
 mod rules;
 mod strictest;
 
+pub use error::RuleError;
 pub use example::Example;
-pub use fault::Fault;
-pub use remember::remember;
+pub use how_to_allow::how_to_allow;
 pub use rule::Rule;
 pub use rules::{FILE_BYTES_MAX, RULES_MAX, Rules, Source};
 pub use strictest::strictest;

@@ -1,26 +1,26 @@
-//! Paths, and patterns over them. They are compared by whole components, never as text.
+//! Paths and path patterns, compared by whole components.
 //!
-//! It opens nothing: the caller brings the path that is really meant, with every link resolved.
+//! Does not access the file system: the caller resolves symbolic links first.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::pattern::Invalid;
+use crate::pattern::InvalidPattern;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     components: Vec<String>,
-    reach: Reach,
+    scope: PathScope,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    Itself,
-    /// `/srv/ada/*`: what is below the directory, at any depth, and not the directory itself.
+enum PathScope {
+    Exact,
+    /// `/srv/ada/*`: everything below the directory, at any depth, but not the directory itself.
     Below,
 }
 
-/// Nothing, if the path is not absolute or could mean another place than it says.
+/// `None` if the path is relative or contains `.`, `..` or NUL.
 pub(crate) fn components(path: &str) -> Option<Vec<&str>> {
     let rest = path.strip_prefix('/').filter(|rest| !rest.contains('\0'))?;
     let components: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
@@ -28,32 +28,33 @@ pub(crate) fn components(path: &str) -> Option<Vec<&str>> {
 }
 
 impl Pattern {
-    pub(crate) fn covers(&self, path: &[&str]) -> bool {
+    pub(crate) fn matches(&self, path: &[&str]) -> bool {
         let depth = self.components.len();
-        let deep_enough = match self.reach {
-            Reach::Itself => path.len() == depth,
-            Reach::Below => depth < path.len(),
+        let deep_enough = match self.scope {
+            PathScope::Exact => path.len() == depth,
+            PathScope::Below => depth < path.len(),
         };
         deep_enough && self.components.iter().zip(path).all(|(mine, other)| mine == other)
     }
 }
 
 impl FromStr for Pattern {
-    type Err = Invalid;
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<Pattern, Invalid> {
+    fn from_str(text: &str) -> Result<Pattern, InvalidPattern> {
         let (path, reach) = match text.strip_suffix("/*") {
-            Some("") => ("/", Reach::Below),
-            Some(directory) => (directory, Reach::Below),
-            None => (text, Reach::Itself),
+            Some("") => ("/", PathScope::Below),
+            Some(directory) => (directory, PathScope::Below),
+            None => (text, PathScope::Exact),
         };
         match components(path) {
-            Some(parts) if !path.contains('*') => {
-                Ok(Pattern { components: parts.into_iter().map(str::to_owned).collect(), reach })
-            }
-            _ => Err(Invalid(format!(
-                "`{text}` is not a pattern for paths: write an absolute path without `.` and `..`, \
-                 or a directory and `/*` for all that is below it"
+            Some(parts) if !path.contains('*') => Ok(Pattern {
+                components: parts.into_iter().map(str::to_owned).collect(),
+                scope: reach,
+            }),
+            _ => Err(InvalidPattern(format!(
+                "`{text}` is not a path pattern: write an absolute path without `.` and `..`, or a \
+                 directory and `/*` for everything below it"
             ))),
         }
     }
@@ -62,10 +63,10 @@ impl FromStr for Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.components.iter().try_for_each(|part| write!(out, "/{part}"))?;
-        match (self.reach, self.components.is_empty()) {
-            (Reach::Below, _) => out.write_str("/*"),
-            (Reach::Itself, true) => out.write_str("/"),
-            (Reach::Itself, false) => Ok(()),
+        match (self.scope, self.components.is_empty()) {
+            (PathScope::Below, _) => out.write_str("/*"),
+            (PathScope::Exact, true) => out.write_str("/"),
+            (PathScope::Exact, false) => Ok(()),
         }
     }
 }
@@ -74,12 +75,12 @@ impl fmt::Display for Pattern {
 mod tests {
     use super::*;
 
-    fn check(pattern: &str, covered: &[&str], others: &[&str]) {
+    fn check(pattern: &str, matching: &[&str], others: &[&str]) {
         let compiled: Pattern = pattern.parse().unwrap();
         assert_eq!(compiled.to_string(), pattern);
-        let covers = |path: &str| compiled.covers(&components(path).unwrap());
-        covered.iter().for_each(|path| assert!(covers(path), "{pattern} {path}"));
-        others.iter().for_each(|path| assert!(!covers(path), "{pattern} {path}"));
+        let matches = |path: &str| compiled.matches(&components(path).unwrap());
+        matching.iter().for_each(|path| assert!(matches(path), "{pattern} {path}"));
+        others.iter().for_each(|path| assert!(!matches(path), "{pattern} {path}"));
     }
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_could_mean_another_place_is_none() {
+    fn relative_and_ambiguous_paths_are_refused() {
         for path in ["", "x", "~/x", "./x", "/x/../y", "/..", "/x/.", "/x\0y", "%2f"] {
             assert_eq!(components(path), None, "{path}");
         }
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_is_a_whole_component_at_the_end() {
+    fn star_is_allowed_only_as_the_last_component() {
         for text in ["", "*", "/srv/ad*", "/*/ada", "/srv/**", "/srv/*/", "home/*", "/srv/../*"] {
             assert!(text.parse::<Pattern>().is_err(), "{text}");
         }

@@ -1,175 +1,177 @@
-//! Patterns over names: a whole name, or its beginning with `*` at the end.
+//! Patterns for names and capabilities: a whole name, or a prefix and `*`.
 //!
-//! There is nothing else to them, so that a comparison takes one pass and cannot run away.
+//! Nothing else is supported, so that a comparison takes linear time.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::capability;
 
-/// What is wrong with a text in a rule, and what to write instead.
+/// Why a pattern in a rule is invalid, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Invalid(pub(crate) String);
+pub(crate) struct InvalidPattern(pub(crate) String);
 
-/// A name as it is, or the beginning of one.
+/// Matches one name, or all names with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
-    Whole(String),
-    Beginning(String),
+pub(crate) enum NamePattern {
+    Exact(String),
+    Prefix(String),
 }
 
-/// Which classes of the table a rule speaks of.
+/// Matches one capability, a family, or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    One(&'static str),
-    /// Also the members that the table does not know.
+pub(crate) enum CapabilityPattern {
+    Exact(&'static str),
+    /// Includes capabilities that the table does not contain.
     Family(String),
-    Every,
+    Any,
 }
 
-impl Name {
-    pub(crate) fn covers(&self, name: &str) -> bool {
+impl NamePattern {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         match self {
-            Name::Whole(whole) => whole == name,
-            Name::Beginning(beginning) => name.starts_with(beginning.as_str()),
+            NamePattern::Exact(exact) => exact == name,
+            NamePattern::Prefix(prefix) => name.starts_with(prefix.as_str()),
         }
     }
 }
 
-impl Class {
-    pub(crate) fn covers(&self, name: &str) -> bool {
+impl CapabilityPattern {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         match self {
-            Class::One(one) => *one == name,
-            Class::Family(family) => {
+            CapabilityPattern::Exact(exact) => *exact == name,
+            CapabilityPattern::Family(family) => {
                 name.strip_prefix(family.as_str()).is_some_and(|rest| rest.starts_with('.'))
             }
-            Class::Every => true,
+            CapabilityPattern::Any => true,
         }
     }
 
-    /// It reaches beyond the table.
-    pub(crate) fn is_wide(&self) -> bool {
+    /// Whether it may match capabilities that the table does not contain.
+    pub(crate) fn covers_unknown(&self) -> bool {
         match self {
-            Class::One(_) => false,
-            Class::Family(_) | Class::Every => true,
+            CapabilityPattern::Exact(_) => false,
+            CapabilityPattern::Family(_) | CapabilityPattern::Any => true,
         }
     }
 }
 
-impl FromStr for Name {
-    type Err = Invalid;
+impl FromStr for NamePattern {
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<Name, Invalid> {
-        let (name, pattern): (&str, fn(String) -> Name) = match text.strip_suffix('*') {
-            Some(beginning) => (beginning, Name::Beginning),
-            None => (text, Name::Whole),
+    fn from_str(text: &str) -> Result<NamePattern, InvalidPattern> {
+        let (name, pattern): (&str, fn(String) -> NamePattern) = match text.strip_suffix('*') {
+            Some(prefix) => (prefix, NamePattern::Prefix),
+            None => (text, NamePattern::Exact),
         };
         match (text, name) {
-            ("", _) => Err(Invalid("an empty pattern matches nothing: remove it".to_owned())),
-            (_, name) if name.contains('*') => Err(misplaced(text)),
+            ("", _) => {
+                Err(InvalidPattern("an empty pattern matches nothing: remove it".to_owned()))
+            }
+            (_, name) if name.contains('*') => Err(misplaced_star(text)),
             (_, name) => Ok(pattern(name.to_owned())),
         }
     }
 }
 
-impl FromStr for Class {
-    type Err = Invalid;
+impl FromStr for CapabilityPattern {
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<Class, Invalid> {
+    fn from_str(text: &str) -> Result<CapabilityPattern, InvalidPattern> {
         if text == "*" {
-            return Ok(Class::Every);
+            return Ok(CapabilityPattern::Any);
         }
         let (family, action) = text.split_once('.').unwrap_or((text, ""));
         let members = capability::members(family);
         match (capability::find(text), action) {
-            (Some(capability), _) => Ok(Class::One(capability.name)),
-            (None, _) if members.is_empty() => Err(Invalid(format!(
-                "`{text}` is in no family of capabilities: the families are {}",
-                listed(capability::families())
+            (Some(capability), _) => Ok(CapabilityPattern::Exact(capability.name)),
+            (None, _) if members.is_empty() => Err(InvalidPattern(format!(
+                "`{text}` is not in a known family of capabilities: the families are {}",
+                quote_names(capability::families())
             ))),
-            (None, "*") => Ok(Class::Family(family.to_owned())),
-            (None, action) if action.contains('*') => Err(misplaced(text)),
-            (None, _) => Err(Invalid(format!(
-                "no capability is called `{text}`: write {} or `{family}.*`",
-                listed(members)
+            (None, "*") => Ok(CapabilityPattern::Family(family.to_owned())),
+            (None, action) if action.contains('*') => Err(misplaced_star(text)),
+            (None, _) => Err(InvalidPattern(format!(
+                "unknown capability `{text}`: write {} or `{family}.*`",
+                quote_names(members)
             ))),
         }
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for NamePattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Name::Whole(name) => out.write_str(name),
-            Name::Beginning(beginning) => write!(out, "{beginning}*"),
+            NamePattern::Exact(name) => out.write_str(name),
+            NamePattern::Prefix(prefix) => write!(out, "{prefix}*"),
         }
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for CapabilityPattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Class::One(name) => out.write_str(name),
-            Class::Family(family) => write!(out, "{family}.*"),
-            Class::Every => out.write_str("*"),
+            CapabilityPattern::Exact(name) => out.write_str(name),
+            CapabilityPattern::Family(family) => write!(out, "{family}.*"),
+            CapabilityPattern::Any => out.write_str("*"),
         }
     }
 }
 
-/// Names as they are shown in a sentence.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+/// Names in backticks, separated by commas.
+pub(crate) fn quote_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
 }
 
-fn misplaced(text: &str) -> Invalid {
-    Invalid(format!("`{text}` has a `*` that is not its end: write out what stands before the `*`"))
+fn misplaced_star(text: &str) -> InvalidPattern {
+    InvalidPattern(format!("`{text}` has a `*` before its end: write `*` only at the end"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(pattern: &str, covered: &[&str], others: &[&str]) {
-        let name: Name = pattern.parse().unwrap();
+    fn check(pattern: &str, matching: &[&str], others: &[&str]) {
+        let name: NamePattern = pattern.parse().unwrap();
         assert_eq!(name.to_string(), pattern);
-        assert!(covered.iter().all(|text| name.covers(text)), "{pattern} {covered:?}");
-        assert!(!others.iter().any(|text| name.covers(text)), "{pattern} {others:?}");
+        assert!(matching.iter().all(|text| name.matches(text)), "{pattern} {matching:?}");
+        assert!(!others.iter().any(|text| name.matches(text)), "{pattern} {others:?}");
     }
 
     #[test]
-    fn a_name_is_compared_as_a_whole_or_by_its_beginning() {
+    fn name_pattern_matches_a_whole_name_or_a_prefix() {
         check("ada", &["ada"], &["", "ad", "ada2", "Ada"]);
         check("team-*", &["team-", "team-a"], &["team", "a-team-a"]);
         check("*", &["", "anything"], &[]);
     }
 
     #[test]
-    fn a_star_stands_only_at_the_end() {
+    fn star_is_allowed_only_at_the_end() {
         for text in ["", "*a", "a*b", "**", "a**"] {
-            assert!(text.parse::<Name>().is_err(), "{text}");
+            assert!(text.parse::<NamePattern>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_family_covers_the_members_that_the_table_does_not_know() {
-        let family: Class = "net.*".parse().unwrap();
-        assert!(["net.read", "net.", "net.listen"].iter().all(|name| family.covers(name)));
-        assert!(!["net", "network.read", "shell.run"].iter().any(|name| family.covers(name)));
+    fn family_matches_capabilities_outside_the_table() {
+        let family: CapabilityPattern = "net.*".parse().unwrap();
+        assert!(["net.read", "net.", "net.listen"].iter().all(|name| family.matches(name)));
+        assert!(!["net", "network.read", "shell.run"].iter().any(|name| family.matches(name)));
     }
 
     #[test]
-    fn a_class_that_is_misspelt_is_answered_with_what_there_is() {
-        let refused = |text: &str| text.parse::<Class>().unwrap_err().to_string();
+    fn misspelt_capability_lists_the_valid_ones() {
+        let error = |text: &str| text.parse::<CapabilityPattern>().unwrap_err().to_string();
         assert_eq!(
-            refused("net.raed"),
-            "no capability is called `net.raed`: write `net.read`, `net.write` or `net.*`"
+            error("net.raed"),
+            "unknown capability `net.raed`: write `net.read`, `net.write` or `net.*`"
         );
-        assert!(refused("nett.*").starts_with("`nett.*` is in no family of capabilities"));
-        assert!(refused("net.r*").contains("not its end"));
+        assert!(error("nett.*").starts_with("`nett.*` is not in a known family of capabilities"));
+        assert!(error("net.r*").contains("before its end"));
         for text in ["", "net", "net.", ".", "*.*", "*.read", "Net.read"] {
-            assert!(text.parse::<Class>().is_err(), "{text}");
+            assert!(text.parse::<CapabilityPattern>().is_err(), "{text}");
         }
     }
 }

@@ -1,10 +1,9 @@
-//! The programs that run other programs, or code that stands in their arguments.
+//! Programs that can run other programs, or code in their arguments.
 //!
-//! Whoever may choose the arguments of one of these may run anything. A rule names the beginning of
-//! an argument vector and leaves the rest free, so no rule may allow them.
+//! A caller that chooses the arguments of such a program can run anything. A rule fixes only the first
+//! arguments and leaves the rest open, so no rule may allow these programs.
 
-// By the last part of their path, without a version. Add freely: a name here only means that each
-// use is asked about.
+// File names without a version. A program in these lists can only be asked about or denied.
 
 /// Shells.
 const SHELLS: &str = "\
@@ -21,8 +20,8 @@ const INTERPRETERS: &str = "\
     rscript ruby runghc runhaskell rview rvim sbcl scala scheme sclang sed sqlite sqlplus swift \
     swipl tclsh texlua ts-node tsx vi view vim vimdiff wish wolframscript";
 
-/// Programs that start the program that they are told.
-const STARTERS: &str = "\
+/// Programs that start the program given in their arguments.
+const LAUNCHERS: &str = "\
     aa-exec anacron apptainer arch at batch bwrap capsh cgexec choom chpst chronic chroot chrt \
     cpulimit crontab daemonize dbus-run-session doas dtach dumb-init dvtm eatmydata entr env \
     fakeroot faketime fd find firejail flatpak flock gosu i386 ifne ionice ld-linux-aarch64.so \
@@ -34,7 +33,7 @@ const STARTERS: &str = "\
     systemd-run taskset time timeout tini tmux torify torsocks tsocks uname26 unbuffer unshare \
     valgrind watch watchexec watchman x86_64 xargs xvfb-run zellij";
 
-/// Programs with an option or a file that starts another one.
+/// Programs that start others through an option or a configuration file.
 const OTHERS: &str = "\
     ansible ansible-console ansible-playbook ant apk apt apt-get aptitude aria2c bazel brew bsdtar \
     bundle bundler bunx busctl c++ c89 c99 cabal capistrano cargo cc ccache clang cmake composer \
@@ -46,14 +45,14 @@ const OTHERS: &str = "\
     scons scp sendmail sftp snap socat sort ssh sshpass stack svn tar task tcc tcpdump terraform \
     tex tox turbo uv uvx vagrant vite wget xelatex yarn yum zig zip zypper";
 
-/// Whether the program at this path runs others. A version at the end of the name is left out:
+/// Whether the program at a path can run others. Ignores a version at the end of its name:
 /// `python3.12` is `python`.
-pub(crate) fn runs_others(path: &str) -> bool {
+pub(crate) fn can_run_programs(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
     let unversioned = name.trim_end_matches(is_version);
-    let lists = [SHELLS, INTERPRETERS, STARTERS, OTHERS];
+    let lists = [SHELLS, INTERPRETERS, LAUNCHERS, OTHERS];
     let mut names = lists.into_iter().flat_map(str::split_ascii_whitespace);
     names.any(|it| it == name || it == unversioned)
 }
@@ -63,22 +62,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_known_by_its_name_without_path_and_version() {
+    fn program_name_ignores_directory_and_version() {
         for path in ["/bin/sh", "sh", "/usr/bin/python3.12", "/opt/Perl5", "/usr/bin/lua-5.4"] {
-            assert!(runs_others(path), "{path}");
+            assert!(can_run_programs(path), "{path}");
         }
         for path in ["/usr/bin/sha256sum", "/usr/bin/true", "/bin/shred", ""] {
-            assert!(!runs_others(path), "{path}");
+            assert!(!can_run_programs(path), "{path}");
         }
     }
 
     #[test]
-    fn programs_that_are_not_shells_run_others_too() {
+    fn linkers_build_tools_and_clients_can_run_programs() {
         for name in "ld.so ld-linux.so.2 ld-musl-x86_64.so.1 cc g++-13 linux64 view rview bunx batch runghc go \
                      cargo dc split zip mysql poetry bundle tox direnv gradle mvn"
             .split_ascii_whitespace()
         {
-            assert!(runs_others(name) && runs_others(&format!("/usr/bin/{name}")), "{name}");
+            assert!(can_run_programs(name) && can_run_programs(&format!("/usr/bin/{name}")), "{name}");
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Protected paths: files that run as code, or say what may run, when somebody builds, opens or merges what
-//! they are in; and the watch's own. To write one reaches further than it looks, and is asked of a human
-//! whatever the rules say.
+//! Protected paths: files that run as code, or control what runs, when a project is built, opened or merged;
+//! and Midwatch's own files. Writing one has effects beyond the file, so it always needs approval, whatever
+//! the rules say.
 //!
-//! A path is judged by its name alone, so that a file which does not exist yet is judged too. One name has
-//! many spellings, by the file system: all of them are the same here. It opens nothing: the caller brings the
-//! path that is really meant, one for each entry that changes, with every link resolved.
+//! Only the names in the path count, so that files that do not exist yet are protected, too. Spellings that
+//! some file system treats as equal are equal here. Does not access the file system: the caller passes one
+//! path for each changed entry, with symbolic links resolved.
 
-/// Names of files and folders. What is below such a folder is protected with it.
+/// Names of files and directories. Everything below such a directory is protected, too.
 const NAMES: &[&str] = &[
     // Version control.
     ".git .gitattributes .gitconfig .gitmodules .hg .hgrc .jj .svn",
-    // What runs on build or test.
+    // Run on build or test.
     ".cargo build.bazel build.rs build.xml cargo.toml cmakelists.txt composer.json conftest.py \
      dockerfile docker-compose.yaml docker-compose.yml gemfile gnumakefile gradlew gradlew.bat justfile \
      .justfile makefile meson.build module.bazel noxfile.py package.json pom.xml pyproject.toml rakefile \
      rust-toolchain rust-toolchain.toml setup.cfg setup.py sitecustomize.py taskfile.yaml taskfile.yml \
      tox.ini usercustomize.py workspace.bazel",
-    // What runs on open or enter.
+    // Run when a directory or shell is opened.
     ".bash_login .bash_logout .bash_profile .bashrc .cshrc .devcontainer .devcontainer.json .dir-locals.el \
      .direnv .emacs .emacs.d .env .envrc .exrc .husky .idea .inputrc .kshrc .lefthook.yaml .lefthook.yml \
      lefthook.yaml lefthook.yml .login .logout .mise.toml mise.toml .nvimrc .pre-commit-config.yaml \
      .pre-commit-config.yml .profile .ssh .tcshrc .tool-versions .vim .vimrc .vscode .xinitrc .xprofile \
      .xsession .zlogin .zlogout .zprofile .zshenv .zshrc",
-    // What package managers go by.
+    // Configuration of package managers.
     ".bazelrc .bundle bunfig.toml .condarc .gemrc gradle.properties gradle-wrapper.jar \
      gradle-wrapper.properties .mvn .netrc .npmrc nuget.config pip.conf .pnpmfile.cjs pnpm-workspace.yaml \
      .pypirc uv.toml .yarn",
@@ -31,16 +31,16 @@ const NAMES: &[&str] = &[
      .build.yml .builds buildspec.yml .circleci .cirrus.yml cloudbuild.yaml cloudbuild.yml .drone.yml \
      .gitlab-ci.yaml .gitlab-ci.yml jenkinsfile .semaphore .teamcity .travis.yml .woodpecker \
      .woodpecker.yaml .woodpecker.yml",
-    // What agents go by.
+    // Instructions and configuration of agents.
     ".aider .aider.conf.yml agents.md .claude .claude.json claude.md .cline .codex .continue .cursor \
      .cursorrules .gemini gemini.md .letta .mcp.json mcp.json .roo .windsurf .windsurfrules",
-    // The watch's own, wherever they are.
+    // Midwatch's own files, in any directory.
     "midwatch.db midwatch.db-shm midwatch.db-wal midwatch.sock midwatch.toml policy.toml \
      sealing.key signing.key",
 ];
 
-/// A folder in another one.
-const PAIRS: &[[&str; 2]] = &[
+/// Names that are protected only in a certain directory.
+const NESTED_NAMES: &[[&str; 2]] = &[
     [".config", "autostart"],
     [".config", "fish"],
     [".config", "git"],
@@ -53,48 +53,51 @@ const PAIRS: &[[&str; 2]] = &[
     [".github", "workflows"],
 ];
 
-/// Names that begin so.
-const BEGINNINGS: &[&str] = &[".aider", ".yarnrc", "build.gradle", "settings.gradle"];
-/// Names that hold this: the many programs of a front end each have such a file, and run it.
-const MIDDLES: &[&str] = &[".config.js", ".config.cjs", ".config.mjs", ".config.ts"];
+/// Prefixes of protected names.
+const PREFIXES: &[&str] = &[".aider", ".yarnrc", "build.gradle", "settings.gradle"];
+/// Parts of protected names: each front-end tool has such a file and runs it.
+const INFIXES: &[&str] = &[".config.js", ".config.cjs", ".config.mjs", ".config.ts"];
 
-/// Whether a path is a protected one, or is below the directory of the watch itself, if that is known.
-pub(crate) fn is_protected(path: &str, own: Option<&[String]>) -> bool {
-    let parts = folded(path);
-    let is_own = own.is_some_and(|own| !own.is_empty() && parts.starts_with(own));
-    let has_pair = parts.windows(2).any(|pair| PAIRS.iter().any(|it| it[..] == *pair));
-    is_own || has_pair || parts.iter().any(|part| is_name(part) || may_be_short(part))
+/// Whether a path is protected or is inside Midwatch's data directory, if that is known.
+pub(crate) fn is_protected(path: &str, data_directory: Option<&[String]>) -> bool {
+    let parts = normalized_components(path);
+    let is_data = data_directory
+        .is_some_and(|directory| !directory.is_empty() && parts.starts_with(directory));
+    let is_nested = parts.windows(2).any(|pair| NESTED_NAMES.iter().any(|it| it[..] == *pair));
+    is_data
+        || is_nested
+        || parts.iter().any(|part| is_protected_name(part) || may_be_short_name(part))
 }
 
-/// The parts of a path as the least exact of all file systems tells them apart: by neither case nor what
-/// cannot be seen, without dots and blanks at the end, without a stream, and by both slashes.
-pub(crate) fn folded(path: &str) -> Vec<String> {
+/// The components of a path, normalized as the most lenient file system would: split at both slashes, in
+/// lower case, without invisible characters, NTFS streams, and trailing dots and blanks.
+pub(crate) fn normalized_components(path: &str) -> Vec<String> {
     let parts = path.split(['/', '\\']).map(|part| {
-        let seen: String = part.chars().filter(|c| !is_ignored(*c)).collect();
-        let name = seen.split(':').next().unwrap_or_default();
-        // Some letters have a large form in common with one of ASCII, and no small one.
-        let even = name.to_uppercase().to_lowercase();
-        even.trim_end_matches(|c: char| c == '.' || c.is_whitespace()).to_owned()
+        let visible: String = part.chars().filter(|c| !is_ignored(*c)).collect();
+        let name = visible.split(':').next().unwrap_or_default();
+        // Upper case first: some non-ASCII letters share their upper case with an ASCII letter.
+        let folded = name.to_uppercase().to_lowercase();
+        folded.trim_end_matches(|c: char| c == '.' || c.is_whitespace()).to_owned()
     });
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-fn is_name(part: &str) -> bool {
+fn is_protected_name(part: &str) -> bool {
     let mut names = NAMES.iter().flat_map(|line| line.split_ascii_whitespace());
     names.any(|name| name == part)
-        || BEGINNINGS.iter().any(|beginning| part.starts_with(beginning))
-        || MIDDLES.iter().any(|middle| part.contains(middle))
+        || PREFIXES.iter().any(|prefix| part.starts_with(prefix))
+        || INFIXES.iter().any(|infix| part.contains(infix))
 }
 
-/// The short form of any long name, as `git~1` is one of `.git`: which one, nobody can tell.
-fn may_be_short(part: &str) -> bool {
+/// Whether it may be the 8.3 short form of a long name, as `git~1` is of `.git`. The long name is unknown.
+fn may_be_short_name(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or(part);
     let number = stem.rsplit_once('~').map(|(_, number)| number);
     stem.chars().count() <= 8
         && number.is_some_and(|it| !it.is_empty() && it.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// Characters that file systems or people overlook.
+/// Characters that file systems ignore or that are invisible.
 fn is_ignored(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -109,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_written_as_names_are_compared() {
+    fn protected_names_are_normalized() {
         let names = NAMES.iter().flat_map(|line| line.split_ascii_whitespace());
-        for name in names.chain(PAIRS.iter().flatten().copied()) {
-            assert_eq!(folded(name), [name]);
+        for name in names.chain(NESTED_NAMES.iter().flatten().copied()) {
+            assert_eq!(normalized_components(name), [name]);
         }
     }
 }

@@ -1,34 +1,34 @@
-//! One rule: a verdict over some classes, narrowed by conditions.
+//! A rule: a verdict on some capabilities, restricted by conditions.
 
 use std::fmt;
 
-use kernel::ruling::{Approvers, Verdict};
+use kernel::policy_decision::{Approvers, Verdict};
 
-use crate::conditions::{Conditions, Facts, Fit};
-use crate::pattern::Class;
+use crate::conditions::{ConditionMatch, Conditions, NormalizedRequest};
+use crate::pattern::CapabilityPattern;
 
-/// A rule in force, as it was read and checked.
+/// A parsed and checked rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
-    pub(crate) classes: Vec<Class>,
+    pub(crate) capabilities: Vec<CapabilityPattern>,
     pub(crate) conditions: Conditions,
-    /// Who has to say yes to what it asks.
+    /// Who has to approve, if the verdict is `ask`.
     pub(crate) approvers: Approvers,
 }
 
-/// What a rule has to say of a request.
+/// The result of evaluating a rule on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Nothing,
-    Verdict(Verdict),
-    /// It cannot be told whether it matches.
+pub(crate) enum Evaluation {
+    NoMatch,
+    Match(Verdict),
+    /// The request lacks a field that the rule has a condition on.
     Unknown,
 }
 
 impl Rule {
-    /// The name of its source, a slash, and its id.
+    /// The name of its source, a slash and its id.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -37,59 +37,60 @@ impl Rule {
         self.verdict
     }
 
-    /// The patterns of its classes, as they are written.
+    /// Its capability patterns, as the rules file writes them.
     pub fn capabilities(&self) -> Vec<String> {
-        self.classes.iter().map(Class::to_string).collect()
+        self.capabilities.iter().map(CapabilityPattern::to_string).collect()
     }
 
-    /// What narrows it: each key with its values, as they are written.
+    /// Its conditions: each key with its values, as the rules file writes them.
     pub fn conditions(&self) -> Vec<(&'static str, Vec<String>)> {
-        self.conditions.shown()
+        self.conditions.to_texts()
     }
 
-    pub(crate) fn covers(&self, capability: &str) -> bool {
-        self.classes.iter().any(|class| class.covers(capability))
+    pub(crate) fn covers_capability(&self, capability: &str) -> bool {
+        self.capabilities.iter().any(|pattern| pattern.matches(capability))
     }
 
-    pub(crate) fn is_wide(&self) -> bool {
-        self.classes.iter().any(Class::is_wide)
+    pub(crate) fn covers_unknown(&self) -> bool {
+        self.capabilities.iter().any(CapabilityPattern::covers_unknown)
     }
 
-    /// It matches whatever is asked.
+    /// Whether it matches every request.
     pub(crate) fn is_unconditional(&self) -> bool {
-        self.classes.contains(&Class::Every) && self.conditions.is_empty()
+        self.capabilities.contains(&CapabilityPattern::Any) && self.conditions.is_empty()
     }
 
-    /// What it says of a request whose class it covers.
+    /// Evaluates the rule on a request whose capability it covers.
     ///
-    /// A rule may look at something that the request does not have, such as the host of a request
-    /// without one. An `allow` then says nothing: what is not known to be allowed is not. A `deny`
-    /// or `ask` must not fall silent, or leaving a field out would be the way around it: that it
-    /// cannot be judged is an error, and an error denies.
-    pub(crate) fn answer(&self, facts: &Facts<'_>) -> Answer {
-        match (self.conditions.fit(facts), self.verdict) {
-            (Fit::Fits, verdict) => Answer::Verdict(verdict),
-            (Fit::Differs, _) | (Fit::Unknown, Verdict::Allow) => Answer::Nothing,
-            (Fit::Unknown, Verdict::Ask | Verdict::Deny) => Answer::Unknown,
+    /// The request may lack a field that the rule has a condition on, such as the host. Then an `allow`
+    /// does not match. A `deny` or `ask` is an error, and an error denies; otherwise omitting the field
+    /// would bypass the rule.
+    pub(crate) fn evaluate(&self, request: &NormalizedRequest<'_>) -> Evaluation {
+        match (self.conditions.evaluate(request), self.verdict) {
+            (ConditionMatch::Match, verdict) => Evaluation::Match(verdict),
+            (ConditionMatch::NoMatch, _) | (ConditionMatch::Unknown, Verdict::Allow) => {
+                Evaluation::NoMatch
+            }
+            (ConditionMatch::Unknown, Verdict::Ask | Verdict::Deny) => Evaluation::Unknown,
         }
     }
 }
 
-/// In one line: `deny net.*, shell.run where agent is ada, team-*`.
+/// Prints one line: `deny net.*, shell.run where agent is ada, team-*`.
 impl fmt::Display for Rule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {}", self.verdict.name(), self.capabilities().join(", "))?;
         for (position, (key, values)) in self.conditions().iter().enumerate() {
             let joint = if position == 0 { "where" } else { "and" };
             match *key {
-                "argv" => write!(out, " {joint} argv begins with {}", values.join(" "))?,
+                "argv" => write!(out, " {joint} argv starts with {}", values.join(" "))?,
                 key => write!(out, " {joint} {key} is {}", values.join(", "))?,
             }
         }
         let Approvers { persons, role } = self.approvers;
         match self.approvers == Approvers::default() {
             true => Ok(()),
-            false => write!(out, ", of {persons} with the role {}", role.name()),
+            false => write!(out, ", approved by {persons} with the role {}", role.name()),
         }
     }
 }

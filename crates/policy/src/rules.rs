@@ -1,114 +1,117 @@
-//! The rules in force: loaded and checked as a whole, then asked about one request at a time.
+//! The active rules: loaded and checked together, then evaluated for each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kernel::backend::Tier;
-use kernel::ruling::{Approvers, Posture, Request, Ruling, Verdict};
+use kernel::policy_decision::{Approvers, PolicyDecision, Request, Verdict};
+use kernel::posture::Posture;
 use sha2::{Digest, Sha256};
 
 use crate::capability;
-use crate::conditions::Facts;
+use crate::conditions::NormalizedRequest;
 use crate::document;
-use crate::fault::{Fault, Report};
-use crate::protected::folded;
-use crate::rule::{Answer, Rule};
+use crate::error::{ErrorReport, RuleError};
+use crate::protected::normalized_components;
+use crate::rule::{Evaluation, Rule};
 
-/// Rules of an operator, in all sources together.
+/// The most rules in all sources together, without the baseline.
 pub const RULES_MAX: usize = 10_000;
-/// Of one source.
+/// The largest size of one source.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 const SOURCE_NAME_BYTES_MAX: usize = 64;
 const VERSION_BYTES: usize = 6;
 pub(crate) const BASELINE: &str = "baseline";
 
-/// No rule matched, and so the posture decides.
+/// The reason if no rule matched: the posture decides.
 pub(crate) const DEFAULT: &str = "@default";
-/// What is external is never just allowed.
+/// The reason if the request is external: it always needs approval.
 pub(crate) const TIER_2: &str = "@tier-2";
-/// What is written to a protected path reaches as far.
+/// The reason if the request writes to a protected path: it always needs approval.
 const PROTECTED: &str = "@protected";
-/// Reasons that a ruling names; of the others, only how many they are.
+/// Reasons that a decision names; the rest are only counted.
 const REASONS_MAX: usize = 16;
 
-/// A text with rules, and the name under which decisions refer to it.
+/// The text of a rules file, and the name by which decisions refer to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     pub name: &'a str,
     pub text: &'a str,
 }
 
-/// Invariant: the table leads from each known class to all rules that cover it, and `wide` holds
-/// all rules that may cover an unknown one. Rules are in the order of their names, so that the order
-/// of files and of rules in them changes nothing.
+/// The rules of an installation, compiled for lookup by capability.
+///
+/// Invariant: `by_capability` maps each known capability to all rules that cover it;
+/// `covering_unknown` has all rules that may cover an unknown one. Rules are sorted by name, so the
+/// order of files and of the rules in them has no effect.
 #[derive(Clone, Debug)]
 pub struct Rules {
     posture: Posture,
     version: String,
     rules: Vec<Arc<Rule>>,
-    table: BTreeMap<&'static str, Vec<Arc<Rule>>>,
-    wide: Vec<Arc<Rule>>,
-    /// The directory of the watch itself, in parts, where it is known.
-    own: Option<Vec<String>>,
+    by_capability: BTreeMap<&'static str, Vec<Arc<Rule>>>,
+    covering_unknown: Vec<Arc<Rule>>,
+    /// The normalized components of Midwatch's data directory, if it is known.
+    protected_directory: Option<Vec<String>>,
 }
 
 impl Rules {
-    /// The baseline of the posture and the rules of all sources, or everything that is wrong with
-    /// them. No source can take away a rule of another one.
-    pub fn load(posture: Posture, sources: &[Source<'_>]) -> Result<Rules, Vec<Fault>> {
-        let (rules, faults) = gather(posture, sources);
-        if faults.is_empty() { Ok(rules) } else { Err(faults) }
+    /// Loads the baseline of the posture and the rules of all sources, or returns all errors in them.
+    /// A source cannot remove a rule of another one.
+    pub fn load(posture: Posture, sources: &[Source<'_>]) -> Result<Rules, Vec<RuleError>> {
+        let (rules, errors) = load_all(posture, sources);
+        if errors.is_empty() { Ok(rules) } else { Err(errors) }
     }
 
-    /// The rules of a fresh install.
+    /// The rules of a new installation.
     pub fn baseline(posture: Posture) -> Rules {
-        // That the baselines have no faults is a test.
-        gather(posture, &[]).0
+        // A test checks that the baselines have no errors.
+        load_all(posture, &[]).0
     }
 
-    /// The same, with all that is in a directory protected: the one of the watch itself.
-    pub fn guarding(self, directory: &str) -> Rules {
-        Rules { own: Some(folded(directory)), ..self }
+    /// Protects everything in a directory: the data directory of Midwatch.
+    pub fn with_protected_directory(self, directory: &str) -> Rules {
+        Rules { protected_directory: Some(normalized_components(directory)), ..self }
     }
 
-    /// What the rules say of a request. It always answers: what it cannot judge, it denies.
-    pub fn decide(&self, request: &Request) -> Ruling {
-        let facts = Facts::of(request, self.own.as_deref());
-        let malformed = facts.malformed.iter().map(|field| (Verdict::Deny, error(field)));
-        let mut said: Vec<(Verdict, String)> = malformed.collect();
+    /// Decides on a request. A request that cannot be evaluated is denied.
+    pub fn decide(&self, request: &Request) -> PolicyDecision {
+        let normalized = NormalizedRequest::new(request, self.protected_directory.as_deref());
+        let malformed = normalized.malformed.iter().map(|field| (Verdict::Deny, error(field)));
+        let mut verdicts: Vec<(Verdict, String)> = malformed.collect();
         let mut approvers = Approvers::default();
         for rule in self.candidates(&request.capability) {
-            match rule.answer(&facts) {
-                Answer::Nothing => {}
-                Answer::Verdict(verdict) => {
-                    said.push((verdict, rule.name.clone()));
-                    approvers = approvers.join(rule.approvers);
+            match rule.evaluate(&normalized) {
+                Evaluation::NoMatch => {}
+                Evaluation::Match(verdict) => {
+                    verdicts.push((verdict, rule.name.clone()));
+                    approvers = approvers.strictest(rule.approvers);
                 }
-                Answer::Unknown => said.push((Verdict::Deny, error(&rule.name))),
+                Evaluation::Unknown => verdicts.push((Verdict::Deny, error(&rule.name))),
             }
         }
-        if said.is_empty() {
-            said.push((self.posture.trust().unmatched, DEFAULT.to_owned()));
+        if verdicts.is_empty() {
+            verdicts.push((self.posture.trust().default_verdict, DEFAULT.to_owned()));
         }
-        if facts.is_protected {
-            said.push((Verdict::Ask, PROTECTED.to_owned()));
+        if normalized.is_protected {
+            verdicts.push((Verdict::Ask, PROTECTED.to_owned()));
         }
-        if facts.tier == Tier::External {
-            said.push((Verdict::Ask, TIER_2.to_owned()));
+        if normalized.tier == Tier::External {
+            verdicts.push((Verdict::Ask, TIER_2.to_owned()));
         }
-        // Stable: of equally strict ones, the order is that of the rules.
-        said.sort_by(|(one, _), (other, _)| other.cmp(one));
-        Ruling {
-            verdict: said.first().map_or(Verdict::Deny, |(verdict, _)| *verdict),
-            rules: reasons(said),
+        // A stable sort: equally strict verdicts stay in the order of the rules.
+        verdicts.sort_by(|(one, _), (other, _)| other.cmp(one));
+        PolicyDecision {
+            verdict: verdicts.first().map_or(Verdict::Deny, |(verdict, _)| *verdict),
+            rules: reasons(verdicts),
             posture: self.posture,
             policy: self.version.clone(),
             approvers,
         }
     }
 
-    /// Which rules these are: the beginning of the hash of the posture and of all sources.
+    /// Identifies the rules: the start of a hash of the posture and all sources.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -117,35 +120,36 @@ impl Rules {
         self.posture
     }
 
-    /// The rules in force, in the order of their names. Rules for other postures are checked at
-    /// load, but not among them.
+    /// The active rules, sorted by name. Rules for other postures are checked at load but not active.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(Arc::as_ref)
     }
 
-    /// The most people that a rule wants to be asked.
-    pub fn persons_max(&self) -> u8 {
+    /// The largest number of approvers that a rule requires.
+    pub fn approvers_max(&self) -> u8 {
         self.iter().map(|rule| rule.approvers.persons).max().unwrap_or(1)
     }
 
-    /// The rules that cover a class.
+    /// The rules that cover a capability.
     fn candidates(&self, capability: &str) -> impl Iterator<Item = &Rule> {
-        let known = self.table.get(capability);
-        let rules = known.unwrap_or(&self.wide).iter().map(Arc::as_ref);
-        rules.filter(move |rule| known.is_some() || rule.covers(capability))
+        let known = self.by_capability.get(capability);
+        let rules = known.unwrap_or(&self.covering_unknown).iter().map(Arc::as_ref);
+        rules.filter(move |rule| known.is_some() || rule.covers_capability(capability))
     }
 }
 
-/// The names of those that spoke, the deciding ones first.
-fn reasons(said: Vec<(Verdict, String)>) -> Vec<String> {
-    let more = said.len().saturating_sub(REASONS_MAX);
-    let mut names: Vec<String> = said.into_iter().map(|(_, name)| name).take(REASONS_MAX).collect();
+/// The names of the rules that matched, the deciding ones first.
+fn reasons(verdicts: Vec<(Verdict, String)>) -> Vec<String> {
+    let more = verdicts.len().saturating_sub(REASONS_MAX);
+    let mut names: Vec<String> =
+        verdicts.into_iter().map(|(_, name)| name).take(REASONS_MAX).collect();
     names.extend((0 < more).then(|| format!("@more:{more}")));
     names
 }
 
-fn error(of: &str) -> String {
-    format!("@error:{of}")
+/// The reason if a field or a rule could not be evaluated.
+fn error(name: &str) -> String {
+    format!("@error:{name}")
 }
 
 fn baseline(posture: Posture) -> Source<'static> {
@@ -156,64 +160,65 @@ fn baseline(posture: Posture) -> Source<'static> {
     Source { name: BASELINE, text }
 }
 
-/// All rules without a fault, and all faults.
-fn gather(posture: Posture, sources: &[Source<'_>]) -> (Rules, Vec<Fault>) {
+/// All valid rules, and all errors.
+fn load_all(posture: Posture, sources: &[Source<'_>]) -> (Rules, Vec<RuleError>) {
     let baseline = baseline(posture);
-    let mut gathered = Gathered::default();
-    gathered.add(posture, baseline, Report::new(baseline));
-    gathered.count = 0;
+    let mut loader = RuleLoader::default();
+    loader.add(posture, baseline, ErrorReport::new(baseline));
+    // The baseline does not count towards the limit.
+    loader.count = 0;
     for source in sources {
-        let mut report = Report::new(*source);
-        check_name(source.name, &mut report);
-        gathered.add(posture, *source, report);
+        let mut report = ErrorReport::new(*source);
+        check_source_name(source.name, &mut report);
+        loader.add(posture, *source, report);
     }
     let version = version(posture, std::iter::once(&baseline).chain(sources));
-    (compile(posture, version, gathered.rules), gathered.faults)
+    (compile(posture, version, loader.rules), loader.errors)
 }
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct RuleLoader {
     rules: Vec<Arc<Rule>>,
     names: BTreeSet<String>,
-    faults: Vec<Fault>,
+    errors: Vec<RuleError>,
     count: usize,
 }
 
-impl Gathered {
-    fn add(&mut self, posture: Posture, source: Source<'_>, mut report: Report<'_>) {
+impl RuleLoader {
+    fn add(&mut self, posture: Posture, source: Source<'_>, mut report: ErrorReport<'_>) {
         let size = source.text.len();
         if FILE_BYTES_MAX < size {
             report.add(format!(
-                "it has {size} bytes, and {FILE_BYTES_MAX} is the most: divide it into several"
+                "the file has {size} bytes, more than the {FILE_BYTES_MAX} allowed: split it"
             ));
         } else {
-            for entry in document::read(source.text, &mut report) {
-                self.add_entry(posture, source.name, entry, &mut report);
+            for rule in document::parse_rules(source.text, &mut report) {
+                self.add_rule(posture, source.name, rule, &mut report);
             }
         }
-        self.faults.extend(report.into_faults());
+        self.errors.extend(report.into_errors());
     }
 
-    fn add_entry(
+    fn add_rule(
         &mut self,
         posture: Posture,
         source_name: &str,
-        entry: document::Entry,
-        report: &mut Report<'_>,
+        loaded: document::LoadedRule,
+        report: &mut ErrorReport<'_>,
     ) {
-        let document::Entry { mut rule, postures, at } = entry;
+        let document::LoadedRule { mut rule, postures, offset } = loaded;
         self.count += 1;
         if self.count == RULES_MAX + 1 {
             report.add_at(
-                at,
+                offset,
                 Some(&rule.name),
-                format!("there are more than {RULES_MAX} rules: remove some"),
+                format!("more than {RULES_MAX} rules: remove some"),
             );
         }
         let name = format!("{source_name}/{}", rule.name);
         if !self.names.insert(name.clone()) {
             let id = &rule.name;
-            report.add_at(at, Some(id), format!("there is another rule `{id}`: rename one"));
+            report.add_at(offset, Some(id), format!("another rule has the id `{id}`: rename one"));
         }
         rule.name = name;
         if self.count <= RULES_MAX && (postures.is_empty() || postures.contains(&posture)) {
@@ -222,28 +227,30 @@ impl Gathered {
     }
 }
 
-/// A name may not pass for the baseline, nor for what is no rule.
-fn check_name(name: &str, report: &mut Report<'_>) {
+/// A source must not have the name of the baseline, nor look like a built-in reason such as `@default`.
+fn check_source_name(name: &str, report: &mut ErrorReport<'_>) {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let fits = !name.is_empty() && name.len() <= SOURCE_NAME_BYTES_MAX && name.chars().all(plain);
-    if !fits || name == BASELINE {
+    let is_valid =
+        !name.is_empty() && name.len() <= SOURCE_NAME_BYTES_MAX && name.chars().all(plain);
+    if !is_valid || name == BASELINE {
         report.add(format!(
-            "the name of a source is 1 to {SOURCE_NAME_BYTES_MAX} letters, digits, `-`, `_` and \
-             `.`, and not `{BASELINE}`: rename it"
+            "the name of a rules file has 1 to {SOURCE_NAME_BYTES_MAX} letters, digits, `-`, `_` and \
+             `.`, and is not `{BASELINE}`: rename it"
         ));
     }
 }
 
 fn compile(posture: Posture, version: String, mut rules: Vec<Arc<Rule>>) -> Rules {
     rules.sort_by(|one, other| one.name.cmp(&other.name));
-    let covering = |name: &str| rules.iter().filter(|rule| rule.covers(name)).cloned().collect();
-    let classes = capability::ALL.iter();
-    let table = classes.map(|class| (class.name, covering(class.name))).collect();
-    let wide = rules.iter().filter(|rule| rule.is_wide()).cloned().collect();
-    Rules { posture, version, table, wide, rules, own: None }
+    let covering =
+        |name: &str| rules.iter().filter(|rule| rule.covers_capability(name)).cloned().collect();
+    let capabilities = capability::ALL.iter();
+    let by_capability = capabilities.map(|it| (it.name, covering(it.name))).collect();
+    let covering_unknown = rules.iter().filter(|rule| rule.covers_unknown()).cloned().collect();
+    Rules { posture, version, by_capability, covering_unknown, rules, protected_directory: None }
 }
 
-/// Each part is preceded by its length, so that no two sets of sources look the same.
+/// Each part is preceded by its length, so that different sources never hash the same text.
 fn version<'a>(posture: Posture, sources: impl Iterator<Item = &'a Source<'a>>) -> String {
     let mut hash = Sha256::new();
     let mut part = |text: &str| {

@@ -1,36 +1,36 @@
-//! Two rulings on one request become one.
+//! Combines two decisions on one request.
 
 use std::collections::BTreeSet;
 
-use kernel::ruling::Ruling;
+use kernel::policy_decision::PolicyDecision;
 
-/// The stricter of two rulings on the same request, with what both had to say. So another source of
-/// rules can join without a change to whoever asks.
+/// The stricter of two decisions on the same request, with the reasons of both. So callers need no
+/// change when another source of decisions is added.
 ///
-/// The verdict does not depend on the order or on what is joined first; of two that are equally
-/// strict, the rules of `a` come first. Where the two were made under different rules, both are
-/// named, with `+` between them.
+/// The verdict does not depend on the order or grouping. Of two equally strict decisions, the rules
+/// of `a` come first. If the policy versions differ, the result names both, joined by `+`.
 ///
 /// ```
-/// use kernel::ruling::{Approvers, Posture, Ruling, Verdict};
+/// use kernel::policy_decision::{Approvers, PolicyDecision, Verdict};
+/// use kernel::posture::Posture;
 ///
-/// let ruling = |verdict, rule: &str| Ruling {
+/// let decision = |verdict, rule: &str| PolicyDecision {
 ///     verdict,
 ///     rules: vec![rule.to_owned()],
 ///     posture: Posture::Staging,
 ///     policy: "0123456789ab".to_owned(),
 ///     approvers: Approvers::default(),
 /// };
-/// let budget = ruling(Verdict::Deny, "@budget");
-/// let joined = policy::strictest(ruling(Verdict::Allow, "baseline/agents"), budget);
+/// let budget = decision(Verdict::Deny, "@budget");
+/// let joined = policy::strictest(decision(Verdict::Allow, "baseline/agents"), budget);
 /// assert_eq!(joined.verdict, Verdict::Deny);
 /// assert_eq!(joined.rules, ["@budget", "baseline/agents"]);
 /// ```
-pub fn strictest(a: Ruling, b: Ruling) -> Ruling {
+pub fn strictest(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision {
     let (stricter, other) = if a.verdict < b.verdict { (b, a) } else { (a, b) };
     let mut seen = BTreeSet::new();
     let rules = stricter.rules.iter().chain(&other.rules).filter(|rule| seen.insert(*rule));
-    Ruling {
+    PolicyDecision {
         verdict: stricter.verdict,
         rules: rules.cloned().collect(),
         posture: stricter.posture,
@@ -38,6 +38,6 @@ pub fn strictest(a: Ruling, b: Ruling) -> Ruling {
             true => stricter.policy,
             false => format!("{}+{}", stricter.policy, other.policy),
         },
-        approvers: stricter.approvers.join(other.approvers),
+        approvers: stricter.approvers.strictest(other.approvers),
     }
 }

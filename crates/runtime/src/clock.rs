@@ -1,30 +1,107 @@
-//! The one place where the time of day is read and waited for.
+//! The only code that reads the time of day or waits for it.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt};
-use kernel::Timestamp;
+use kernel::{ApprovalId, Now, RunId, Timestamp, TokenId};
+use store::Store;
 use tokio::time::sleep;
 
-/// The longest wait without a look at the clock, where nothing tells that it was set.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long to sleep before checking the clock again, on systems that do not report that it was set.
+const RECHECK_EVERY: Duration = Duration::from_secs(1);
 
 pub trait Clock: Debug + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
-    /// Returns when this clock shows an instant. It may return early, and does when it was set: the
-    /// caller looks again.
+    /// Returns when this clock shows an instant. It may return early, for example when the clock is set: the
+    /// caller checks again.
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()>;
 
-    /// The time since some moment, by a clock that nobody can set and that goes on while the machine is
-    /// suspended. Nothing, where there is none.
+    /// Time since an arbitrary moment, by a clock that cannot be set and that keeps counting while the machine is
+    /// suspended. `None` where there is no such clock.
     fn steady(&self) -> Option<Duration>;
 
-    /// A number that nobody can foresee. A simulation foresees it, and with it all that happens.
+    /// An unpredictable number. A simulation supplies predictable ones.
     fn random(&self) -> u64 {
         getrandom::u64().unwrap_or_default()
     }
+}
+
+/// The current time of an installation, and ids that sort by it.
+#[derive(Debug)]
+pub(crate) struct Time {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// Ids made so far, modulo 2^16.
+    ids_made: AtomicU16,
+}
+
+impl Time {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Time {
+        Time { store, clock, ids_made: AtomicU16::new(0) }
+    }
+
+    /// The database's time if the store has one, because several processes may share it; else the machine's.
+    pub(crate) fn now(&self) -> Timestamp {
+        now_of(&*self.store, &*self.clock)
+    }
+
+    /// The time for anything that expires: never earlier than the last ledger entry, so a clock that is set back gives
+    /// nothing more time.
+    pub(crate) fn monotonic_now(&self) -> Now {
+        let clock = self.now();
+        let ledger = Timestamp::from_micros(self.store.last_entry_us());
+        Now { clock, latest: clock.max(ledger) }
+    }
+
+    pub(crate) fn after(&self, span: Duration) -> Timestamp {
+        self.now().after_us(micros(span))
+    }
+
+    /// Waits until [`Time::now`] reaches an instant. It may return early.
+    pub(crate) async fn wait_until(&self, at: Timestamp) {
+        let ahead = at.as_micros().saturating_sub(self.now().as_micros());
+        let on_clock = self.clock.now().as_micros().saturating_add(ahead);
+        self.clock.reaches(Timestamp::from_micros(on_clock)).await;
+    }
+
+    pub(crate) fn steady(&self) -> Option<Duration> {
+        self.clock.steady()
+    }
+
+    pub(crate) fn random(&self) -> u64 {
+        self.clock.random()
+    }
+
+    pub(crate) fn new_run_id(&self, now: Timestamp) -> RunId {
+        RunId::of(self.time_ordered(now))
+    }
+
+    pub(crate) fn new_approval_id(&self) -> ApprovalId {
+        ApprovalId::of(self.time_ordered(self.now()))
+    }
+
+    pub(crate) fn new_token_id(&self) -> TokenId {
+        TokenId::of(self.time_ordered(self.now()))
+    }
+
+    /// Sorts by time, and within one microsecond by the order in which ids were made.
+    fn time_ordered(&self, now: Timestamp) -> u128 {
+        let time = u128::try_from(now.as_micros()).unwrap_or_default();
+        let turn = u64::from(self.ids_made.fetch_add(1, Ordering::Relaxed)) << 48;
+        time << 64 | u128::from(turn | self.random() >> 16)
+    }
+}
+
+pub(crate) fn now_of(store: &dyn Store, clock: &dyn Clock) -> Timestamp {
+    store.shared_clock_us().map_or_else(|| clock.now(), Timestamp::from_micros)
+}
+
+pub(crate) fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The machine's clock.
@@ -32,7 +109,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is where the clock is read")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     fn now(&self) -> Timestamp {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
@@ -47,7 +124,7 @@ impl Clock for SystemClock {
             if let Ok(alarm) = alarm::Alarm::at(at) {
                 return alarm.rings().await;
             }
-            sleep(LOOK_EVERY.min(Duration::from_micros(span_us))).await;
+            sleep(RECHECK_EVERY.min(Duration::from_micros(span_us))).await;
         }
         .boxed()
     }
@@ -64,8 +141,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// An alarm on the time of day: unlike a span, it is right after the machine was suspended and after
-/// the clock was set.
+/// A timer on the time of day. Unlike a sleep, it stays right when the machine is suspended or the clock is set.
 #[cfg(target_os = "linux")]
 mod alarm {
     use std::io;
@@ -91,10 +167,13 @@ mod alarm {
                 tv_nsec: micros.rem_euclid(1_000_000) * 1_000,
             };
             let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
-            // It also rings when the clock is set.
+            // It also fires when the clock is set.
             let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
             timerfd_settime(&timer, flags, &once)?;
-            #[expect(deprecated, reason = "it is unsound only for what may be closed meanwhile")]
+            #[expect(
+                deprecated,
+                reason = "unsound only for descriptors that may be closed meanwhile"
+            )]
             let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
             Ok(Alarm(timer))
         }

@@ -1,86 +1,60 @@
-//! The watch itself: opens a store, carries out requests, keeps the log in order, and hands out a
-//! [`Local`] handle for whoever wants something.
+//! The engine: opens a store, answers requests, fires schedules, runs agents, and keeps the ledger in order.
 //!
-//! Rules are the kernel's; what is here loads, asks the kernel, and commits. Times come from a
-//! [`Clock`]; files are the signing key, the checkpoint files, the verdict on a
-//! damaged log, the exports, and how far notices have come, in the data directory.
+//! The rules are in `kernel` and `policy`. The code here loads rows, asks the kernel, commits its events, and acts on
+//! them. It is arranged in rooms, along the way of a fire:
+//!
+//! | room | |
+//! |---|---|
+//! | [`schedule`] | due → queued |
+//! | [`dispatch`] | queued → claimed |
+//! | [`execute`] | claimed → outcome |
+//! | [`commit`] | load, decide, commit, try again on a conflict |
+//! | [`authorize`] | who is calling, and what they may see and do |
+//! | [`ledger`], [`notify`], [`secrets`] | feed, checkpoints and export; calling people; keys |
+//! | [`engine`] | the running instance, which owns the parts above |
+//! | [`handlers`] | one function per request |
+//!
+//! A room imports only the rooms below it; `cargo xtask tidy` checks that.
 
-mod agents;
-mod anomaly;
-mod approvals;
-mod at_once;
-mod authority;
-mod budgets;
-mod check;
-mod checkpoints;
-mod checks;
+mod authorize;
 mod clock;
-mod copy;
+mod commit;
+mod config;
 mod damage;
-mod desk;
+mod dispatch;
+mod engine;
 mod errors;
-mod export;
-mod follow;
-mod handle;
-mod happening;
-mod holder;
-mod keep;
-mod key;
-mod listen;
-mod log;
-mod notices;
-mod orders;
-mod outputs;
-mod page;
-mod pair;
-mod principals;
-mod reach;
-mod rebuild;
-mod reload;
-mod remembered;
-mod replay;
-mod restore;
-mod rows;
-mod runs;
-mod schedules;
-mod sealing;
-mod seen;
-mod signatures;
-mod standing;
-mod status;
-mod stored;
-mod tallies;
-mod test;
-mod timer;
-mod times;
-mod token_files;
-mod tokens;
-mod tools;
-mod transact;
-mod turns;
-mod watch;
-pub mod when;
-mod why;
-mod work;
-mod zones;
+mod execute;
+mod handlers;
+mod installation;
+mod ledger;
+mod node;
+mod notify;
+mod pages;
+mod schedule;
+mod secrets;
+mod timestamps;
 
-pub use checkpoints::{last_note, notes};
-pub use checks::{Kept, refusal};
+pub use authorize::authenticate::{Credentials, ProcessOrigin, UNKNOWN_UID};
+pub use authorize::policy::evaluate_document;
+pub use authorize::signatures::{SIGNATURE_PREFIX, Statement, hash_plan};
+pub use authorize::tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
+pub use authorize::tool_catalog::{NoTools, ResolvedCall, Tools};
 pub use clock::{Clock, SystemClock};
-pub use copy::copy;
-pub use damage::forget_damage;
+pub use config::{POLICY_FILE, ReloadableConfig, rules};
+pub use damage::clear_damage;
+pub use engine::Engine;
+pub use engine::handle::LocalHandle;
+pub use engine::open::Components;
+pub use engine::reload::{ConfigReader, Reread};
+pub use engine::startup_checks::{ConfiguredSecrets, refusal};
 pub use errors::store as store_error;
-pub use handle::Local;
-pub use log::{report_unreadable, verify};
-pub use notices::{Messenger, Untold};
-pub use orders::{POLICY_FILE, foresee, rules};
+pub use handlers::schedules::check_schedule;
+pub use installation::Settings;
+pub use ledger::checkpoints::{read_last_note, read_notes};
+pub use ledger::copy::copy;
+pub use ledger::restore::{ExportDir, RestoredKey, restore};
+pub use ledger::verify::{report_unreadable, verify};
+pub use notify::{Channel, DeliveryError};
 pub use policy::{Rules, capability};
-pub use principals::{Descent, UNSEEN, Visitor};
-pub use reload::{Reader, Reread};
-pub use restore::{ExportDir, RestoredKey, restore};
-pub use schedules::check_schedule;
-pub use signatures::{SIGNATURE_PREFIX, Statement, hashes};
-pub use standing::Standing;
-pub use tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
-pub use tools::{Meant, Tools};
-pub use watch::{Settings, Engine};
+pub use schedule::trigger;

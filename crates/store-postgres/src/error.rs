@@ -1,4 +1,4 @@
-//! What the database's errors mean for the store.
+//! Maps the database's errors to the store's.
 
 use std::error::Error as _;
 
@@ -6,8 +6,8 @@ use deadpool_postgres::PoolError;
 use store::Error;
 use tokio_postgres::error::SqlState;
 
-pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
-    let Some(refused) = error.as_db_error() else {
+pub(crate) fn classify(error: tokio_postgres::Error) -> Error {
+    let Some(reported) = error.as_db_error() else {
         let text =
             error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
         return match error.is_closed() || is_io(&error) {
@@ -15,9 +15,9 @@ pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
             false => Error::Failed(text),
         };
     };
-    let text = refused.message().to_owned();
-    match refused.code() {
-        &SqlState::DISK_FULL => Error::Full,
+    let text = reported.message().to_owned();
+    match reported.code() {
+        &SqlState::DISK_FULL => Error::DiskFull,
         &SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly,
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Damaged(text),
         &SqlState::ADMIN_SHUTDOWN
@@ -25,7 +25,7 @@ pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
         | &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::TOO_MANY_CONNECTIONS
         | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Unreachable(text),
-        // Somebody else was in the way, and may not be for long: a lock, or a cancelled statement.
+        // A lock or a cancelled statement: may succeed if tried again.
         &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::T_R_SERIALIZATION_FAILURE
@@ -34,9 +34,9 @@ pub(crate) fn meaning(error: tokio_postgres::Error) -> Error {
     }
 }
 
-pub(crate) fn of_pool(error: PoolError) -> Error {
+pub(crate) fn classify_pool(error: PoolError) -> Error {
     match error {
-        PoolError::Backend(error) => meaning(error),
+        PoolError::Backend(error) => classify(error),
         other => Error::Unreachable(other.to_string()),
     }
 }

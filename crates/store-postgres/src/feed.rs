@@ -1,8 +1,8 @@
-//! Tells this process that the log has grown, whoever made it grow.
+//! Notices new entries of any process, and reads the database's clock.
 //!
-//! The log is asked, again and again while somebody waits. A notification by another process only
-//! makes the next question come sooner, and is sent outside of any transaction: inside it would hold
-//! up every commit of the database.
+//! The feed polls the head of the ledger while a reader waits. A notification by another process only
+//! makes it poll sooner. Notifications are sent outside transactions; inside, they would delay every
+//! commit of the database.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::debug;
 
-use crate::error::meaning;
+use crate::error::classify;
 use crate::now;
-use crate::session::{chain, check_seen};
+use crate::session::{check_not_rewound, decode_chain};
 use crate::store::Shared;
 use crate::target::Target;
 
-/// How far this process may be behind another one.
-const POLL: Duration = Duration::from_millis(50);
-/// Notifications are not sent more often than this.
-const HINT_PAUSE: Duration = Duration::from_millis(50);
-/// Before a connection is made again: first no longer than a poll, then longer each time.
+/// How often the head is polled while a reader waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The shortest time between two notifications.
+const NOTIFY_INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// The longest pause before connecting again; the first is a poll interval.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often the database's time is asked for when nothing is written.
-const QUIET_POLLS_MAX: u32 = 200;
+/// Poll intervals after which the head and the time are read even if no reader waits.
+const IDLE_POLLS_MAX: u32 = 200;
 
 const CHANNEL: &str = "midwatch";
 
-/// Runs until it is dropped; a lost connection is made again.
+/// Runs until it is dropped. Connects again after a lost connection.
 pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
-    let mut pause = POLL;
+    let mut pause = POLL_INTERVAL;
     loop {
-        let looks = shared.looks();
+        let polls_before = shared.polls();
         match follow(&target, &shared).await {
             Err(error @ Error::Rewound(_)) => return shared.stop.set(error),
-            Err(error) => debug!(%error, "the feed lost its connection"),
+            Err(error) => debug!(%error, "lost the feed's connection"),
             Ok(()) => {}
         }
-        pause = match shared.looks() == looks {
+        pause = match shared.polls() == polls_before {
             true => (pause * 2).min(RECONNECT_PAUSE_MAX),
-            false => POLL,
+            false => POLL_INTERVAL,
         };
         sleep(pause).await;
     }
@@ -52,62 +52,62 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>) {
 
 async fn follow(target: &Target, shared: &Shared) -> Result<(), Error> {
     let connected = target.config().connect(target.tls().clone()).await;
-    let (client, mut connection) = connected.map_err(meaning)?;
-    let hinted = Notify::new();
-    let driven = async {
+    let (client, mut connection) = connected.map_err(classify)?;
+    let notified = Notify::new();
+    let driver = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(_) = message.map_err(meaning)? {
-                hinted.notify_one();
+            if let AsyncMessage::Notification(_) = message.map_err(classify)? {
+                notified.notify_one();
             }
         }
         Ok::<(), Error>(())
     };
     select! {
-        ended = driven => ended,
-        ended = ask(&client, shared, &hinted) => ended,
+        ended = driver => ended,
+        ended = poll_repeatedly(&client, shared, &notified) => ended,
     }
 }
 
-async fn ask(client: &Client, shared: &Shared, hinted: &Notify) -> Result<(), Error> {
-    look(client, shared).await?;
-    // On a standby it is refused, behind a pooler it may have no effect: then the polls alone must do.
-    match client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(meaning) {
+async fn poll_repeatedly(client: &Client, shared: &Shared, notified: &Notify) -> Result<(), Error> {
+    poll(client, shared).await?;
+    // A standby refuses `LISTEN`, and behind a pooler it may have no effect: polling is enough.
+    match client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(classify) {
         Ok(()) | Err(Error::ReadOnly) => {}
         Err(error) => return Err(error),
     }
-    let (mut polls, mut hints) = (interval(POLL), interval(HINT_PAUSE));
+    let (mut polls, mut notifies) = (interval(POLL_INTERVAL), interval(NOTIFY_INTERVAL_MIN));
     polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    hints.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut quiet = 0;
+    notifies.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut idle_polls = 0;
     loop {
         select! {
-            () = hinted.notified() => {}
+            () = notified.notified() => {}
             _ = polls.tick() => {
-                quiet += 1;
-                if !shared.is_awaited() && quiet < QUIET_POLLS_MAX {
+                idle_polls += 1;
+                if !shared.has_waiters() && idle_polls < IDLE_POLLS_MAX {
                     continue;
                 }
             }
-            () = shared.until_grown_here() => {
-                hints.tick().await;
-                client.batch_execute(&format!("NOTIFY {CHANNEL}")).await.map_err(meaning)?;
+            () = shared.wait_for_local_commit() => {
+                notifies.tick().await;
+                client.batch_execute(&format!("NOTIFY {CHANNEL}")).await.map_err(classify)?;
                 continue;
             }
         }
-        quiet = 0;
-        look(client, shared).await?;
+        idle_polls = 0;
+        poll(client, shared).await?;
     }
 }
 
-/// Asks for the end of the log and the time. What was seen before must still be there.
-async fn look(client: &Client, shared: &Shared) -> Result<(), Error> {
-    check_seen(client, shared.seen()).await?;
+/// Reads the head of the ledger and the time. Fails if the ledger lost an entry seen before.
+async fn poll(client: &Client, shared: &Shared) -> Result<(), Error> {
+    check_not_rewound(client, shared.last_head()).await?;
     let sql = "SELECT chain, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM head";
-    let asked = now();
-    let row = client.query_one(sql, &[]).await.map_err(meaning)?;
-    let looked = asked.elapsed();
-    shared.saw(&chain(row.get(0))?);
-    // The database looked at its clock at some moment between.
-    shared.told_time(row.get(1), asked + looked / 2);
+    let started = now();
+    let row = client.query_one(sql, &[]).await.map_err(classify)?;
+    let duration = started.elapsed();
+    shared.record_head(&decode_chain(row.get(0))?);
+    // The database read its clock at some moment during the query.
+    shared.record_time(row.get(1), started + duration / 2);
     Ok(())
 }

@@ -1,74 +1,74 @@
-//! What a group of commits comes to, decided on the rows as they were loaded and locked.
+//! Decides the outcomes of a group of commits from the rows that it loaded and locked.
 //!
-//! Commits are looked at one after the other, each on what those before it leave; one that is refused
-//! leaves nothing. What remains to be written is then one row for each row that changes, however often
-//! it changes within the group.
+//! Commits are decided in order, each on the rows as the previous ones leave them. A refused commit
+//! changes nothing. Each changed row is then written once, even if several commits change it.
 
 use std::collections::BTreeMap;
 
-use ledger::{Chain, Draft, Hash, Sealed};
-use store::{Answer, Commit, Expect, Outcome, Receipt, Write};
+use ledger::{Appended, Chain, Draft, Hash};
+use store::{Commit, Expect, Outcome, Receipt, StoredResponse, Write};
 
-/// The rows that a group asks about, as they are.
+/// The current state of the rows, counters and idempotency keys that a group uses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Loaded {
-    /// By noun and id; 0 for a row that is not there.
+pub(crate) struct LoadedRows {
+    /// By noun and id; 0 for a row that does not exist. Locked.
     pub(crate) versions: Versions,
-    /// Those that are only read, and so not locked.
+    /// Rows that the group only reads. Not locked.
     pub(crate) read: Versions,
-    /// `None` for one that is not there.
+    /// `None` for a counter that does not exist.
     pub(crate) counters: BTreeMap<String, Option<i64>>,
-    pub(crate) answers: BTreeMap<String, (Hash, Vec<u8>)>,
+    pub(crate) responses: BTreeMap<String, (Hash, Vec<u8>)>,
 }
 
 pub(crate) type Versions = BTreeMap<&'static str, BTreeMap<String, u64>>;
 
-/// What the accepted commits of a group leave to be written.
+/// What the accepted commits of a group write.
 #[derive(Debug, Default)]
-pub(crate) struct Plan<'a> {
-    /// New rows and changed ones, each as its last write leaves it.
+pub(crate) struct GroupPlan<'a> {
+    /// New rows, each with its last write.
     pub(crate) inserts: Rows<'a>,
+    /// Changed rows, each with its last write.
     pub(crate) updates: Rows<'a>,
     pub(crate) new_counters: BTreeMap<&'a str, i64>,
     pub(crate) counters: BTreeMap<&'a str, i64>,
-    pub(crate) answers: Vec<&'a Answer>,
-    /// Rows that are not written, and the versions that they must have once the end of the log is held.
+    pub(crate) responses: Vec<&'a StoredResponse>,
+    /// Rows that are only read, and the versions that they must have once the head is locked.
     pub(crate) expects: BTreeMap<(&'static str, &'a str), u64>,
-    /// One for each commit.
-    verdicts: Vec<Verdict<'a>>,
+    /// One per commit.
+    verdicts: Vec<CommitVerdict<'a>>,
 }
 
 pub(crate) type Rows<'a> = BTreeMap<(&'static str, &'a str), &'a Write>;
 
 #[derive(Debug)]
-enum Verdict<'a> {
+enum CommitVerdict<'a> {
     Accepted(&'a [Draft]),
     Refused(Outcome),
 }
 
-/// The entries of a group in their places, and what each commit is told.
+/// The appended entries of a group, and the outcome of each commit.
 #[derive(Debug)]
-pub(crate) struct Appended<'a> {
-    pub(crate) entries: Vec<(&'a Draft, Sealed)>,
+pub(crate) struct AppendedGroup<'a> {
+    pub(crate) entries: Vec<(&'a Draft, Appended)>,
     pub(crate) outcomes: Vec<Outcome>,
 }
 
-pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a> {
+pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: LoadedRows) -> GroupPlan<'a> {
     let (before, counters) = (loaded.versions.clone(), loaded.counters.clone());
-    let is_there =
+    let row_exists =
         |noun, id| before.get(noun).and_then(|ids| ids.get(id)).is_some_and(|it| 0 < *it);
-    let is_counted = |name: &str| counters.get(name).is_some_and(Option::is_some);
-    let mut plan = Plan::default();
+    let counter_exists = |name: &str| counters.get(name).is_some_and(Option::is_some);
+    let mut plan = GroupPlan::default();
     for commit in commits {
         if let Some(refusal) = loaded.refusal(commit) {
-            plan.verdicts.push(Verdict::Refused(refusal));
+            plan.verdicts.push(CommitVerdict::Refused(refusal));
             continue;
         }
         for Expect { noun, id, version } in &commit.expects {
             plan.expects.entry((noun, id)).or_insert(*version);
         }
         for write in &commit.writes {
-            let rows = match is_there(write.noun, write.id.as_str()) {
+            let rows = match row_exists(write.noun, write.id.as_str()) {
                 true => &mut plan.updates,
                 false => &mut plan.inserts,
             };
@@ -80,39 +80,41 @@ pub(crate) fn decide<'a>(commits: &[&'a Commit], mut loaded: Loaded) -> Plan<'a>
             let known = loaded.counters.entry(delta.counter.to_string()).or_default();
             let value = known.unwrap_or_default().saturating_add(delta.add);
             *known = Some(value);
-            match is_counted(&delta.counter) {
+            match counter_exists(&delta.counter) {
                 true => plan.counters.insert(&*delta.counter, value),
                 false => plan.new_counters.insert(&*delta.counter, value),
             };
         }
-        if let Some(answer) = &commit.answer {
-            loaded.answers.insert(answer.key.clone(), (answer.request_hash, answer.body.clone()));
-            plan.answers.push(answer);
+        if let Some(response) = &commit.response {
+            loaded
+                .responses
+                .insert(response.key.clone(), (response.request_hash, response.body.clone()));
+            plan.responses.push(response);
         }
-        plan.verdicts.push(Verdict::Accepted(&commit.drafts));
+        plan.verdicts.push(CommitVerdict::Accepted(&commit.drafts));
     }
-    plan.answers.sort_by(|a, b| a.key.cmp(&b.key));
-    // Those that the group writes as well are locked, and have their new versions by then.
-    let Plan { expects, inserts, updates, .. } = &mut plan;
+    plan.responses.sort_by(|a, b| a.key.cmp(&b.key));
+    // Rows that the group also writes are locked, and have their new versions by then.
+    let GroupPlan { expects, inserts, updates, .. } = &mut plan;
     expects.retain(|key, _| !inserts.contains_key(key) && !updates.contains_key(key));
     plan
 }
 
-impl Loaded {
-    /// The rows as these commits expect them to be. What a counter holds, no commit can know.
-    pub(crate) fn expected_by(commits: &[&Commit]) -> Option<Loaded> {
-        let mut expected = Loaded::default();
+impl LoadedRows {
+    /// The rows as these commits expect them; `None` if one changes a counter, whose value is unknown.
+    pub(crate) fn expected_by(commits: &[&Commit]) -> Option<LoadedRows> {
+        let mut expected = LoadedRows::default();
         for commit in commits {
             if !commit.deltas.is_empty() {
                 return None;
             }
             for Expect { noun, id, version } in &commit.expects {
-                let of_noun = expected.read.entry(noun).or_default();
-                of_noun.entry(id.clone()).or_insert(*version);
+                let ids = expected.read.entry(noun).or_default();
+                ids.entry(id.clone()).or_insert(*version);
             }
             for write in &commit.writes {
-                let of_noun = expected.versions.entry(write.noun).or_default();
-                of_noun.entry(write.id.clone()).or_insert(write.expected);
+                let ids = expected.versions.entry(write.noun).or_default();
+                ids.entry(write.id.clone()).or_insert(write.expected_version);
             }
         }
         Some(expected)
@@ -123,18 +125,18 @@ impl Loaded {
         found(&self.versions).or_else(|| found(&self.read)).unwrap_or_default()
     }
 
-    /// The first reason why a commit cannot be. A key that was answered comes first: its request may
-    /// have been overtaken by what it did itself.
+    /// The first reason to refuse a commit. The idempotency key comes first: a repeated request conflicts
+    /// with its own first commit.
     fn refusal(&self, commit: &Commit) -> Option<Outcome> {
-        if let Some(answer) = &commit.answer
-            && let Some((request_hash, body)) = self.answers.get(&answer.key)
+        if let Some(response) = &commit.response
+            && let Some((request_hash, body)) = self.responses.get(&response.key)
         {
-            return Some(match *request_hash == answer.request_hash {
-                true => Outcome::Answered(body.clone()),
+            return Some(match *request_hash == response.request_hash {
+                true => Outcome::Replayed(body.clone()),
                 false => Outcome::KeyTaken,
             });
         }
-        for Write { noun, id, expected, .. } in &commit.writes {
+        for Write { noun, id, expected_version: expected, .. } in &commit.writes {
             if self.version(noun, id) != *expected {
                 return Some(Outcome::Conflict { noun, id: id.clone() });
             }
@@ -148,7 +150,7 @@ impl Loaded {
         for delta in &commit.deltas {
             let known = self.counters.get(&*delta.counter).copied().flatten().unwrap_or_default();
             let sum = sums.entry(&*delta.counter).or_insert(known);
-            // What is beyond all numbers is beyond the limit, whatever that is.
+            // An overflow exceeds any limit.
             let Some(next) = sum.checked_add(delta.add) else {
                 return Some(Outcome::OverLimit { counter: delta.counter.clone() });
             };
@@ -161,29 +163,29 @@ impl Loaded {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> GroupPlan<'a> {
     pub(crate) fn writes_nothing(&self) -> bool {
-        !self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Accepted(_)))
+        !self.verdicts.iter().any(|verdict| matches!(verdict, CommitVerdict::Accepted(_)))
     }
 
     pub(crate) fn refuses_any(&self) -> bool {
-        self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Refused(_)))
+        self.verdicts.iter().any(|verdict| matches!(verdict, CommitVerdict::Refused(_)))
     }
 
-    /// Gives every accepted draft its place.
-    pub(crate) fn append(self, chain: &mut Chain) -> Appended<'a> {
+    /// Appends the drafts of all accepted commits to the chain.
+    pub(crate) fn append(self, chain: &mut Chain) -> AppendedGroup<'a> {
         let mut entries = Vec::new();
         let mut outcomes = Vec::with_capacity(self.verdicts.len());
         for verdict in self.verdicts {
             outcomes.push(match verdict {
-                Verdict::Refused(refusal) => refusal,
-                Verdict::Accepted(drafts) => {
+                CommitVerdict::Refused(refusal) => refusal,
+                CommitVerdict::Accepted(drafts) => {
                     let first = chain.size() + 1;
-                    entries.extend(drafts.iter().map(|draft| (draft, chain.seal(draft))));
+                    entries.extend(drafts.iter().map(|draft| (draft, chain.append(draft))));
                     Outcome::Committed(Receipt { first, last: chain.size() })
                 }
             });
         }
-        Appended { entries, outcomes }
+        AppendedGroup { entries, outcomes }
     }
 }

@@ -6,7 +6,7 @@ use deadpool_postgres::{Pool, Transaction};
 use store::{Error, Item, Row};
 use tokio_postgres::Row as SqlRow;
 
-use crate::error::meaning;
+use crate::error::classify;
 use crate::reads::{row, rows};
 use crate::session::unsigned;
 
@@ -39,29 +39,29 @@ pub(crate) async fn list(
     Ok(rows(pool, sql, &[&noun, &after, &limit]).await?.iter().map(item).collect())
 }
 
-pub(crate) async fn newest(
+pub(crate) async fn list_newest(
     pool: &Pool,
     noun: &str,
-    under: Option<&str>,
+    index_key: Option<&str>,
     before: &str,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
-    let sql = newest_sql(under, before);
+    let sql = newest_sql(index_key, before);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(rows(pool, &sql, &[&noun, &under, &before, &limit]).await?.iter().map(item).collect())
+    Ok(rows(pool, &sql, &[&noun, &index_key, &before, &limit]).await?.iter().map(item).collect())
 }
 
-fn newest_sql(under: Option<&str>, before: &str) -> String {
-    let is_under = if under.is_some() { "under = $2" } else { "$2::text IS NULL" };
+fn newest_sql(index_key: Option<&str>, before: &str) -> String {
+    let has_key = if index_key.is_some() { "under = $2" } else { "$2::text IS NULL" };
     let is_below = if before.is_empty() { "$3::text = ''" } else { "id < $3" };
     format!(
         "SELECT noun, id, version, body, due_us, under FROM item
-         WHERE noun = $1 AND {is_under} AND {is_below} AND body IS NOT NULL
+         WHERE noun = $1 AND {has_key} AND {is_below} AND body IS NOT NULL
          ORDER BY id DESC LIMIT $4"
     )
 }
 
-pub(crate) async fn due(
+pub(crate) async fn list_due(
     pool: &Pool,
     noun: &str,
     (after_us, after): (i64, &str),
@@ -73,14 +73,14 @@ pub(crate) async fn due(
     Ok(found.iter().map(item).collect())
 }
 
-/// Every row, by noun and id.
-pub(crate) async fn all(moment: &Transaction<'_>) -> Result<Vec<Item>, Error> {
+/// Every row, sorted by noun and id.
+pub(crate) async fn load_everything(snapshot: &Transaction<'_>) -> Result<Vec<Item>, Error> {
     let sql = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
-    let rows = moment.query(sql, &[]).await.map_err(meaning)?;
+    let rows = snapshot.query(sql, &[]).await.map_err(classify)?;
     Ok(rows.iter().map(item).collect())
 }
 
-/// A row that is not there has no version.
+/// Version and body; a row that does not exist has NULL for both.
 fn row_in(row: &SqlRow) -> Row {
     Row { version: row.get::<_, Option<i64>>(0).map_or(0, unsigned), body: body(row, 1) }
 }
@@ -92,7 +92,7 @@ fn item(row: &SqlRow) -> Item {
         version: unsigned(row.get(2)),
         body: body(row, 3),
         due_us: row.get(4),
-        under: row.get(5),
+        index_key: row.get(5),
     }
 }
 
@@ -102,40 +102,40 @@ fn body(row: &SqlRow, column: usize) -> Option<Arc<[u8]>> {
 
 #[cfg(test)]
 mod tests {
-    use cluster::Cluster;
+    use test_postgres::PostgresServer;
 
     use super::*;
     use crate::{Postgres, Target};
 
-    /// A noun with many rows, one in a hundred of them with keys.
+    /// A noun with many rows, of which one in a hundred has keys.
     const ROWS: &str = "INSERT INTO item
         SELECT 'n', n, 1, '', CASE n % 100 WHEN 0 THEN n END, CASE n % 100 WHEN 0 THEN 'k' END
         FROM generate_series(1, 50000) AS n; ANALYZE item";
 
     #[tokio::test]
-    async fn rows_are_found_by_an_index_and_never_sorted() {
-        let cluster = Cluster::start().unwrap();
-        let url = cluster.database().unwrap();
+    async fn queries_use_an_index_and_never_sort() {
+        let postgres = PostgresServer::start().unwrap();
+        let url = postgres.create_database().unwrap();
         Postgres::open(&Target::new(&url, None, None).unwrap()).await.unwrap();
-        cluster.query(&url, ROWS).unwrap();
+        postgres.query(&url, ROWS).unwrap();
         let check = |sql: &str, values: &str, index: &str| {
-            // As it is planned when it was asked often, for whatever values.
+            // The generic plan, which PostgreSQL uses for frequent queries.
             let explain = format!(
                 "SET plan_cache_mode = force_generic_plan; PREPARE asked AS {sql};
                  EXPLAIN (COSTS off) EXECUTE asked ({values})"
             );
-            let plan = cluster.query(&url, &explain).unwrap();
+            let plan = postgres.query(&url, &explain).unwrap();
             assert!(plan.contains(&format!("using {index} on item")), "{sql}: {plan}");
             assert!(!plan.contains("Sort"), "{sql}: {plan}");
         };
         check(DUE, "'n', 100, 'm', 9000, 10", "item_by_due");
-        for (under, before, values, index) in [
+        for (index_key, before, values, index) in [
             (None, "", "'n', NULL, '', 10", "item_pkey"),
             (None, "m", "'n', NULL, 'm', 10", "item_pkey"),
             (Some("k"), "", "'n', 'k', '', 10", "item_by_under"),
             (Some("k"), "m", "'n', 'k', 'm', 10", "item_by_under"),
         ] {
-            check(&newest_sql(under, before), values, index);
+            check(&newest_sql(index_key, before), values, index);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The store's front: jobs to the writer, queries to the pool.
+//! [`Postgres`] implements [`Store`]: it sends jobs to the writer and queries to the pool.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,57 +7,64 @@ use std::time::Instant;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
-use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Stop, Store};
+use store::{
+    Checkpoint, Commit, DerivedTables, Error, Item, Outcome, Page, Row, Store, StoredResponse,
+    WriteStop,
+};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::session::{connect, hash_of};
+use crate::session::{connect, find_hash};
 use crate::target::Target;
 use crate::writer::{Job, Task};
 use crate::{feed, items, migrate, reads, writer};
 use crate::{now, spawn};
 
-/// Commits that wait for the writer before callers wait to hand theirs over.
+/// Queued jobs, after which callers wait to queue theirs.
 const QUEUE_JOBS_MAX: usize = 4_096;
-/// Connections for reading.
+/// The most connections in the pool for readers.
 const READERS_MAX: usize = 8;
 
+/// A store in a PostgreSQL database.
 #[derive(Debug)]
 pub struct Postgres {
     pool: Pool,
     shared: Arc<Shared>,
-    /// `None` when the store was opened for reading only.
+    /// `None` if the store was opened read-only.
     jobs: Option<mpsc::Sender<Job>>,
     feed: JoinHandle<()>,
 }
 
-/// What the tasks of a store know together.
+/// The state that the tasks of a store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The longest end of the log that this process has seen, and its size for those who wait.
-    seen: Mutex<Option<(u64, Hash)>>,
+    /// The size and head of the longest ledger that this process has seen; `None` if empty.
+    last_head: Mutex<Option<(u64, Hash)>>,
+    /// The size in `last_head`, for readers that wait for more entries.
     sizes: watch::Sender<u64>,
     last_entry_us: AtomicI64,
-    pub(crate) stop: Stop,
-    /// What the database's clock said, and when.
+    pub(crate) stop: WriteStop,
+    /// A time of the database's clock, and the moment when it was read.
     time: Mutex<(i64, Instant)>,
+    /// The number of committed transactions.
     groups: AtomicU64,
-    looks: AtomicU64,
-    grown_here: Notify,
+    /// The number of successful polls by the feed.
+    polls: AtomicU64,
+    local_commit: Notify,
 }
 
 impl Postgres {
-    /// Connects and brings the schema up to date. The runtime it is called in carries its tasks.
+    /// Connects and migrates the schema. The store's tasks run in the current async runtime.
     pub async fn open(target: &Target) -> Result<Postgres, Error> {
         let mut client = connect(target).await?;
         migrate::migrate(&mut client).await?;
         let first = "INSERT INTO head VALUES (1, 0, $1) ON CONFLICT DO NOTHING";
         let empty = Chain::empty().encode();
-        client.execute(first, &[&empty]).await.map_err(crate::error::meaning)?;
+        client.execute(first, &[&empty]).await.map_err(crate::error::classify)?;
         Postgres::start(target, &client, None).await
     }
 
-    /// Connects to a database that others write.
+    /// Connects to a database that other processes write.
     pub async fn open_read_only(target: &Target) -> Result<Postgres, Error> {
         let client = connect(target).await?;
         migrate::check(&client).await?;
@@ -70,17 +77,17 @@ impl Postgres {
         stopped: Option<Error>,
     ) -> Result<Postgres, Error> {
         let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-        let time = client.query_one(sql, &[]).await.map_err(crate::error::meaning)?;
+        let time = client.query_one(sql, &[]).await.map_err(crate::error::classify)?;
         let is_writer = stopped.is_none();
         let shared = Arc::new(Shared {
-            seen: Mutex::new(None),
+            last_head: Mutex::new(None),
             sizes: watch::Sender::new(0),
             last_entry_us: AtomicI64::new(0),
-            stop: Stop::new(stopped),
+            stop: WriteStop::new(stopped),
             time: Mutex::new((time.get(0), now())),
             groups: AtomicU64::new(0),
-            looks: AtomicU64::new(0),
-            grown_here: Notify::new(),
+            polls: AtomicU64::new(0),
+            local_commit: Notify::new(),
         });
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(target.config().clone(), target.tls().clone(), manager);
@@ -88,34 +95,33 @@ impl Postgres {
         let pool = pool.map_err(|error| Error::Failed(error.to_string()))?;
 
         let chain = reads::head(&pool).await?;
-        if 0 < chain.size() && hash_of(client, chain.size()).await? != Some(chain.head()) {
-            let what =
-                format!("entry {} is not the one that the end of the log names", chain.size());
+        if 0 < chain.size() && find_hash(client, chain.size()).await? != Some(chain.head()) {
+            let what = format!("entry {} does not match the head of the ledger", chain.size());
             shared.stop.set(Error::Damaged(what));
         }
-        shared.saw(&chain);
+        shared.record_head(&chain);
         let feed = spawn(feed::run(target.clone(), Arc::clone(&shared)));
         let jobs = is_writer.then(|| {
             let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
-            // Ends when nobody can send a job any more.
+            // Ends when the queue is closed.
             spawn(writer::run(target.clone(), Arc::clone(&shared), queue));
             jobs
         });
         Ok(Postgres { pool, shared, jobs, feed })
     }
 
-    /// How many transactions were committed since it was opened; each holds a group of commits.
+    /// The number of transactions since the store was opened. Each contains a group of commits.
     pub fn transactions(&self) -> u64 {
         self.shared.groups.load(Ordering::Relaxed)
     }
 
     async fn write(&self, task: Task) -> Result<Outcome, Error> {
-        let gone =
-            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer is gone".into()));
-        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
-        let (reply, answer) = oneshot::channel();
-        jobs.send(Job { task, reply }).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        let writer_ended =
+            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer has ended".into()));
+        let jobs = self.jobs.as_ref().ok_or_else(writer_ended)?;
+        let (reply, receiver) = oneshot::channel();
+        jobs.send(Job { task, reply }).await.map_err(|_| writer_ended())?;
+        receiver.await.map_err(|_| writer_ended())?
     }
 }
 
@@ -126,44 +132,44 @@ impl Drop for Postgres {
 }
 
 impl Shared {
-    /// The end of the log that this process knows of, if it is not empty.
-    pub(crate) fn seen(&self) -> Option<(u64, Hash)> {
-        *lock(&self.seen)
+    /// The size and head of the longest ledger that this process has seen; `None` if empty.
+    pub(crate) fn last_head(&self) -> Option<(u64, Hash)> {
+        *lock(&self.last_head)
     }
 
-    pub(crate) fn saw(&self, chain: &Chain) {
+    pub(crate) fn record_head(&self, chain: &Chain) {
         self.last_entry_us.fetch_max(chain.ts_us(), Ordering::Relaxed);
-        let mut seen = lock(&self.seen);
-        if seen.map_or(0, |(size, _)| size) < chain.size() {
-            *seen = Some((chain.size(), chain.head()));
+        let mut last_head = lock(&self.last_head);
+        if last_head.map_or(0, |(size, _)| size) < chain.size() {
+            *last_head = Some((chain.size(), chain.head()));
             self.sizes.send_replace(chain.size());
         }
     }
 
-    /// A transaction of this process is on the disk.
-    pub(crate) fn grew(&self, chain: &Chain) {
-        self.saw(chain);
+    /// Records a durable transaction of this process.
+    pub(crate) fn record_commit(&self, chain: &Chain) {
+        self.record_head(chain);
         self.groups.fetch_add(1, Ordering::Relaxed);
-        self.grown_here.notify_one();
+        self.local_commit.notify_one();
     }
 
-    pub(crate) async fn until_grown_here(&self) {
-        self.grown_here.notified().await;
+    pub(crate) async fn wait_for_local_commit(&self) {
+        self.local_commit.notified().await;
     }
 
-    /// Whether somebody waits for the log to grow.
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Whether a reader waits for more entries.
+    pub(crate) fn has_waiters(&self) -> bool {
         0 < self.sizes.receiver_count()
     }
 
-    pub(crate) fn told_time(&self, time_us: i64, at: Instant) {
+    pub(crate) fn record_time(&self, time_us: i64, at: Instant) {
         *lock(&self.time) = (time_us, at);
-        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often the database told its time.
-    pub(crate) fn looks(&self) -> u64 {
-        self.looks.load(Ordering::Relaxed)
+    /// The number of successful polls by the feed.
+    pub(crate) fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
     }
 
     fn time_us(&self) -> i64 {
@@ -176,7 +182,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn holds_nul(commit: &Commit) -> bool {
+fn contains_nul(commit: &Commit) -> bool {
     let in_drafts = commit.drafts.iter().any(|draft| {
         let header = draft.header();
         let texts = [header.kind, header.actor, header.role, header.cause];
@@ -184,16 +190,17 @@ fn holds_nul(commit: &Commit) -> bool {
     });
     in_drafts
         || commit.writes.iter().any(|write| {
-            write.id.contains('\0') || write.under.as_ref().is_some_and(|key| key.contains('\0'))
+            write.id.contains('\0')
+                || write.index_key.as_ref().is_some_and(|key| key.contains('\0'))
         })
-        || commit.answer.as_ref().is_some_and(|answer| answer.key.contains('\0'))
+        || commit.response.as_ref().is_some_and(|response| response.key.contains('\0'))
 }
 
 impl Store for Postgres {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
-        if holds_nul(&commit) {
-            // Here, because in the database it would fail for all that share its transaction.
-            let what = "a text with a NUL character cannot be kept in PostgreSQL";
+        if contains_nul(&commit) {
+            // Refused here, because in the database it would fail the whole group.
+            let what = "PostgreSQL cannot store a text with a NUL character";
             return ready(Err(Error::Failed(what.into()))).boxed();
         }
         self.write(Task::Commit(commit)).boxed()
@@ -224,44 +231,47 @@ impl Store for Postgres {
         items::list(&self.pool, noun, after, limit).boxed()
     }
 
-    fn newest<'a>(
+    fn list_newest<'a>(
         &'a self,
         noun: &'a str,
-        under: Option<&'a str>,
+        index_key: Option<&'a str>,
         before: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        items::newest(&self.pool, noun, under, before, limit).boxed()
+        items::list_newest(&self.pool, noun, index_key, before, limit).boxed()
     }
 
-    fn due<'a>(
+    fn list_due<'a>(
         &'a self,
         noun: &'a str,
         after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        items::due(&self.pool, noun, after, until_us, limit).boxed()
+        items::list_due(&self.pool, noun, after, until_us, limit).boxed()
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
         reads::counter(&self.pool, name).boxed()
     }
 
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>> {
-        reads::answer(&self.pool, key).boxed()
+    fn response<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+        reads::response(&self.pool, key).boxed()
     }
 
-    fn answers<'a>(
+    fn responses<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>> {
-        reads::answers(&self.pool, after, limit).boxed()
+    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+        reads::responses(&self.pool, after, limit).boxed()
     }
 
-    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::ForgetAnswers { before_us }).map(|done| done.map(drop)).boxed()
+    fn delete_responses(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::DeleteResponses { before_us }).map(|done| done.map(drop)).boxed()
     }
 
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
@@ -276,17 +286,17 @@ impl Store for Postgres {
         reads::head(&self.pool).boxed()
     }
 
-    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()> {
+    fn wait_for_entries_after(&self, size: u64) -> BoxFuture<'_, ()> {
         let mut sizes = self.shared.sizes.subscribe();
         async move {
-            // An error means that the store is gone: nothing will grow any more.
+            // An error means that the store was dropped: no more entries will come.
             let _ = sizes.wait_for(|now| size < *now).await;
         }
         .boxed()
     }
 
-    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::KeepCheckpoint(checkpoint)).map(|done| done.map(drop)).boxed()
+    fn save_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::SaveCheckpoint(checkpoint)).map(|done| done.map(drop)).boxed()
     }
 
     fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>> {
@@ -301,15 +311,15 @@ impl Store for Postgres {
         reads::checkpoint_notes(&self.pool, after, limit).boxed()
     }
 
-    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>> {
-        reads::derived(&self.pool).boxed()
+    fn load_derived(&self) -> BoxFuture<'_, Result<DerivedTables, Error>> {
+        reads::load_derived(&self.pool).boxed()
     }
 
-    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::AppendSealed(page)).map(|done| done.map(drop)).boxed()
+    fn append_entries(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::AppendEntries(page)).map(|done| done.map(drop)).boxed()
     }
 
-    /// The database looks after its own files.
+    /// PostgreSQL checks its own files.
     fn check_files(&self) -> BoxFuture<'_, Result<(), Error>> {
         ready(Ok(())).boxed()
     }
@@ -318,15 +328,15 @@ impl Store for Postgres {
         self.shared.stop.set(Error::Damaged(reason));
     }
 
-    fn stopped_writing(&self) -> Option<Error> {
+    fn write_stop_reason(&self) -> Option<Error> {
         self.shared.stop.reason()
     }
 
-    fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        self.shared.stop.until().boxed()
+    fn wait_until_stopped(&self) -> BoxFuture<'_, Error> {
+        self.shared.stop.wait().boxed()
     }
 
-    fn time_us(&self) -> Option<i64> {
+    fn shared_clock_us(&self) -> Option<i64> {
         Some(self.shared.time_us())
     }
 }

@@ -1,4 +1,4 @@
-//! Where the database is and how to get in.
+//! How to connect to the database: URL, password and certificates.
 
 use std::fmt;
 use std::path::Path;
@@ -14,26 +14,27 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that is silent for this long is asked whether it is still there.
+/// Idle time after which TCP keepalive probes start.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-const KEEPALIVE_PAUSE: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVES_MAX: u32 = 3;
-/// A connection is given up when what was sent stays without an echo for this long.
-const UNHEARD_MAX: Duration = Duration::from_secs(15);
-/// A transaction of ours that waits for us longer than this is ended, so that a process that stands
-/// still holds nobody up. It only has to begin again.
+/// A connection is closed if sent data is not acknowledged for this long.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+/// The database ends a transaction that is idle for this long, so that a stalled process does not block
+/// others. The process retries the transaction.
 const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
-/// How long a row, or the end of the log, is waited for. Longer than a process of ours can hold it
-/// while it stands still; a transaction that a stranger left open is reported instead of awaited.
+/// How long to wait for a row lock. Longer than a stalled Midwatch process can hold it, so only a
+/// transaction that another program left open causes an error.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// The database of a store, and how to connect to it.
 #[derive(Clone)]
 pub struct Target {
     config: Config,
     tls: MakeRustlsConnect,
 }
 
-/// A url, a password or a certificate that cannot be used. It never repeats a secret.
+/// A URL, password or certificate is invalid. The message contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidTarget {
     pub message: String,
@@ -41,8 +42,8 @@ pub struct InvalidTarget {
 }
 
 impl Target {
-    /// `postgres://user@host/database`. The password is given apart, so that it need not stand where
-    /// others can read it. Without `sslmode`, a database on another machine is reached encrypted only.
+    /// `url` is `postgres://user@host/database`, without a password, because others may read the URL.
+    /// Without `sslmode`, connections to other machines require TLS.
     pub fn new(
         url: &str,
         password: Option<&str>,
@@ -59,10 +60,10 @@ impl Target {
             .application_name("midwatch")
             .connect_timeout(CONNECT_TIMEOUT)
             .keepalives_idle(KEEPALIVE_IDLE)
-            .keepalives_interval(KEEPALIVE_PAUSE)
+            .keepalives_interval(KEEPALIVE_INTERVAL)
             .keepalives_retries(KEEPALIVES_MAX)
-            .tcp_user_timeout(UNHEARD_MAX);
-        // Those in the url come last, and win.
+            .tcp_user_timeout(UNACKNOWLEDGED_MAX);
+        // Options in the URL come last and win.
         let options = format!(
             "-c default_transaction_isolation=read\\ committed \
              -c idle_in_transaction_session_timeout={} -c lock_timeout={} {}",
@@ -76,7 +77,7 @@ impl Target {
         Ok(Target { config, tls })
     }
 
-    /// Whether a url could be used, without anything that costs time.
+    /// Checks the syntax of a URL, without reading certificates.
     pub fn check(url: &str) -> Result<(), InvalidTarget> {
         parse(url).map(drop)
     }
@@ -90,7 +91,7 @@ impl Target {
     }
 }
 
-/// Host and database, never the password.
+/// Prints the host and the database, never the password.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({:?} {:?})", self.config.get_hosts(), self.config.get_dbname())
@@ -109,18 +110,17 @@ fn parse(url: &str) -> Result<Config, InvalidTarget> {
     const HINT: &str = "write it as `postgres://user@host:5432/database`";
     let invalid = |message: String| InvalidTarget { message, hint: HINT };
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(invalid("the url of a store begins with `postgres://`".into()));
+        return Err(invalid("the store's URL must start with `postgres://`".into()));
     }
-    let config = Config::from_str(url)
-        .map_err(|_| invalid("the url of the store cannot be understood".into()))?;
+    let config = Config::from_str(url).map_err(|_| invalid("the store's URL is invalid".into()))?;
     if config.get_password().is_some() {
         return Err(InvalidTarget {
-            message: "the password does not belong into the url of the store".into(),
+            message: "the store's URL must not contain a password".into(),
             hint: "give `store.password` as `env:NAME` or `file:/absolute/path`",
         });
     }
     if config.get_hosts().is_empty() || config.get_dbname().is_none() {
-        return Err(invalid("the url of the store names no host or no database".into()));
+        return Err(invalid("the store's URL must name a host and a database".into()));
     }
     Ok(config)
 }
@@ -133,11 +133,11 @@ fn is_local(config: &Config) -> bool {
 }
 
 fn tls(needs_roots: bool, ca_file: Option<&Path>) -> Result<ClientConfig, InvalidTarget> {
-    const HINT: &str = "`store.ca_file` names a file of certificates in PEM form";
+    const HINT: &str = "set `store.ca_file` to a file of certificates in PEM format";
     let mut roots = RootCertStore::empty();
     if let Some(path) = ca_file {
         let unreadable = |what: &dyn fmt::Display| InvalidTarget {
-            message: format!("the certificates in `{}` cannot be read: {what}", path.display()),
+            message: format!("cannot read the certificates in `{}`: {what}", path.display()),
             hint: HINT,
         };
         for certificate in
@@ -147,14 +147,14 @@ fn tls(needs_roots: bool, ca_file: Option<&Path>) -> Result<ClientConfig, Invali
             roots.add(certificate).map_err(|error| unreadable(&error))?;
         }
     } else if needs_roots {
-        // Those that cannot be read are left out; a server that needs one of them is refused.
+        // Unreadable certificates are skipped; a server that needs one of them is refused.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| InvalidTarget {
-        message: format!("no encryption: {error}"),
+        message: format!("cannot set up TLS: {error}"),
         hint: HINT,
     })?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
@@ -177,21 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_checked_and_others_machines_are_reached_encrypted() {
+    fn urls_are_validated_and_other_machines_require_tls() {
         check("postgres://ada@db.example/watch", Ok(SslMode::Require));
         check("postgres://ada@db.example/watch?sslmode=disable", Ok(SslMode::Disable));
         check("postgresql://ada@localhost/watch", Ok(SslMode::Prefer));
         check("postgres://ada@%2Fvar%2Frun/watch", Ok(SslMode::Prefer));
-        check("postgres://ada:hunter2@localhost/watch", Err("password does not belong"));
-        check("postgres://ada@localhost", Err("no database"));
-        check("postgres:///watch", Err("no host"));
-        check("postgres://ada@localhost:many/watch", Err("cannot be understood"));
-        check("mysql://localhost/watch", Err("begins with"));
-        check("hunter2", Err("begins with"));
+        check("postgres://ada:hunter2@localhost/watch", Err("must not contain a password"));
+        check("postgres://ada@localhost", Err("a host and a database"));
+        check("postgres:///watch", Err("a host and a database"));
+        check("postgres://ada@localhost:many/watch", Err("is invalid"));
+        check("mysql://localhost/watch", Err("must start with"));
+        check("hunter2", Err("must start with"));
     }
 
     #[test]
-    fn a_target_does_not_show_its_password() {
+    fn debug_output_hides_the_password() {
         let target = Target::new("postgres://ada@localhost/watch", Some("hunter2"), None).unwrap();
         assert_eq!(target.config.get_password(), Some(b"hunter2".as_slice()));
         assert!(!format!("{target:?}").contains("hunter2"));

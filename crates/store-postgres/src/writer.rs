@@ -1,41 +1,42 @@
-//! The one task of a process that writes: group commit, and what to do when the database goes away.
+//! The writer task of a process: group commit, and retries while the database is unreachable.
 //!
-//! A group that failed before its commit is written again on a new connection. One whose commit was on
-//! its way is looked for in the log first. Only when the database stays away are callers told so.
+//! A group that failed before `COMMIT` is written again on a new connection. If the connection was lost
+//! during `COMMIT`, the writer first searches the ledger for the group's last entry. Callers get an
+//! error only if the database stays unreachable.
 
 use std::sync::Arc;
 
 use ledger::Chain;
-use store::{Checkpoint, Commit, Derived, Error, Outcome, Page, Receipt};
+use store::{Checkpoint, Commit, DerivedTables, Error, Outcome, Page, Receipt};
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
-use crate::group::{Appended, Loaded, Plan, decide};
-use crate::patience::Patience;
-use crate::session::{Failure, Session, check_seen};
+use crate::backoff::Backoff;
+use crate::group::{AppendedGroup, GroupPlan, LoadedRows, decide};
+use crate::session::{Failure, Session, check_not_rewound};
 use crate::store::Shared;
 use crate::target::Target;
 
-/// Commits in one transaction.
+/// The most commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 1_024;
-/// What they carry, beyond the first: the database takes no message of more than a gigabyte.
+/// The most bytes in one transaction of several commits: PostgreSQL limits a message to one gigabyte.
 const GROUP_BYTES_MAX: usize = 32 << 20;
 
-/// Something to write, and who waits for it.
+/// A task for the writer, and the channel of the caller that waits for it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) task: Task,
-    pub(crate) reply: oneshot::Sender<Answer>,
+    pub(crate) reply: oneshot::Sender<TaskResult>,
 }
 
-pub(crate) type Answer = Result<Outcome, Error>;
+pub(crate) type TaskResult = Result<Outcome, Error>;
 
 #[derive(Debug)]
 pub(crate) enum Task {
     Commit(Commit),
-    AppendSealed(Page),
-    KeepCheckpoint(Checkpoint),
-    ForgetAnswers { before_us: i64 },
+    AppendEntries(Page),
+    SaveCheckpoint(Checkpoint),
+    DeleteResponses { before_us: i64 },
 }
 
 struct Writer {
@@ -44,19 +45,21 @@ struct Writer {
     session: Option<Session>,
 }
 
-/// What a transaction came to.
+/// The result of one try to write a group.
 enum Attempt {
-    /// One outcome for each commit.
+    /// One outcome per job.
     Done(Vec<Outcome>),
-    /// Another process was faster with a row: decide again.
-    Again,
+    /// Another process changed a row first: decide again.
+    Retry,
     Refused(Error),
 }
 
-/// A commit that is on its way: what it comes to, and the end of the log by which it is found if the
-/// connection is lost. One that appends nothing cannot be found.
-struct Doubt {
-    before: u64,
+/// A transaction whose `COMMIT` was sent. If the connection is lost, its last entry shows whether it
+/// happened; without entries that cannot be found out.
+struct PendingCommit {
+    /// The size of the ledger before the transaction.
+    size_before: u64,
+    /// The chain after the transaction.
     chain: Chain,
     outcomes: Vec<Outcome>,
 }
@@ -69,11 +72,11 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>, mut jobs: mpsc::Rec
             return;
         }
         let mut bytes = 0;
-        let next = |job: &Job| {
+        let exceeds_group = |job: &Job| {
             bytes += job.task.bytes();
-            !job.task.joins_a_group() || GROUP_BYTES_MAX < bytes
+            !job.task.can_join_group() || GROUP_BYTES_MAX < bytes
         };
-        let end = waiting.iter().position(next).unwrap_or(waiting.len());
+        let end = waiting.iter().position(exceeds_group).unwrap_or(waiting.len());
         let rest = waiting.split_off(end.max(1));
         let group = std::mem::replace(&mut waiting, rest);
         writer.write(group).await;
@@ -81,9 +84,9 @@ pub(crate) async fn run(target: Target, shared: Arc<Shared>, mut jobs: mpsc::Rec
 }
 
 impl Task {
-    /// Whether it can share a transaction with others.
-    fn joins_a_group(&self) -> bool {
-        matches!(self, Task::Commit(commit) if commit.replace.is_none())
+    /// Whether the task may share a transaction with others.
+    fn can_join_group(&self) -> bool {
+        matches!(self, Task::Commit(commit) if commit.replace_derived.is_none())
     }
 
     fn bytes(&self) -> usize {
@@ -92,16 +95,17 @@ impl Task {
             draft.facts().len() + draft.private().map_or(0, |private| private.bytes.len())
         });
         let bodies = commit.writes.iter().filter_map(|write| Some(write.body.as_ref()?.len()));
-        let answer = commit.answer.as_ref().map_or(0, |answer| answer.body.len());
-        drafts.sum::<usize>() + bodies.sum::<usize>() + answer
+        let response = commit.response.as_ref().map_or(0, |response| response.body.len());
+        drafts.sum::<usize>() + bodies.sum::<usize>() + response
     }
 }
 
 impl Writer {
-    /// Answers every job of a group. Nobody may wait any more for an answer; that is not an error.
+    /// Writes a group and replies to every caller. A caller may have stopped waiting; that is not an
+    /// error.
     async fn write(&mut self, group: Vec<Job>) {
-        let answers = self.persist(&group).await;
-        match answers {
+        let outcomes = self.persist(&group).await;
+        match outcomes {
             Ok(outcomes) => {
                 for (job, outcome) in group.into_iter().zip(outcomes) {
                     let _ = job.reply.send(Ok(outcome));
@@ -115,87 +119,91 @@ impl Writer {
         }
     }
 
+    /// Writes a group, and retries while the database is unreachable.
     async fn persist(&mut self, group: &[Job]) -> Result<Vec<Outcome>, Error> {
-        let mut patience = Patience::new();
-        let mut doubt: Option<Doubt> = None;
+        let mut backoff = Backoff::new();
+        let mut pending: Option<PendingCommit> = None;
         loop {
             if let Some(reason) = self.shared.stop.reason() {
                 return Err(reason);
             }
-            let error = match self.attempt(group, &mut doubt).await {
+            let error = match self.attempt(group, &mut pending).await {
                 Ok(Attempt::Done(outcomes)) => return Ok(outcomes),
-                Ok(Attempt::Again) => continue,
+                Ok(Attempt::Retry) => continue,
                 Ok(Attempt::Refused(error)) => return Err(error),
                 Err(error) => error,
             };
             self.session = None;
-            let open = |error: Error| match doubt {
+            let classify_pending = |error: Error| match pending {
                 None => error,
                 Some(_) => Error::InDoubt(error.to_string()),
             };
             match &error {
                 Error::Unreachable(_) => {}
-                // A standby that is about to take over, and then tells what became of the commit.
-                Error::ReadOnly if doubt.is_some() => {}
+                // A standby that is about to be promoted, and then knows whether the commit happened.
+                Error::ReadOnly if pending.is_some() => {}
                 Error::Damaged(_) | Error::Rewound(_) => {
                     self.shared.stop.set(error.clone());
                     return Err(error);
                 }
                 Error::InDoubt(_) => return Err(error),
-                _ => return Err(open(error)),
+                _ => return Err(classify_pending(error)),
             }
-            warn!(%error, "the database is away; trying again");
-            patience.pause(error).await.map_err(open)?;
+            warn!(%error, "cannot reach the database; retrying");
+            backoff.wait(error).await.map_err(classify_pending)?;
         }
     }
 
     async fn attempt(
         &mut self,
         group: &[Job],
-        doubt: &mut Option<Doubt>,
+        pending: &mut Option<PendingCommit>,
     ) -> Result<Attempt, Error> {
         self.connect().await?;
-        // It was put there just now.
-        let Some(session) = &self.session else { return Ok(Attempt::Again) };
-        if let Some(Doubt { before, chain, outcomes }) = doubt {
-            if chain.size() == *before {
+        // `connect` has set it.
+        let Some(session) = &self.session else { return Ok(Attempt::Retry) };
+        if let Some(PendingCommit { size_before, chain, outcomes }) = pending {
+            if chain.size() == *size_before {
                 return Err(Error::InDoubt("the connection was lost during the commit".into()));
             }
             if session.has_entry(chain.size(), chain.head()).await? {
-                self.shared.saw(chain);
+                self.shared.record_head(chain);
                 return Ok(Attempt::Done(std::mem::take(outcomes)));
             }
-            *doubt = None;
+            *pending = None;
         }
         let done = match group {
-            [Job { task: Task::AppendSealed(page), .. }] => {
-                self.append_sealed(session, page, doubt).await
+            [Job { task: Task::AppendEntries(page), .. }] => {
+                self.append_entries(session, page, pending).await
             }
-            [Job { task: Task::KeepCheckpoint(checkpoint), .. }] => session
-                .keep_checkpoint(checkpoint)
+            [Job { task: Task::SaveCheckpoint(checkpoint), .. }] => session
+                .save_checkpoint(checkpoint)
                 .await
-                .map(|()| nothing())
-                .map_err(Failure::Before),
-            [Job { task: Task::ForgetAnswers { before_us }, .. }] => session
-                .forget_answers(*before_us)
+                .map(|()| done_without_entries())
+                .map_err(Failure::NotCommitted),
+            [Job { task: Task::DeleteResponses { before_us }, .. }] => session
+                .delete_responses(*before_us)
                 .await
-                .map(|()| nothing())
-                .map_err(Failure::Before),
-            [Job { task: Task::Commit(commit @ Commit { replace: Some(derived), .. }), .. }] => {
-                self.replace(session, commit, derived, doubt).await
-            }
+                .map(|()| done_without_entries())
+                .map_err(Failure::NotCommitted),
+            [
+                Job {
+                    task: Task::Commit(commit @ Commit { replace_derived: Some(derived), .. }),
+                    ..
+                },
+            ] => self.replace_derived(session, commit, derived, pending).await,
             group => {
-                let commits: Vec<&Commit> = group.iter().filter_map(commit).collect();
-                self.commit(session, &commits, doubt).await
+                let commits: Vec<&Commit> = group.iter().filter_map(as_commit).collect();
+                self.commit(session, &commits, pending).await
             }
         };
         match done {
             Ok(attempt) => {
-                *doubt = None;
+                *pending = None;
                 Ok(attempt)
             }
-            Err(Failure::Before(error)) => {
-                *doubt = None;
+            Err(Failure::NotCommitted(error)) => {
+                *pending = None;
                 session.rollback().await;
                 Err(error)
             }
@@ -203,109 +211,115 @@ impl Writer {
         }
     }
 
-    /// A connection on which the log is at least what it was when it was last seen.
+    /// Connects if necessary, and checks that the ledger has not lost entries.
     async fn connect(&mut self) -> Result<(), Error> {
         if self.session.is_some() {
             return Ok(());
         }
         let session = Session::open(&self.target).await?;
-        check_seen(session.client(), self.shared.seen()).await?;
+        check_not_rewound(session.client(), self.shared.last_head()).await?;
         self.session = Some(session);
         Ok(())
     }
 
-    /// One transaction for all of them.
+    /// Writes all commits in one transaction.
     async fn commit(
         &self,
         session: &Session,
         commits: &[&Commit],
-        doubt: &mut Option<Doubt>,
+        pending: &mut Option<PendingCommit>,
     ) -> Result<Attempt, Failure> {
-        let (plan, mut chain) = match boldly(session, commits).await? {
+        let (plan, mut chain) = match commit_optimistically(session, commits).await? {
             Some(written) => written,
             None => {
-                let loaded = session.load(commits).await.map_err(Failure::Before)?;
+                let loaded = session.load(commits).await.map_err(Failure::NotCommitted)?;
                 let plan = decide(commits, loaded);
                 if plan.writes_nothing() {
                     session.rollback().await;
-                    let Appended { outcomes, .. } = plan.append(&mut Chain::empty());
+                    let AppendedGroup { outcomes, .. } = plan.append(&mut Chain::empty());
                     return Ok(Attempt::Done(outcomes));
                 }
-                let Some(chain) = session.write(&plan).await.map_err(Failure::Before)? else {
+                let Some(chain) = session.write(&plan).await.map_err(Failure::NotCommitted)? else {
                     session.rollback().await;
-                    return Ok(Attempt::Again);
+                    return Ok(Attempt::Retry);
                 };
                 (plan, chain)
             }
         };
-        let before = chain.size();
-        let Appended { entries, outcomes } = plan.append(&mut chain);
-        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: outcomes.clone() });
+        let size_before = chain.size();
+        let AppendedGroup { entries, outcomes } = plan.append(&mut chain);
+        *pending =
+            Some(PendingCommit { size_before, chain: chain.clone(), outcomes: outcomes.clone() });
         session.commit(&entries, &chain).await?;
-        self.shared.grew(&chain);
+        self.shared.record_commit(&chain);
         Ok(Attempt::Done(outcomes))
     }
 
-    async fn replace(
+    async fn replace_derived(
         &self,
         session: &Session,
         commit: &Commit,
-        derived: &Derived,
-        doubt: &mut Option<Doubt>,
+        derived: &DerivedTables,
+        pending: &mut Option<PendingCommit>,
     ) -> Result<Attempt, Failure> {
-        session.lock_tables().await.map_err(Failure::Before)?;
-        let mut chain = session.lock_head().await.map_err(Failure::Before)?;
-        let before = chain.size();
-        if before != derived.through {
+        session.lock_tables().await.map_err(Failure::NotCommitted)?;
+        let mut chain = session.lock_head().await.map_err(Failure::NotCommitted)?;
+        let size_before = chain.size();
+        if size_before != derived.through {
             session.rollback().await;
-            return Ok(Attempt::Done(vec![Outcome::Moved { head: before }]));
+            return Ok(Attempt::Done(vec![Outcome::StaleDerived { head: size_before }]));
         }
-        session.replace(derived).await.map_err(Failure::Before)?;
+        session.replace_derived(derived).await.map_err(Failure::NotCommitted)?;
         let entries: Vec<_> =
-            commit.drafts.iter().map(|draft| (draft, chain.seal(draft))).collect();
-        let receipt = Receipt { first: before + 1, last: chain.size() };
+            commit.drafts.iter().map(|draft| (draft, chain.append(draft))).collect();
+        let receipt = Receipt { first: size_before + 1, last: chain.size() };
         let outcomes = vec![Outcome::Committed(receipt)];
-        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: outcomes.clone() });
+        *pending =
+            Some(PendingCommit { size_before, chain: chain.clone(), outcomes: outcomes.clone() });
         session.commit(&entries, &chain).await?;
-        self.shared.grew(&chain);
+        self.shared.record_commit(&chain);
         Ok(Attempt::Done(outcomes))
     }
 
-    async fn append_sealed(
+    async fn append_entries(
         &self,
         session: &Session,
         page: &Page,
-        doubt: &mut Option<Doubt>,
+        pending: &mut Option<PendingCommit>,
     ) -> Result<Attempt, Failure> {
-        session.begin().await.map_err(Failure::Before)?;
-        let mut chain = session.lock_head().await.map_err(Failure::Before)?;
-        let before = chain.size();
-        for fields in page.iter() {
-            if let Err(fault) = chain.check(&fields) {
+        session.begin().await.map_err(Failure::NotCommitted)?;
+        let mut chain = session.lock_head().await.map_err(Failure::NotCommitted)?;
+        let size_before = chain.size();
+        for entry in page.iter() {
+            if let Err(fault) = chain.verify_next(&entry) {
                 session.rollback().await;
                 return Ok(Attempt::Refused(Error::Damaged(fault.to_string())));
             }
         }
-        *doubt = Some(Doubt { before, chain: chain.clone(), outcomes: vec![no_entry()] });
+        *pending = Some(PendingCommit {
+            size_before,
+            chain: chain.clone(),
+            outcomes: vec![without_entries()],
+        });
         session.commit_page(page, &chain).await?;
-        self.shared.grew(&chain);
-        Ok(nothing())
+        self.shared.record_commit(&chain);
+        Ok(done_without_entries())
     }
 }
 
-/// Writes at once what most groups come to: every row is as expected, every key new. `None` when it is
-/// not so, or cannot be known; then nothing was written.
-async fn boldly<'a>(
+/// Writes a group in one round trip if every row is as expected and every idempotency key is new, as in
+/// most groups. Otherwise, or if that cannot be known, writes nothing and returns `None`.
+async fn commit_optimistically<'a>(
     session: &Session,
     commits: &[&'a Commit],
-) -> Result<Option<(Plan<'a>, Chain)>, Failure> {
-    let Some(expected) = Loaded::expected_by(commits) else { return Ok(None) };
+) -> Result<Option<(GroupPlan<'a>, Chain)>, Failure> {
+    let Some(expected) = LoadedRows::expected_by(commits) else { return Ok(None) };
     let plan = decide(commits, expected.clone());
-    // The key of a commit that is refused is not written, so it would not be found to be answered.
+    // The key of a refused commit is not written, so its earlier use would not be found.
     if plan.refuses_any() {
         return Ok(None);
     }
-    match session.write_boldly(&expected, &plan).await.map_err(Failure::Before)? {
+    match session.write_optimistically(&expected, &plan).await.map_err(Failure::NotCommitted)? {
         Some(head) => Ok(Some((plan, head))),
         None => {
             session.rollback().await;
@@ -314,18 +328,18 @@ async fn boldly<'a>(
     }
 }
 
-fn commit(job: &Job) -> Option<&Commit> {
+fn as_commit(job: &Job) -> Option<&Commit> {
     match &job.task {
         Task::Commit(commit) => Some(commit),
         _ => None,
     }
 }
 
-/// The outcome of what no entry is made of.
-fn no_entry() -> Outcome {
+/// The outcome of a task without entries.
+fn without_entries() -> Outcome {
     Outcome::Committed(Receipt { first: 1, last: 0 })
 }
 
-fn nothing() -> Attempt {
-    Attempt::Done(vec![no_entry()])
+fn done_without_entries() -> Attempt {
+    Attempt::Done(vec![without_entries()])
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
 use store::{Error, Item, Row};
 
-use crate::error::{meaning, of_tables};
+use crate::error::{classify, classify_tables};
 
 const DUE: &str = "SELECT noun, id, version, body, due_us, under FROM item
                    WHERE noun = ?1 AND (?2, ?3) < (due_us, id) AND due_us <= ?4
@@ -12,8 +12,8 @@ const DUE: &str = "SELECT noun, id, version, body, due_us, under FROM item
 pub(crate) fn load(connection: &Connection, noun: &str, id: &str) -> Result<Row, Error> {
     let sql = "SELECT version, body FROM item WHERE noun = ?1 AND id = ?2";
     let row = |row: &SqlRow<'_>| Ok(Row { version: row.get(0)?, body: row.get(1)? });
-    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
-    let found = statement.query_row((noun, id), row).optional().map_err(of_tables)?;
+    let mut statement = connection.prepare_cached(sql).map_err(classify_tables)?;
+    let found = statement.query_row((noun, id), row).optional().map_err(classify_tables)?;
     Ok(found.unwrap_or_default())
 }
 
@@ -22,8 +22,8 @@ pub(crate) fn load_all(
     noun: &str,
     ids: &[&str],
 ) -> Result<Vec<Row>, Error> {
-    let moment = connection.unchecked_transaction().map_err(meaning)?;
-    ids.iter().map(|id| load(&moment, noun, id)).collect()
+    let snapshot = connection.unchecked_transaction().map_err(classify)?;
+    ids.iter().map(|id| load(&snapshot, noun, id)).collect()
 }
 
 pub(crate) fn list(
@@ -34,40 +34,41 @@ pub(crate) fn list(
 ) -> Result<Vec<Item>, Error> {
     let sql = "SELECT noun, id, version, body, due_us, under FROM item
                WHERE noun = ?1 AND ?2 < id AND body IS NOT NULL ORDER BY id LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(of_tables)?;
-    let items = statement.query_map((noun, after, limit), item).map_err(of_tables)?;
-    items.collect::<Result<_, _>>().map_err(of_tables)
+    let mut statement = connection.prepare_cached(sql).map_err(classify_tables)?;
+    let items = statement.query_map((noun, after, limit), item).map_err(classify_tables)?;
+    items.collect::<Result<_, _>>().map_err(classify_tables)
 }
 
-pub(crate) fn newest(
+pub(crate) fn list_newest(
     connection: &Connection,
     noun: &str,
-    under: Option<&str>,
+    index_key: Option<&str>,
     before: &str,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
-    let sql = newest_sql(under, before);
+    let sql = newest_sql(index_key, before);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut statement = connection.prepare_cached(&sql).map_err(of_tables)?;
-    let items = statement.query_map((noun, under, before, limit), item).map_err(of_tables)?;
-    items.collect::<Result<_, _>>().map_err(of_tables)
+    let mut statement = connection.prepare_cached(&sql).map_err(classify_tables)?;
+    let items =
+        statement.query_map((noun, index_key, before, limit), item).map_err(classify_tables)?;
+    items.collect::<Result<_, _>>().map_err(classify_tables)
 }
 
-/// The index is named, because SQLite would rather go through all rows of the noun.
-fn newest_sql(under: Option<&str>, before: &str) -> String {
-    let (index, is_under) = match under {
+/// Names the index, because SQLite would otherwise scan all rows of the noun.
+fn newest_sql(index_key: Option<&str>, before: &str) -> String {
+    let (index, has_key) = match index_key {
         Some(_) => ("INDEXED BY item_by_under", "under = ?2"),
         None => ("", "?2 IS NULL"),
     };
     let is_below = if before.is_empty() { "?3 = ''" } else { "id < ?3" };
     format!(
         "SELECT noun, id, version, body, due_us, under FROM item {index}
-         WHERE noun = ?1 AND {is_under} AND {is_below} AND body IS NOT NULL
+         WHERE noun = ?1 AND {has_key} AND {is_below} AND body IS NOT NULL
          ORDER BY id DESC LIMIT ?4"
     )
 }
 
-pub(crate) fn due(
+pub(crate) fn list_due(
     connection: &Connection,
     noun: &str,
     (after_us, after): (i64, &str),
@@ -75,18 +76,18 @@ pub(crate) fn due(
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut statement = connection.prepare_cached(DUE).map_err(of_tables)?;
+    let mut statement = connection.prepare_cached(DUE).map_err(classify_tables)?;
     let values = (noun, after_us, after, until_us, limit);
-    let items = statement.query_map(values, item).map_err(of_tables)?;
-    items.collect::<Result<_, _>>().map_err(of_tables)
+    let items = statement.query_map(values, item).map_err(classify_tables)?;
+    items.collect::<Result<_, _>>().map_err(classify_tables)
 }
 
-/// Every row, by noun and id.
-pub(crate) fn all(connection: &Connection) -> Result<Vec<Item>, Error> {
+/// Every row, sorted by noun and id.
+pub(crate) fn load_everything(connection: &Connection) -> Result<Vec<Item>, Error> {
     let sql = "SELECT noun, id, version, body, due_us, under FROM item ORDER BY noun, id";
-    let mut statement = connection.prepare(sql).map_err(of_tables)?;
-    let items = statement.query_map((), item).map_err(of_tables)?;
-    items.collect::<Result<_, _>>().map_err(of_tables)
+    let mut statement = connection.prepare(sql).map_err(classify_tables)?;
+    let items = statement.query_map((), item).map_err(classify_tables)?;
+    items.collect::<Result<_, _>>().map_err(classify_tables)
 }
 
 fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
@@ -96,7 +97,7 @@ fn item(row: &SqlRow<'_>) -> Result<Item, rusqlite::Error> {
         version: row.get(2)?,
         body: row.get(3)?,
         due_us: row.get(4)?,
-        under: row.get(5)?,
+        index_key: row.get(5)?,
     })
 }
 
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use crate::migrate::migrate;
 
-    /// No statistics, many rows or few: the plan is the same.
+    /// The plan does not depend on statistics or the number of rows.
     fn check(sql: &str, plan: &str) {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection).unwrap();
@@ -115,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_an_index_and_never_sorted() {
+    fn queries_use_an_index_and_never_sort() {
         check(
             DUE,
             "SEARCH item USING INDEX item_by_due (noun=? AND (due_us,id)>(?,?) AND due_us<?)",
         );
-        for (under, before, plan) in [
+        for (index_key, before, plan) in [
             (None, "", "SEARCH item USING PRIMARY KEY (noun=?)"),
             (None, "m", "SEARCH item USING PRIMARY KEY (noun=? AND id<?)"),
             (Some("k"), "", "SEARCH item USING INDEX item_by_under (noun=? AND under=?)"),
             (Some("k"), "m", "SEARCH item USING INDEX item_by_under (noun=? AND under=? AND id<?)"),
         ] {
-            check(&newest_sql(under, before), plan);
+            check(&newest_sql(index_key, before), plan);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The embedded store: one SQLite file, one thread that writes it, readers beside it.
+//! The embedded store: one SQLite file, one writer thread, concurrent readers.
 //!
-//! Commits go through the writer thread, which takes all that wait, writes them in one transaction
-//! and answers after it is on the disk. Reads use read-only connections and never wait for a write.
-//! The data directory's lock, which the caller holds, keeps a second process from writing.
+//! Commits go to the writer thread, which writes all waiting commits in one transaction (group commit)
+//! and replies after it is durable. Reads use read-only connections and never wait for a write. The
+//! caller holds the lock on the data directory, so no second process writes.
 
 mod error;
 mod items;

@@ -1,4 +1,4 @@
-//! Opening the file: settings, schema, and finding the end of the log.
+//! Opens connections: settings, schema, and the chain at the end of the ledger.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,94 +11,94 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use store::{Error, PAGE_ENTRIES_MAX};
 
-use crate::error::meaning;
+use crate::error::classify;
 use crate::migrate;
 use crate::readers;
 
-/// A connection is used by one thread at a time, as the compiler sees to, so it need not lock itself.
-const ONE_THREAD: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+/// The compiler ensures that one thread at a time uses a connection, so SQLite need not lock it.
+const NO_MUTEX: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 
-/// What the writer keeps in memory of the file. Nearly every commit lets SQLite walk through the table of what
-/// it keeps, so more would cost more than it saves; the pages that are missing here the kernel has.
+/// The writer's page cache. SQLite walks through its cache in nearly every commit, so a larger one would
+/// cost more than it saves; the kernel caches the other pages.
 const CACHE_KIB: u32 = 7_680;
-/// Pages that one transaction may change before some are written: those that are changed again later are
-/// written twice.
+/// Pages that a transaction may change before SQLite writes some of them early. A page that changes again
+/// afterwards is written twice.
 const SPILL_PAGES: u32 = 16_384;
-/// How long to wait for another process that reads or recovers the file.
+/// How long to wait for a lock of another process that reads or recovers the file.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// Statements that a reader keeps ready: as many as there are queries.
-const READS_KEPT: usize = 32;
+/// Prepared statements per reader: more than there are queries.
+const STATEMENTS_CACHED: usize = 32;
 
-/// The writer's connection, on a file that exists and has the newest schema.
+/// Opens the writer's connection. Creates the file and migrates its schema if necessary.
 pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
-    // Created here, so that it never exists with wider permissions; SQLite's side files copy them.
+    // Created here with its final permissions, which SQLite copies to the files beside it.
     let created = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     created.map_err(|error| match error.kind() {
-        io::ErrorKind::StorageFull => Error::Full,
+        io::ErrorKind::StorageFull => Error::DiskFull,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly,
         _ => Error::Failed(format!("cannot open `{}`: {error}", path.display())),
     })?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | ONE_THREAD;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(meaning)?;
-    settings(&connection).map_err(meaning)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(classify)?;
+    settings(&connection).map_err(classify)?;
     migrate::migrate(&mut connection)?;
     Ok(connection)
 }
 
-/// Another connection to the file of the writer, which copies its write-ahead log back.
-pub(crate) fn copier(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | ONE_THREAD;
-    let connection = Connection::open_with_flags(path, flags).map_err(meaning)?;
+/// Opens the checkpointer's connection, which copies the write-ahead log into the file.
+pub(crate) fn checkpointer(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(classify)?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;";
-    connection.execute_batch(settings).map_err(meaning)?;
-    // Before it has read something it does not know of the write-ahead log.
-    connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())).map_err(meaning)?;
+    connection.execute_batch(settings).map_err(classify)?;
+    // A connection finds the write-ahead log only when it first reads.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())).map_err(classify)?;
     Ok(connection)
 }
 
-/// What a reader may take for granted about a file.
+/// Whether a process may be writing the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// Somebody may write it.
-    Written,
-    /// Nobody does. It is read as it stands: nothing is left beside it, and it may be on a
+pub(crate) enum FileState {
+    /// A process may be writing it.
+    InUse,
+    /// No process writes it. It is opened as immutable, which creates no files beside it and works on a
     /// read-only medium.
-    AtRest,
+    Idle,
 }
 
-impl Sharing {
-    /// A file that nobody writes has no write-ahead log.
-    pub(crate) fn of(path: &Path) -> Sharing {
+impl FileState {
+    /// A file that no process writes has no write-ahead log.
+    pub(crate) fn detect(path: &Path) -> FileState {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
-        if Path::new(&log).exists() { Sharing::Written } else { Sharing::AtRest }
+        if Path::new(&log).exists() { FileState::InUse } else { FileState::Idle }
     }
 }
 
-/// A connection that cannot write.
-pub(crate) fn reader(path: &Path, sharing: Sharing) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | ONE_THREAD;
-    let connection = match sharing {
-        Sharing::Written => Connection::open_with_flags(path, flags),
-        Sharing::AtRest => {
-            Connection::open_with_flags(as_it_stands(path), flags | OpenFlags::SQLITE_OPEN_URI)
+/// Opens a read-only connection.
+pub(crate) fn reader(path: &Path, file_state: FileState) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | NO_MUTEX;
+    let connection = match file_state {
+        FileState::InUse => Connection::open_with_flags(path, flags),
+        FileState::Idle => {
+            Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)
         }
     };
-    let connection = connection.map_err(meaning)?;
-    connection.set_prepared_statement_cache_capacity(READS_KEPT);
-    // Otherwise a statement whose limit is bound is planned anew for each value, also for the same again.
+    let connection = connection.map_err(classify)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Otherwise SQLite plans a statement with a bound limit again for each execution.
     let same_plan = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
-    connection.set_db_config(same_plan, true).map_err(meaning)?;
+    connection.set_db_config(same_plan, true).map_err(classify)?;
     connection
         .execute_batch(&format!(
             "PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};
              PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
         ))
-        .map_err(meaning)?;
+        .map_err(classify)?;
     Ok(connection)
 }
 
-fn as_it_stands(path: &Path) -> String {
+fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -121,25 +121,25 @@ fn settings(connection: &Connection) -> Result<(), rusqlite::Error> {
     ))
 }
 
-/// The end of the log: the chain kept at the newest checkpoint, and every entry after it checked
-/// link by link. With the first fault comes the chain up to it, so that reading can go on.
-pub(crate) fn resume(connection: &Connection) -> Result<(Chain, Option<Error>), Error> {
-    // What cannot be read is left aside: then all entries are checked.
-    let Some(kept) = readers::resume(connection).filter(|kept| 0 < kept.size()) else {
-        return check_from(connection, Chain::empty());
+/// Loads the chain of the newest checkpoint and verifies every later entry. Returns the chain at the
+/// end of the ledger, or up to the first fault with that fault.
+pub(crate) fn load_chain(connection: &Connection) -> Result<(Chain, Option<Error>), Error> {
+    // Without a readable checkpoint chain, all entries are verified.
+    let Some(saved) = readers::checkpoint_chain(connection).filter(|saved| 0 < saved.size()) else {
+        return verify_from(connection, Chain::empty());
     };
-    let page = readers::entries(connection, kept.size() - 1, 1);
-    let found = page.ok().and_then(|page| page.iter().next().map(|fields| fields.hash));
-    if found == Some(kept.head()) {
-        return check_from(connection, kept);
+    let page = readers::entries(connection, saved.size() - 1, 1);
+    let found = page.ok().and_then(|page| page.iter().next().map(|entry| entry.hash));
+    if found == Some(saved.head()) {
+        return verify_from(connection, saved);
     }
-    let (chain, fault) = check_from(connection, Chain::empty())?;
-    let what = format!("entry {} is not the one that its checkpoint names", kept.size());
+    let (chain, fault) = verify_from(connection, Chain::empty())?;
+    let what = format!("entry {} does not match its checkpoint", saved.size());
     Ok((chain, fault.or(Some(Error::Damaged(what)))))
 }
 
-/// Checks every entry after a place.
-fn check_from(connection: &Connection, mut chain: Chain) -> Result<(Chain, Option<Error>), Error> {
+/// Verifies every entry after `chain`. Returns the chain up to the end or the first fault.
+fn verify_from(connection: &Connection, mut chain: Chain) -> Result<(Chain, Option<Error>), Error> {
     loop {
         let page = match readers::entries(connection, chain.size(), PAGE_ENTRIES_MAX) {
             Ok(page) => page,
@@ -149,8 +149,8 @@ fn check_from(connection: &Connection, mut chain: Chain) -> Result<(Chain, Optio
         if page.is_empty() {
             return Ok((chain, None));
         }
-        for fields in page.iter() {
-            if let Err(fault) = chain.check(&fields) {
+        for entry in page.iter() {
+            if let Err(fault) = chain.verify_next(&entry) {
                 return Ok((chain, Some(Error::Damaged(fault.to_string()))));
             }
         }

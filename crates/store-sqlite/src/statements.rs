@@ -1,16 +1,19 @@
 //! The writer's statements: each part of a commit as guarded SQL.
 //!
-//! A guard is part of the statement that writes ("where the version is still the expected one"), so
-//! a commit is written boldly. When a later part of it is refused, an earlier one must be undone: then
-//! the group is written again with care, which looks at every guard before it writes. Looking always,
-//! or a savepoint for each commit, would cost every commit what only a rare one needs.
+//! A guard is part of the statement that writes (`WHERE version = expected`), so commits are written
+//! optimistically, without checking first. If a later part of a commit is refused, the earlier parts
+//! must be undone: the transaction is rolled back and the group is written again, checking every guard
+//! first. Checking always, or a savepoint per commit, would slow down every commit for a rare case.
 
-use ledger::{Chain, Draft, Fields, PrivateRef};
+use ledger::{Chain, Draft, EntryRef, PrivateRef};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
-use store::{Answer, Checkpoint, Commit, Delta, Derived, Error, Expect, Item, Keeps, Outcome};
+use store::{
+    Checkpoint, Commit, Delta, DerivedTables, Error, Expect, Item, Outcome, StoredResponse,
+    UnchangedKeys,
+};
 use store::{Receipt, Write};
 
-use crate::error::{meaning, of_tables};
+use crate::error::{classify, classify_tables};
 
 pub(crate) struct Statements<'c> {
     connection: &'c Connection,
@@ -25,31 +28,30 @@ pub(crate) struct Statements<'c> {
     update_body: Statement<'c>,
     add_to_counter: Statement<'c>,
     start_counter: Statement<'c>,
-    insert_answer: Statement<'c>,
-    find_answer: Statement<'c>,
+    insert_response: Statement<'c>,
+    find_response: Statement<'c>,
     find_version: Statement<'c>,
     find_counter: Statement<'c>,
 }
 
-/// How a commit is written.
+/// Whether the guards of a commit are checked before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
-    Bold,
-    /// Looks at every guard first.
-    Careful,
+pub(crate) enum WriteMode {
+    Optimistic,
+    CheckFirst,
 }
 
-/// What came of writing a commit.
+/// The result of writing a commit into the open transaction.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum WriteResult {
     Done(Outcome),
-    /// A part was refused after others were written. Never after care.
-    MustUndo,
+    /// A part was refused after others were written. Does not happen with [`WriteMode::CheckFirst`].
+    MustRollBack,
 }
 
 impl<'c> Statements<'c> {
     pub(crate) fn prepare(connection: &'c Connection) -> Result<Statements<'c>, Error> {
-        let sql = |text| connection.prepare(text).map_err(meaning);
+        let sql = |text| connection.prepare(text).map_err(classify);
         Ok(Statements {
             connection,
             begin: sql("BEGIN IMMEDIATE")?,
@@ -70,43 +72,43 @@ impl<'c> Statements<'c> {
                                  WHERE name = ?1 AND value + ?2 BETWEEN 0 AND ?3")?,
             start_counter: sql("INSERT INTO counter SELECT ?1, ?2 WHERE ?2 BETWEEN 0 AND ?3
                                 ON CONFLICT DO NOTHING")?,
-            insert_answer: sql(
+            insert_response: sql(
                 "INSERT INTO answer VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
             )?,
-            find_answer: sql("SELECT request_hash, body FROM answer WHERE key = ?1")?,
+            find_response: sql("SELECT request_hash, body FROM answer WHERE key = ?1")?,
             find_version: sql("SELECT version FROM item WHERE noun = ?1 AND id = ?2")?,
             find_counter: sql("SELECT value FROM counter WHERE name = ?1")?,
         })
     }
 
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        self.begin.execute(()).map(drop).map_err(meaning)
+        self.begin.execute(()).map(drop).map_err(classify)
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
-        self.commit.execute(()).map(drop).map_err(meaning)
+        self.commit.execute(()).map(drop).map_err(classify)
     }
 
-    /// Ends a transaction, unless SQLite has ended it by itself.
+    /// Rolls back the transaction, unless SQLite already has.
     pub(crate) fn rollback(&mut self) {
         if !self.connection.is_autocommit() {
-            // Nothing can be done about a failure, and the next `begin` would report it.
+            // The next `begin` would report a failure.
             let _ = self.rollback.execute(());
         }
     }
 
-    /// Writes one commit of several into the open transaction. A refusal leaves nothing of it, unless
-    /// it says that the transaction must be undone.
+    /// Writes one commit of a group into the open transaction. A refused commit writes nothing, unless
+    /// the result is [`WriteResult::MustRollBack`].
     pub(crate) fn write(
         &mut self,
         chain: &mut Chain,
         commit: &Commit,
-        manner: Manner,
-    ) -> Result<Written, Error> {
-        if manner == Manner::Careful
-            && let Some(refusal) = self.look(commit)?
+        mode: WriteMode,
+    ) -> Result<WriteResult, Error> {
+        if mode == WriteMode::CheckFirst
+            && let Some(refusal) = self.find_refusal(commit)?
         {
-            return Ok(Written::Done(refusal));
+            return Ok(WriteResult::Done(refusal));
         }
         if let Some(refused) = self.write_guarded(chain, commit)? {
             return Ok(refused);
@@ -115,23 +117,23 @@ impl<'c> Statements<'c> {
         for draft in &commit.drafts {
             self.append(chain, draft)?;
         }
-        Ok(Written::Done(Outcome::Committed(Receipt { first, last: chain.size() })))
+        Ok(WriteResult::Done(Outcome::Committed(Receipt { first, last: chain.size() })))
     }
 
-    /// Why a commit of several parts would be refused. A key that was answered comes first: its
-    /// request may have been overtaken by what it did itself.
-    fn look(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
-        if let Some(answer) = &commit.answer
-            && let Some(earlier) = self.earlier(answer)?
+    /// Checks all guards of a commit and returns its refusal, if any. The idempotency key comes first: a
+    /// repeated request conflicts with its own first commit.
+    fn find_refusal(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
+        if let Some(response) = &commit.response
+            && let Some(earlier) = self.find_replay(response)?
         {
             return Ok(Some(earlier));
         }
         for write in &commit.writes {
-            if self.version(write.noun, &write.id)? != write.expected {
+            if self.version(write.noun, &write.id)? != write.expected_version {
                 return Ok(Some(conflict(write.noun, &write.id)));
             }
         }
-        if let Some(other) = self.unexpected(commit)? {
+        if let Some(other) = self.find_conflict(commit)? {
             return Ok(Some(other));
         }
         let mut sums: Vec<(&str, i64)> = Vec::new();
@@ -141,7 +143,7 @@ impl<'c> Statements<'c> {
                 Some((_, value)) => *value,
                 None => {
                     let found = self.find_counter.query_row([&*delta.counter], |row| row.get(0));
-                    found.optional().map_err(of_tables)?.unwrap_or_default()
+                    found.optional().map_err(classify_tables)?.unwrap_or_default()
                 }
             };
             if !(0..=delta.max).contains(&(value + delta.add)) {
@@ -152,8 +154,8 @@ impl<'c> Statements<'c> {
         Ok(None)
     }
 
-    /// Whether a row that is not written is another than it must be.
-    fn unexpected(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
+    /// The conflict of the first row in `expects` whose version changed, if any.
+    fn find_conflict(&mut self, commit: &Commit) -> Result<Option<Outcome>, Error> {
         for Expect { noun, id, version } in &commit.expects {
             if self.version(noun, id)? != *version {
                 return Ok(Some(conflict(noun, id)));
@@ -164,28 +166,36 @@ impl<'c> Statements<'c> {
 
     fn version(&mut self, noun: &str, id: &str) -> Result<u64, Error> {
         let found = self.find_version.query_row((noun, id), |row| row.get(0));
-        Ok(found.optional().map_err(of_tables)?.unwrap_or_default())
+        Ok(found.optional().map_err(classify_tables)?.unwrap_or_default())
     }
 
-    /// The parts of a commit that may be refused; `None` when all were written.
-    fn write_guarded(&mut self, chain: &Chain, commit: &Commit) -> Result<Option<Written>, Error> {
-        if let Some(derived) = &commit.replace {
+    /// Writes the parts of a commit that may be refused; `None` if all were written.
+    fn write_guarded(
+        &mut self,
+        chain: &Chain,
+        commit: &Commit,
+    ) -> Result<Option<WriteResult>, Error> {
+        if let Some(derived) = &commit.replace_derived {
             if derived.through != chain.size() {
-                return Ok(Some(Written::Done(Outcome::Moved { head: chain.size() })));
+                return Ok(Some(WriteResult::Done(Outcome::StaleDerived { head: chain.size() })));
             }
-            self.replace(derived)?;
+            self.replace_derived(derived)?;
         }
         let mut parts = 0;
         let refused = |parts, refusal| {
-            Ok(Some(if parts == 0 { Written::Done(refusal) } else { Written::MustUndo }))
+            Ok(Some(if parts == 0 {
+                WriteResult::Done(refusal)
+            } else {
+                WriteResult::MustRollBack
+            }))
         };
-        if let Some(answer) = &commit.answer {
-            if let Some(earlier) = self.keep_answer(answer)? {
+        if let Some(response) = &commit.response {
+            if let Some(earlier) = self.save_response(response)? {
                 return refused(parts, earlier);
             }
             parts += 1;
         }
-        if let Some(other) = self.unexpected(commit)? {
+        if let Some(other) = self.find_conflict(commit)? {
             return refused(parts, other);
         }
         for write in &commit.writes {
@@ -195,7 +205,7 @@ impl<'c> Statements<'c> {
             parts += 1;
         }
         for delta in &commit.deltas {
-            if !self.add(delta)? {
+            if !self.add_to_counter(delta)? {
                 return refused(parts, Outcome::OverLimit { counter: delta.counter.clone() });
             }
             parts += 1;
@@ -203,108 +213,120 @@ impl<'c> Statements<'c> {
         Ok(None)
     }
 
-    /// Keeps the answer to a key, or tells what it was answered before.
-    fn keep_answer(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
-        let hash = answer.request_hash.as_bytes();
-        let values = (&answer.key, hash, &answer.body, answer.at_us);
-        match self.insert_answer.execute(values).map_err(meaning)? {
+    /// Stores the response, or returns the outcome for a key that was used before.
+    fn save_response(&mut self, response: &StoredResponse) -> Result<Option<Outcome>, Error> {
+        let hash = response.request_hash.as_bytes();
+        let values = (&response.key, hash, &response.body, response.at_us);
+        match self.insert_response.execute(values).map_err(classify)? {
             1 => Ok(None),
-            _ => self.earlier(answer),
+            _ => self.find_replay(response),
         }
     }
 
     fn write_item(&mut self, write: &Write) -> Result<bool, Error> {
-        let Write { noun, id, expected, version, body, due_us, under, keeps } = write;
+        let Write { noun, id, expected_version, version, body, due_us, index_key, unchanged_keys } =
+            write;
         let body = body.as_deref();
-        if *expected == 0 {
-            let inserted = self.insert_item.execute((noun, id, version, body, due_us, under));
-            return Ok(inserted.map_err(of_tables)? == 1);
+        if *expected_version == 0 {
+            let inserted = self.insert_item.execute((noun, id, version, body, due_us, index_key));
+            return Ok(inserted.map_err(classify_tables)? == 1);
         }
-        // A column that is set has its index written, whether or not it changes.
-        let updated = match keeps {
-            Keeps::Both => self.update_body.execute((noun, id, version, body, expected)),
-            Keeps::Under => self.update_due.execute((noun, id, version, body, due_us, expected)),
-            Keeps::Unknown => {
-                self.update_item.execute((noun, id, version, body, due_us, under, expected))
+        // SQLite updates the index of every column that is set, even if its value does not change.
+        let updated = match unchanged_keys {
+            UnchangedKeys::Both => {
+                self.update_body.execute((noun, id, version, body, expected_version))
             }
+            UnchangedKeys::IndexKey => {
+                self.update_due.execute((noun, id, version, body, due_us, expected_version))
+            }
+            UnchangedKeys::Unknown => self.update_item.execute((
+                noun,
+                id,
+                version,
+                body,
+                due_us,
+                index_key,
+                expected_version,
+            )),
         };
-        Ok(updated.map_err(of_tables)? == 1)
+        Ok(updated.map_err(classify_tables)? == 1)
     }
 
-    fn add(&mut self, delta: &Delta) -> Result<bool, Error> {
+    fn add_to_counter(&mut self, delta: &Delta) -> Result<bool, Error> {
         let values = (&*delta.counter, delta.add, delta.max);
-        let added = self.add_to_counter.execute(values).map_err(of_tables)? == 1;
-        Ok(added || self.start_counter.execute(values).map_err(of_tables)? == 1)
+        let added = self.add_to_counter.execute(values).map_err(classify_tables)? == 1;
+        Ok(added || self.start_counter.execute(values).map_err(classify_tables)? == 1)
     }
 
-    /// What a key was answered before.
-    fn earlier(&mut self, answer: &Answer) -> Result<Option<Outcome>, Error> {
-        let earlier = |row: &Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
-        let found = self.find_answer.query_row([&answer.key], earlier);
-        let found = found.optional().map_err(meaning)?;
-        Ok(found.map(|(request, body)| match &request == answer.request_hash.as_bytes() {
-            true => Outcome::Answered(body),
+    /// The outcome for an idempotency key that was used before, if it was.
+    fn find_replay(&mut self, response: &StoredResponse) -> Result<Option<Outcome>, Error> {
+        let stored = |row: &Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get(1)?));
+        let found = self.find_response.query_row([&response.key], stored);
+        let found = found.optional().map_err(classify)?;
+        Ok(found.map(|(request, body)| match &request == response.request_hash.as_bytes() {
+            true => Outcome::Replayed(body),
             false => Outcome::KeyTaken,
         }))
     }
 
     fn append(&mut self, chain: &mut Chain, draft: &Draft) -> Result<(), Error> {
-        let sealed = chain.seal(draft);
-        self.insert(&draft.fields(sealed))
+        let appended = chain.append(draft);
+        self.insert(&draft.appended_as(appended))
     }
 
-    pub(crate) fn insert(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
+    pub(crate) fn insert(&mut self, entry: &EntryRef<'_>) -> Result<(), Error> {
         let written = self.insert_entry.execute((
-            fields.seq,
-            fields.ts_us,
-            fields.kind,
-            fields.version,
-            fields.actor,
-            fields.role,
-            fields.cause,
-            fields.noun,
-            fields.noun_id,
-            fields.facts,
-            fields.hash.as_bytes(),
+            entry.seq,
+            entry.ts_us,
+            entry.kind,
+            entry.version,
+            entry.actor,
+            entry.role,
+            entry.cause,
+            entry.noun,
+            entry.noun_id,
+            entry.facts,
+            entry.hash.as_bytes(),
         ));
-        written.map_err(meaning)?;
+        written.map_err(classify)?;
         let nothing = None::<&[u8]>;
-        let written = match fields.private {
+        let written = match entry.private {
             PrivateRef::None => return Ok(()),
             PrivateRef::Present { salt, bytes } => {
-                self.insert_private.execute((fields.seq, salt, bytes, nothing))
+                self.insert_private.execute((entry.seq, salt, bytes, nothing))
             }
             PrivateRef::Redacted { hash } => {
-                self.insert_private.execute((fields.seq, nothing, nothing, hash.as_bytes()))
+                self.insert_private.execute((entry.seq, nothing, nothing, hash.as_bytes()))
             }
         };
-        written.map(drop).map_err(meaning)
+        written.map(drop).map_err(classify)
     }
 
-    fn replace(&mut self, derived: &Derived) -> Result<(), Error> {
+    fn replace_derived(&mut self, derived: &DerivedTables) -> Result<(), Error> {
         for table in ["item", "counter"] {
-            self.empty(table).map_err(meaning)?;
+            self.clear_table(table).map_err(classify)?;
         }
         for item in &derived.items {
-            let Item { noun, id, version, body, due_us, under } = item;
-            let row = (noun, id, version, body.as_deref(), due_us, under);
-            self.insert_item.execute(row).map_err(of_tables)?;
+            let Item { noun, id, version, body, due_us, index_key } = item;
+            let row = (noun, id, version, body.as_deref(), due_us, index_key);
+            self.insert_item.execute(row).map_err(classify_tables)?;
         }
         for (name, value) in &derived.counters {
-            self.start_counter.execute((name, value, i64::MAX)).map_err(of_tables)?;
+            self.start_counter.execute((name, value, i64::MAX)).map_err(classify_tables)?;
         }
         Ok(())
     }
 
-    /// Clearing a table walks all its pages, and a damaged one may lead into pages of the log. So a
-    /// damaged table is not cleared but forgotten, and a new one takes its name; the pages are lost.
-    fn empty(&mut self, table: &str) -> Result<(), rusqlite::Error> {
+    /// Deletes all rows of a table. Deleting walks through all its pages, and a damaged table may point to
+    /// pages of the ledger, so a damaged table is removed from the schema and created again. Its pages
+    /// are lost.
+    fn clear_table(&mut self, table: &str) -> Result<(), rusqlite::Error> {
         let check = format!("PRAGMA quick_check({table})");
         let found = self.connection.query_row(&check, (), |row| row.get::<_, String>(0));
         if found.is_ok_and(|found| found == "ok") {
             return self.connection.execute_batch(&format!("DELETE FROM {table}"));
         }
-        // The table comes before its indexes.
+        // Creates the table before its indexes.
         let sql = "SELECT group_concat(sql, ';' ORDER BY type = 'index') FROM sqlite_schema
                    WHERE tbl_name = ?1";
         let create: String = self.connection.query_row(sql, [table], |row| row.get(0))?;
@@ -314,21 +336,21 @@ impl<'c> Statements<'c> {
         ))
     }
 
-    /// A second checkpoint for a size is not kept; neither is its chain.
-    pub(crate) fn keep_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+    /// Ignores a second checkpoint of the same size, and its chain.
+    pub(crate) fn save_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let sql = "INSERT INTO checkpoint VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         let values = (checkpoint.chain.size(), &checkpoint.note);
-        if self.connection.execute(sql, values).map_err(meaning)? == 1 {
-            self.empty("resume").map_err(meaning)?;
+        if self.connection.execute(sql, values).map_err(classify)? == 1 {
+            self.clear_table("resume").map_err(classify)?;
             let sql = "INSERT INTO resume VALUES (1, ?1)";
-            self.connection.execute(sql, [checkpoint.chain.encode()]).map_err(meaning)?;
+            self.connection.execute(sql, [checkpoint.chain.encode()]).map_err(classify)?;
         }
         Ok(())
     }
 
-    pub(crate) fn forget_answers(&mut self, before_us: i64) -> Result<(), Error> {
+    pub(crate) fn delete_responses(&mut self, before_us: i64) -> Result<(), Error> {
         let sql = "DELETE FROM answer WHERE at_us < ?1";
-        self.connection.execute(sql, [before_us]).map(drop).map_err(meaning)
+        self.connection.execute(sql, [before_us]).map(drop).map_err(classify)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The store's front: jobs to the writer, queries to the readers.
+//! [`Sqlite`] implements [`Store`]: it sends jobs to the writer and queries to the readers.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,25 +10,28 @@ use std::thread::{self, JoinHandle};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
 use rusqlite::Connection;
-use store::{Answer, Checkpoint, Commit, Derived, Error, Item, Outcome, Page, Row, Store};
+use store::{
+    Checkpoint, Commit, DerivedTables, Error, Item, Outcome, Page, Row, Store, StoredResponse,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
 use crate::items;
 use crate::migrate;
-use crate::open::{self, Sharing};
+use crate::open::{self, FileState};
 use crate::readers::{self, Readers};
 use crate::writer::{self, Job, Shared, Task};
 
-/// Commits that wait for the writer before callers wait to hand theirs over.
+/// Queued jobs, after which callers wait to queue theirs.
 const QUEUE_JOBS_MAX: usize = 4_096;
 
+/// A store in one SQLite file.
 #[derive(Debug)]
 pub struct Sqlite {
     readers: Arc<Readers>,
     shared: Arc<Shared>,
-    /// `None` when the store was opened for reading only.
+    /// `None` if the store was opened read-only.
     writer: Option<Writer>,
 }
 
@@ -39,76 +42,81 @@ struct Writer {
 }
 
 impl Sqlite {
-    /// Opens or creates the database and brings its schema up to date. The caller holds the lock on
-    /// its directory, and is inside the runtime in which the store will be used. A log with a fault in
-    /// its tail is opened, but writes nothing.
+    /// Opens or creates the database and migrates its schema. The caller holds the lock on its directory,
+    /// and calls this in the async runtime that will use the store. If an entry after the newest
+    /// checkpoint is damaged, the store opens but refuses to write.
     pub fn open(path: &Path) -> Result<Sqlite, Error> {
         let connection = open::writer(path)?;
-        let copier = open::copier(path)?;
-        let (chain, fault) = open::resume(&connection)?;
+        let checkpointer = open::checkpointer(path)?;
+        let (chain, fault) = open::load_chain(&connection)?;
         let shared = Arc::new(Shared::new(chain, fault));
         let runtime = Handle::try_current().map_err(|error| Error::Failed(error.to_string()))?;
         let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
-        let (ended, to_tell) = mpsc::unbounded_channel();
+        let (written, written_groups) = mpsc::unbounded_channel();
         let thread = {
             let shared = Arc::clone(&shared);
             let writer = thread::Builder::new().name("store-writer".into());
             let spawned =
-                writer.spawn(move || writer::run(connection, copier, shared, queue, ended));
+                writer.spawn(move || writer::run(connection, checkpointer, shared, queue, written));
             spawned.map_err(|error| Error::Failed(error.to_string()))?
         };
-        // Ends when the writer does.
-        runtime.spawn(writer::tell(Arc::clone(&shared), to_tell));
+        // Ends with the writer.
+        runtime.spawn(writer::reply_to_callers(Arc::clone(&shared), written_groups));
         Ok(Sqlite {
-            readers: Arc::new(Readers::new(path.to_owned(), Sharing::Written)),
+            readers: Arc::new(Readers::new(path.to_owned(), FileState::InUse)),
             shared,
             writer: Some(Writer { jobs: Some(jobs), thread: Some(thread) }),
         })
     }
 
-    /// Opens an existing database without the right to write; its owner may go on writing. A file
-    /// that nobody writes must be opened again when somebody begins to: see [`Sqlite::is_outdated`].
+    /// Opens an existing database read-only; its owner may keep writing. If no process was writing, the
+    /// file must be opened again when one starts to: see [`Sqlite::is_outdated`].
     pub fn open_read_only(path: &Path) -> Result<Sqlite, Error> {
-        let sharing = Sharing::of(path);
-        let connection = open::reader(path, sharing)?;
+        let file_state = FileState::detect(path);
+        let connection = open::reader(path, file_state)?;
         migrate::check(&connection)?;
-        // A reader that looks for damage must not stop at it here.
-        let chain = open::resume(&connection).map_or_else(|_| Chain::empty(), |(chain, _)| chain);
+        // Damage does not stop a reader, which may be looking for it.
+        let chain =
+            open::load_chain(&connection).map_or_else(|_| Chain::empty(), |(chain, _)| chain);
         let shared = Arc::new(Shared::new(chain, Some(Error::ReadOnly)));
-        let readers = Arc::new(Readers::new(path.to_owned(), sharing));
+        let readers = Arc::new(Readers::new(path.to_owned(), file_state));
         Ok(Sqlite { readers, shared, writer: None })
     }
 
-    /// Whether somebody has begun to write a file that was opened for reading while nobody did.
+    /// Whether a process started to write the file after it was opened read-only and idle.
     pub fn is_outdated(&self) -> bool {
         self.readers.is_outdated()
     }
 
-    /// How many transactions were committed since it was opened; each holds a group of commits.
+    /// The number of transactions since the store was opened. Each contains a group of commits.
     pub fn transactions(&self) -> u64 {
         self.shared.groups.load(Ordering::Relaxed)
     }
 
-    /// Closes the store, and fails unless all that was written is in the file itself. Without this a
-    /// drop closes it as well as it can.
+    /// Closes the store; fails unless the whole write-ahead log was copied into the file. Dropping the
+    /// store closes it without reporting errors.
     pub fn close(self) -> Result<(), Error> {
         let Sqlite { readers, writer, .. } = self;
-        // A reader would keep the writer from tidying up.
+        // An open reader would keep the writer from copying the write-ahead log.
         drop(readers);
         writer.map_or(Ok(()), |mut writer| writer.join())
     }
 
     async fn write(&self, task: Task) -> Result<Outcome, Error> {
-        let gone =
-            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer is gone".into()));
-        let jobs = self.writer.as_ref().and_then(|writer| writer.jobs.as_ref()).ok_or_else(gone)?;
-        let (reply, answer) = oneshot::channel();
-        jobs.send(Job { task: Box::new(task), reply }).await.map_err(|_| gone())?;
-        let (answer, _) = answer.await.map_err(|_| gone())?;
-        answer
+        let writer_ended =
+            || self.shared.stop.reason().unwrap_or(Error::Failed("the writer has ended".into()));
+        let jobs = self
+            .writer
+            .as_ref()
+            .and_then(|writer| writer.jobs.as_ref())
+            .ok_or_else(writer_ended)?;
+        let (reply, receiver) = oneshot::channel();
+        jobs.send(Job { task: Box::new(task), reply }).await.map_err(|_| writer_ended())?;
+        let (result, _) = receiver.await.map_err(|_| writer_ended())?;
+        result
     }
 
-    /// For a query of a few rows: it is shorter than a way to another thread and back.
+    /// Runs a query of a few rows in this thread, which is faster than a switch to another.
     fn read<'a, T: Send + 'a>(
         &'a self,
         query: impl FnOnce(&Connection) -> Result<T, Error>,
@@ -116,39 +124,39 @@ impl Sqlite {
         ready(self.readers.read(query)).boxed()
     }
 
-    /// For a query that may take long.
+    /// Runs a query that may take long in a blocking thread.
     fn scan<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
         let readers = Arc::clone(&self.readers);
         async move {
-            let answer = spawn_blocking(move || readers.read(query)).await;
-            answer.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+            let result = spawn_blocking(move || readers.read(query)).await;
+            result.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
         }
         .boxed()
     }
 }
 
 impl Writer {
-    /// Waits for the writer, so that nothing of this store touches the file afterwards.
+    /// Waits for the writer thread to end, after which this store does not touch the file.
     fn join(&mut self) -> Result<(), Error> {
         drop(self.jobs.take());
-        // The thread never panics by its own code; if it did, its jobs were answered as gone.
-        let gone = |_| Err(Error::Failed("the writer is gone".into()));
-        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(gone))
+        // The thread does not panic; if it did, its callers got an error.
+        let panicked = |_| Err(Error::Failed("the writer has ended".into()));
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked))
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Best effort: what stays in the write-ahead log is found again at the next opening.
+        // Best effort: the next opening reads what stays in the write-ahead log.
         let _ = self.join();
     }
 }
 
-/// Other than that of every copy of the file or its directory; the same wherever that is moved on its disk.
-fn place(file: &Path) -> Option<String> {
+/// The inodes of the file and its directory. A copy has others; a move on the same disk keeps them.
+fn location_id(file: &Path) -> Option<String> {
     let inode = |path: &Path| fs::metadata(path).map(|found| found.ino()).ok();
     Some(format!("{}/{}", inode(file.parent()?)?, inode(file)?))
 }
@@ -158,8 +166,8 @@ impl Store for Sqlite {
         self.write(Task::Commit(commit)).boxed()
     }
 
-    fn place(&self) -> Option<String> {
-        place(self.readers.path())
+    fn location_id(&self) -> Option<String> {
+        location_id(self.readers.path())
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
@@ -183,44 +191,47 @@ impl Store for Sqlite {
         self.read(|connection| items::list(connection, noun, after, limit))
     }
 
-    fn newest<'a>(
+    fn list_newest<'a>(
         &'a self,
         noun: &'a str,
-        under: Option<&'a str>,
+        index_key: Option<&'a str>,
         before: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| items::newest(connection, noun, under, before, limit))
+        self.read(|connection| items::list_newest(connection, noun, index_key, before, limit))
     }
 
-    fn due<'a>(
+    fn list_due<'a>(
         &'a self,
         noun: &'a str,
         after: (i64, &'a str),
         until_us: i64,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| items::due(connection, noun, after, until_us, limit))
+        self.read(|connection| items::list_due(connection, noun, after, until_us, limit))
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
         self.read(|connection| readers::counter(connection, name))
     }
 
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>> {
-        self.read(|connection| readers::answer(connection, key))
+    fn response<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+        self.read(|connection| readers::response(connection, key))
     }
 
-    fn answers<'a>(
+    fn responses<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>> {
-        self.read(|connection| readers::answers(connection, after, limit))
+    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+        self.read(|connection| readers::responses(connection, after, limit))
     }
 
-    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::ForgetAnswers { before_us }).map(|done| done.map(drop)).boxed()
+    fn delete_responses(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::DeleteResponses { before_us }).map(|done| done.map(drop)).boxed()
     }
 
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
@@ -235,17 +246,17 @@ impl Store for Sqlite {
         ready(Ok(self.shared.chain.borrow().clone())).boxed()
     }
 
-    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()> {
+    fn wait_for_entries_after(&self, size: u64) -> BoxFuture<'_, ()> {
         let mut chains = self.shared.chain.subscribe();
         async move {
-            // An error means that the store is gone: nothing will grow any more.
+            // An error means that the store was dropped: no more entries will come.
             let _ = chains.wait_for(|chain| size < chain.size()).await;
         }
         .boxed()
     }
 
-    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::KeepCheckpoint(checkpoint)).map(|done| done.map(drop)).boxed()
+    fn save_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::SaveCheckpoint(checkpoint)).map(|done| done.map(drop)).boxed()
     }
 
     fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>> {
@@ -260,12 +271,12 @@ impl Store for Sqlite {
         self.scan(move |connection| readers::checkpoint_notes(connection, after, limit))
     }
 
-    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>> {
-        self.scan(readers::derived)
+    fn load_derived(&self) -> BoxFuture<'_, Result<DerivedTables, Error>> {
+        self.scan(readers::load_derived)
     }
 
-    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
-        self.write(Task::AppendSealed(page)).map(|done| done.map(drop)).boxed()
+    fn append_entries(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
+        self.write(Task::AppendEntries(page)).map(|done| done.map(drop)).boxed()
     }
 
     fn check_files(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -276,11 +287,11 @@ impl Store for Sqlite {
         self.shared.stop.set(Error::Damaged(reason));
     }
 
-    fn stopped_writing(&self) -> Option<Error> {
+    fn write_stop_reason(&self) -> Option<Error> {
         self.shared.stop.reason()
     }
 
-    fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        self.shared.stop.until().boxed()
+    fn wait_until_stopped(&self) -> BoxFuture<'_, Error> {
+        self.shared.stop.wait().boxed()
     }
 }

@@ -1,12 +1,12 @@
-//! The one thread that writes: group commit.
+//! The writer thread: group commit.
 //!
-//! It waits for a job, takes all that came meanwhile, and writes them in one transaction. After the
-//! commit it hands the group to [`tell`], a task among the callers, and goes on with the next one.
-//! When several callers are at work it waits a moment for those of the last group, a small part of
-//! what the disk takes; a lone caller never waits.
+//! The thread waits for a job, takes all queued jobs, and writes them in one transaction. After the
+//! commit it passes the group to [`reply_to_callers`], an async task, and writes the next group. If
+//! the last group had several callers, it waits a small part of the flush time for them to come back;
+//! a single caller never waits.
 //!
-//! Invariant: no answer before the commit; the published chain is what is on the disk, and whoever
-//! saw an entry or an answer finds the rows that belong to it.
+//! Invariant: callers get no reply before the commit. The published chain is durable, and a reader that
+//! saw an entry or a reply finds the rows that belong to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -17,60 +17,61 @@ use std::time::{Duration, Instant};
 use ledger::Chain;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
-use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, Stop};
+use store::{Checkpoint, Commit, Error, Outcome, Page, Receipt, WriteStop};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::error::meaning;
-use crate::statements::{Manner, Statements, Written};
+use crate::error::classify;
+use crate::statements::{Statements, WriteMode, WriteResult};
 
-/// Commits in one transaction.
+/// The most commits in one transaction.
 const GROUP_COMMITS_MAX: usize = 4_096;
-/// A flush that takes longer than this is worth waiting for more callers; callers come back sooner
-/// than that, and during a shorter flush the next group gathers by itself.
+/// After a flush that took at least this long, the writer waits for more callers, because they come back
+/// sooner than that. During a shorter flush enough jobs queue up without waiting.
 const FLUSH_SLOW: Duration = Duration::from_millis(1);
-/// How long to wait for callers that are on their way, as a part of the last flush's time.
-const PATIENCE_DIVISOR: u32 = 4;
+/// The writer waits for callers this fraction of the last flush's time.
+const FLUSH_WAIT_DIVISOR: u32 = 4;
 
-/// Pages of the write-ahead log after which it is copied back into the file, beside the writer …
+/// From this many pages, the checkpointer thread copies the write-ahead log into the file.
 const WAL_PAGES_MANY: i32 = 4_000;
-/// … and after which the writer does all of it itself.
+/// From this many pages, the writer copies it itself.
 const WAL_PAGES_MAX: i32 = 16_000;
 
-/// Something to write, and who waits for it.
+/// A task for the writer, and the channel of the caller that waits for it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) task: Box<Task>,
-    pub(crate) reply: oneshot::Sender<Done>,
+    pub(crate) reply: oneshot::Sender<Reply>,
 }
 
-/// The answer, and the task to be dropped by whoever made it, not by the writer.
-pub(crate) type Done = (Answer, Box<Task>);
+/// The result, and the task, which the caller drops instead of the writer.
+pub(crate) type Reply = (TaskResult, Box<Task>);
 
-pub(crate) type Answer = Result<Outcome, Error>;
+pub(crate) type TaskResult = Result<Outcome, Error>;
 
 #[derive(Debug)]
 pub(crate) enum Task {
     Commit(Commit),
-    AppendSealed(Page),
-    KeepCheckpoint(Checkpoint),
-    ForgetAnswers { before_us: i64 },
+    AppendEntries(Page),
+    SaveCheckpoint(Checkpoint),
+    DeleteResponses { before_us: i64 },
 }
 
-/// What the writer shows to the rest of the store.
+/// The state that the writer shares with the rest of the store.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The end of the log, as it is on the disk.
+    /// The chain at the last durable entry.
     pub(crate) chain: watch::Sender<Chain>,
+    /// The number of committed transactions.
     pub(crate) groups: AtomicU64,
-    pub(crate) stop: Stop,
+    pub(crate) stop: WriteStop,
 }
 
-/// A group of jobs that is on the disk, or has failed as a whole.
+/// A group of jobs that is durable, or failed as a whole.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct WrittenGroup {
     group: Vec<Job>,
-    answers: Result<Vec<Answer>, Error>,
-    /// The end of the log.
+    results: Result<Vec<TaskResult>, Error>,
+    /// The chain after the group.
     chain: Chain,
 }
 
@@ -78,11 +79,11 @@ struct Writer<'c> {
     statements: Statements<'c>,
     chain: Chain,
     shared: Arc<Shared>,
-    /// No longer than the callers are many, since each waits for its answer.
-    ended: mpsc::UnboundedSender<Ended>,
-    /// Callers at work when the last group was written: those in it and those that waited.
+    /// Bounded by the number of callers, because each waits for its reply.
+    written: mpsc::UnboundedSender<WrittenGroup>,
+    /// The number of callers when the last group was written: those in the group and in the queue.
     callers: usize,
-    /// How long the disk took to keep the last group.
+    /// How long the commit of the last group took.
     flush: Duration,
 }
 
@@ -91,38 +92,38 @@ impl Shared {
         Shared {
             chain: watch::Sender::new(chain),
             groups: AtomicU64::new(0),
-            stop: Stop::new(stopped),
+            stop: WriteStop::new(stopped),
         }
     }
 }
 
-/// Runs until nobody can send a job any more, then leaves a tidy file.
+/// Runs until the queue is closed, then copies the write-ahead log into the file.
 pub(crate) fn run(
     mut connection: Connection,
-    copier: Connection,
+    checkpointer: Connection,
     shared: Arc<Shared>,
     mut jobs: mpsc::Receiver<Job>,
-    ended: mpsc::UnboundedSender<Ended>,
+    written: mpsc::UnboundedSender<WrittenGroup>,
 ) -> Result<(), Error> {
-    let counted = count_wal_pages(&mut connection).map_err(meaning);
+    let counted = count_wal_pages(&mut connection).map_err(classify);
     let wal_pages = counted.inspect_err(|error| shared.stop.set(error.clone()))?;
     match Statements::prepare(&connection) {
         Ok(statements) => thread::scope(|scope| {
             let stop = &shared.stop;
-            let mut copier = match Copier::start(scope, copier, stop) {
-                Ok(copier) => copier,
+            let mut checkpointer = match Checkpointer::start(scope, checkpointer, stop) {
+                Ok(checkpointer) => checkpointer,
                 Err(error) => return stop.set(error),
             };
             let chain = shared.chain.borrow().clone();
             let flush = Duration::ZERO;
             let shared = Arc::clone(&shared);
-            let mut writer = Writer { statements, chain, shared, ended, callers: 1, flush };
+            let mut writer = Writer { statements, chain, shared, written, callers: 1, flush };
             while let Some(job) = jobs.blocking_recv() {
                 let group = writer.gather(job, &mut jobs);
                 let size = group.len();
                 writer.write(group);
                 writer.callers = size + jobs.len();
-                copier.look_at(wal_pages.load(Ordering::Relaxed), &connection, stop);
+                checkpointer.run_if_due(wal_pages.load(Ordering::Relaxed), &connection, stop);
             }
         }),
         Err(error) => shared.stop.set(error),
@@ -130,89 +131,91 @@ pub(crate) fn run(
     if let Some(reason) = shared.stop.reason() {
         return Err(reason);
     }
-    let tidied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0));
-    match tidied.map_err(meaning)? {
+    let blocked = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0));
+    match blocked.map_err(classify)? {
         0 => Ok(()),
-        _ => Err(Error::Failed("somebody reads the database".into())),
+        _ => Err(Error::Failed("another connection is reading the database".into())),
     }
 }
 
-/// Whoever copies most of the write-ahead log back, beside the writer.
-struct Copier {
-    tell: SyncSender<()>,
-    has_copied: Receiver<()>,
-    is_at_work: bool,
+/// A thread that copies the write-ahead log into the file (a WAL checkpoint) while the writer writes.
+struct Checkpointer {
+    start: SyncSender<()>,
+    done: Receiver<()>,
+    is_running: bool,
 }
 
-impl Copier {
+impl Checkpointer {
     fn start<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
         connection: Connection,
-        stop: &'scope Stop,
-    ) -> Result<Copier, Error> {
-        let ((tell, told), (copied, has_copied)) = (sync_channel(1), sync_channel(1));
+        stop: &'scope WriteStop,
+    ) -> Result<Checkpointer, Error> {
+        let ((start, starts), (finished, done)) = (sync_channel(1), sync_channel(1));
         let work = move || {
-            for () in told {
-                copy_back(&connection, stop);
-                let _ = copied.send(());
+            for () in starts {
+                checkpoint_wal(&connection, stop);
+                let _ = finished.send(());
             }
         };
-        let thread = thread::Builder::new().name("store-copier".into());
+        let thread = thread::Builder::new().name("store-wal".into());
         match thread.spawn_scoped(scope, work) {
-            Ok(_) => Ok(Copier { tell, has_copied, is_at_work: false }),
-            Err(error) => Err(Error::Stopped(format!("no thread can be started: {error}"))),
+            Ok(_) => Ok(Checkpointer { start, done, is_running: false }),
+            Err(error) => Err(Error::WriteFailed(format!("cannot start a thread: {error}"))),
         }
     }
 
-    /// Has a long log copied. What was written meanwhile is little, and copied by the writer: only when nothing is
-    /// left does the log begin anew, and the two would never be done at the same time.
-    fn look_at(&mut self, wal_pages: i32, writer: &Connection, stop: &Stop) {
-        let is_done = self.is_at_work && self.has_copied.try_recv().is_ok();
-        self.is_at_work &= !is_done;
+    /// Starts a checkpoint if the write-ahead log is long. After it, the writer copies the few pages that
+    /// were written meanwhile, because SQLite starts the log again only when all of it is copied.
+    fn run_if_due(&mut self, wal_pages: i32, writer: &Connection, stop: &WriteStop) {
+        let is_done = self.is_running && self.done.try_recv().is_ok();
+        self.is_running &= !is_done;
         match wal_pages {
-            // It has begun anew, if it was copied.
             ..WAL_PAGES_MANY => {}
-            WAL_PAGES_MANY..WAL_PAGES_MAX if is_done => copy_back(writer, stop),
+            WAL_PAGES_MANY..WAL_PAGES_MAX if is_done => checkpoint_wal(writer, stop),
             WAL_PAGES_MANY..WAL_PAGES_MAX => {
-                self.is_at_work = self.is_at_work || self.tell.try_send(()).is_ok();
+                self.is_running = self.is_running || self.start.try_send(()).is_ok();
             }
-            WAL_PAGES_MAX.. => copy_back(writer, stop),
+            WAL_PAGES_MAX.. => checkpoint_wal(writer, stop),
         }
     }
 }
 
-/// Copies the write-ahead log into the file, as far as readers let it. SQLite could do so by itself, but would
-/// not tell of a flush that failed, and every so many commits one would wait for it.
-fn copy_back(connection: &Connection, stop: &Stop) {
+/// Copies the write-ahead log into the file, as far as readers allow. SQLite's automatic checkpoint would
+/// not report a failed flush, and some commits would wait for it.
+fn checkpoint_wal(connection: &Connection, stop: &WriteStop) {
     let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
-    if let Err(error @ (Error::Stopped(_) | Error::Damaged(_))) = copied.map_err(meaning) {
+    if let Err(error @ (Error::WriteFailed(_) | Error::Damaged(_))) = copied.map_err(classify) {
         stop.set(error);
     }
 }
 
-/// Counts the pages in the write-ahead log, after each commit.
+/// Keeps the number of pages in the write-ahead log, updated after each commit.
 fn count_wal_pages(connection: &mut Connection) -> Result<Arc<AtomicI32>, rusqlite::Error> {
     let pages = Arc::new(AtomicI32::new(0));
-    let counted = Arc::clone(&pages);
+    let updated = Arc::clone(&pages);
     connection.wal_hook(Some(move |_: &mut Wal, count| {
-        counted.store(count, Ordering::Relaxed);
+        updated.store(count, Ordering::Relaxed);
         Ok(())
     }))?;
     Ok(pages)
 }
 
-/// Tells each caller what became of its job, one group after the other. Waking a caller is cheaper
-/// here than from the writer's thread, and the writer has the least time of all.
-pub(crate) async fn tell(shared: Arc<Shared>, mut ended: mpsc::UnboundedReceiver<Ended>) {
-    while let Some(Ended { group, answers, chain }) = ended.recv().await {
-        if answers.is_ok() {
+/// Sends each caller its result, group by group. A task wakes callers more cheaply than the writer
+/// thread, whose time is the bottleneck.
+pub(crate) async fn reply_to_callers(
+    shared: Arc<Shared>,
+    mut written: mpsc::UnboundedReceiver<WrittenGroup>,
+) {
+    while let Some(WrittenGroup { group, results, chain }) = written.recv().await {
+        if results.is_ok() {
             shared.chain.send_replace(chain);
         }
-        // An answer that nobody waits for any more is not an error.
-        match answers {
-            Ok(answers) => {
-                for (job, answer) in group.into_iter().zip(answers) {
-                    let _ = job.reply.send((answer, job.task));
+        // A caller may have stopped waiting; that is not an error.
+        match results {
+            Ok(results) => {
+                for (job, result) in group.into_iter().zip(results) {
+                    let _ = job.reply.send((result, job.task));
                 }
             }
             Err(error) => {
@@ -225,12 +228,13 @@ pub(crate) async fn tell(shared: Arc<Shared>, mut ended: mpsc::UnboundedReceiver
 }
 
 impl Writer<'_> {
+    /// Collects the next group, waiting a little for more callers after a slow flush.
     #[expect(clippy::disallowed_methods, reason = "measures how long to wait for other callers")]
     fn gather(&self, first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
         let mut group = Vec::with_capacity(self.callers);
         group.push(first);
-        let patience = match FLUSH_SLOW <= self.flush {
-            true => self.flush / PATIENCE_DIVISOR,
+        let wait_max = match FLUSH_SLOW <= self.flush {
+            true => self.flush / FLUSH_WAIT_DIVISOR,
             false => Duration::ZERO,
         };
         let started = Instant::now();
@@ -240,7 +244,7 @@ impl Writer<'_> {
             {
                 group.push(job);
             }
-            if self.callers <= group.len() || patience <= started.elapsed() {
+            if self.callers <= group.len() || wait_max <= started.elapsed() {
                 return group;
             }
             thread::yield_now();
@@ -248,26 +252,26 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, group: Vec<Job>) {
-        let answers = self.try_write(&group);
+        let results = self.commit_group(&group);
         let chain = self.chain.clone();
-        // Fails only when no caller is left.
-        let _ = self.ended.send(Ended { group, answers, chain });
+        // Fails only if no caller is left.
+        let _ = self.written.send(WrittenGroup { group, results, chain });
     }
 
-    fn try_write(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
+    fn commit_group(&mut self, group: &[Job]) -> Result<Vec<TaskResult>, Error> {
         if let Some(reason) = self.shared.stop.reason() {
             return Err(reason);
         }
         let before = self.chain.clone();
-        match self.transaction(group) {
-            Ok(answers) => {
+        match self.write_transaction(group) {
+            Ok(results) => {
                 self.shared.groups.fetch_add(1, Ordering::Relaxed);
-                Ok(answers)
+                Ok(results)
             }
             Err(error) => {
                 self.statements.rollback();
                 self.chain = before;
-                if matches!(error, Error::Stopped(_) | Error::Damaged(_)) {
+                if matches!(error, Error::WriteFailed(_) | Error::Damaged(_)) {
                     self.shared.stop.set(error.clone());
                 }
                 Err(error)
@@ -275,63 +279,67 @@ impl Writer<'_> {
         }
     }
 
-    /// The answers hold only once this has returned.
+    /// Writes a group in one transaction. The results are valid only if this returns `Ok`.
     #[expect(clippy::disallowed_methods, reason = "measures how long the disk takes")]
-    fn transaction(&mut self, group: &[Job]) -> Result<Vec<Answer>, Error> {
+    fn write_transaction(&mut self, group: &[Job]) -> Result<Vec<TaskResult>, Error> {
         let before = self.chain.clone();
         self.statements.begin()?;
-        let answers = match self.tasks(group, Manner::Bold)? {
-            Some(answers) => answers,
+        let results = match self.execute_all(group, WriteMode::Optimistic)? {
+            Some(results) => results,
             None => {
                 self.statements.rollback();
                 self.chain = before;
                 self.statements.begin()?;
-                // Care never has to undo, so there are answers now.
-                self.tasks(group, Manner::Careful)?
-                    .ok_or_else(|| Error::Failed("a careful commit was undone".into()))?
+                // Checking first never needs a rollback.
+                self.execute_all(group, WriteMode::CheckFirst)?
+                    .ok_or_else(|| Error::Failed("a checked commit had to be rolled back".into()))?
             }
         };
         let started = Instant::now();
         self.statements.commit()?;
         self.flush = started.elapsed();
-        Ok(answers)
+        Ok(results)
     }
 
-    /// All tasks in the open transaction; `None` when it must be undone.
-    fn tasks(&mut self, group: &[Job], manner: Manner) -> Result<Option<Vec<Answer>>, Error> {
-        let mut answers = Vec::with_capacity(group.len());
+    /// Executes all tasks in the open transaction; `None` if it must be rolled back.
+    fn execute_all(
+        &mut self,
+        group: &[Job],
+        mode: WriteMode,
+    ) -> Result<Option<Vec<TaskResult>>, Error> {
+        let mut results = Vec::with_capacity(group.len());
         for job in group {
-            match self.task(&job.task, manner)? {
-                Some(answer) => answers.push(answer),
+            match self.execute(&job.task, mode)? {
+                Some(result) => results.push(result),
                 None => return Ok(None),
             }
         }
-        Ok(Some(answers))
+        Ok(Some(results))
     }
 
-    fn task(&mut self, task: &Task, manner: Manner) -> Result<Option<Answer>, Error> {
+    fn execute(&mut self, task: &Task, mode: WriteMode) -> Result<Option<TaskResult>, Error> {
         let first = self.chain.size() + 1;
         match task {
             Task::Commit(commit) => {
-                return Ok(match self.statements.write(&mut self.chain, commit, manner)? {
-                    Written::Done(outcome) => Some(Ok(outcome)),
-                    Written::MustUndo => None,
+                return Ok(match self.statements.write(&mut self.chain, commit, mode)? {
+                    WriteResult::Done(outcome) => Some(Ok(outcome)),
+                    WriteResult::MustRollBack => None,
                 });
             }
-            Task::AppendSealed(page) => {
+            Task::AppendEntries(page) => {
                 let mut longer = self.chain.clone();
-                for fields in page.iter() {
-                    if let Err(fault) = longer.check(&fields) {
+                for entry in page.iter() {
+                    if let Err(fault) = longer.verify_next(&entry) {
                         return Ok(Some(Err(Error::Damaged(fault.to_string()))));
                     }
                 }
-                for fields in page.iter() {
-                    self.statements.insert(&fields)?;
+                for entry in page.iter() {
+                    self.statements.insert(&entry)?;
                 }
                 self.chain = longer;
             }
-            Task::KeepCheckpoint(checkpoint) => self.statements.keep_checkpoint(checkpoint)?,
-            Task::ForgetAnswers { before_us } => self.statements.forget_answers(*before_us)?,
+            Task::SaveCheckpoint(checkpoint) => self.statements.save_checkpoint(checkpoint)?,
+            Task::DeleteResponses { before_us } => self.statements.delete_responses(*before_us)?,
         }
         Ok(Some(Ok(Outcome::Committed(Receipt { first, last: self.chain.size() }))))
     }
@@ -342,17 +350,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_has_begun_anew_is_copied_beside_the_writer_again() {
-        let (stop, writer) = (Stop::new(None), Connection::open_in_memory().unwrap());
-        let ((tell, told), (copied, has_copied)) = (sync_channel(1), sync_channel(1));
-        let mut copier = Copier { tell, has_copied, is_at_work: false };
+    fn checkpointer_runs_again_after_the_wal_restarted() {
+        let (stop, writer) = (WriteStop::new(None), Connection::open_in_memory().unwrap());
+        let ((start, starts), (finished, done)) = (sync_channel(1), sync_channel(1));
+        let mut checkpointer = Checkpointer { start, done, is_running: false };
         for _ in 0..3 {
-            copier.look_at(WAL_PAGES_MANY, &writer, &stop);
-            assert!(told.try_recv().is_ok(), "the writer has copied all of it");
-            copier.look_at(WAL_PAGES_MANY, &writer, &stop);
-            assert!(told.try_recv().is_err(), "it is told once");
-            copied.send(()).unwrap();
-            copier.look_at(1, &writer, &stop);
+            checkpointer.run_if_due(WAL_PAGES_MANY, &writer, &stop);
+            assert!(starts.try_recv().is_ok(), "the checkpointer was not started");
+            checkpointer.run_if_due(WAL_PAGES_MANY, &writer, &stop);
+            assert!(starts.try_recv().is_err(), "the checkpointer was started twice");
+            finished.send(()).unwrap();
+            checkpointer.run_if_due(1, &writer, &stop);
         }
     }
 }

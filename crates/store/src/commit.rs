@@ -1,61 +1,62 @@
-//! A commit: everything that one decision changes, and what may come of it.
+//! A commit: everything that one decision changes, and its possible outcomes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger::{Draft, Hash};
 
-/// All of this is written in one transaction, or none of it.
+/// Written in one transaction, completely or not at all.
 #[derive(Debug, Default)]
 pub struct Commit {
+    /// Entries to append to the ledger.
     pub drafts: Vec<Draft>,
     pub writes: Vec<Write>,
     pub expects: Vec<Expect>,
     pub deltas: Vec<Delta>,
-    pub answer: Option<Answer>,
-    /// Puts these in the place of all derived tables, if the log still ends where they do.
-    pub replace: Option<Derived>,
+    pub response: Option<StoredResponse>,
+    /// Replaces all derived tables, if the ledger still ends at their entry.
+    pub replace_derived: Option<DerivedTables>,
 }
 
-/// A row of the generic table, and the version that it must have had. It takes the place of the row
-/// before as a whole, with its keys. A row without a body has no keys either.
+/// A row of the generic table, and the version that it must have before. It replaces the whole row,
+/// including its keys `due_us` and `index_key`. A row without a body has no keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     pub noun: &'static str,
     pub id: String,
-    /// 0: there must not be a row.
-    pub expected: u64,
+    /// 0: the row must not exist.
+    pub expected_version: u64,
     pub version: u64,
-    /// `None` for a thing that is gone; its row stays, so that its versions go on.
+    /// `None` for a removed object; its row stays, so that versions keep increasing.
     pub body: Option<Arc<[u8]>>,
-    /// When the row wants to be looked at.
+    /// When the row is due, see [`Store::list_due`](crate::Store::list_due).
     pub due_us: Option<i64>,
-    /// A key under which rows of this noun can be listed.
-    pub under: Option<String>,
-    /// What is said of the row's keys is what they were before, as far as that is known. A store may
-    /// then leave its indexes alone.
-    pub keeps: Keeps,
+    /// Groups rows of a noun, see [`Store::list_newest`](crate::Store::list_newest).
+    pub index_key: Option<String>,
+    /// Which keys are known to equal those of the existing row, so that a store need not update their
+    /// indexes.
+    pub unchanged_keys: UnchangedKeys,
 }
 
-/// A row that is not written, and the version that it must still have.
+/// A row that the decision has read but does not write, and the version that it must still have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
     pub noun: &'static str,
     pub id: String,
-    /// 0: there must not be a row.
+    /// 0: the row must not exist.
     pub version: u64,
 }
 
-/// Which keys of a row stay as they are.
+/// Which keys of a row do not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeps {
+pub enum UnchangedKeys {
     #[default]
     Unknown,
-    Under,
+    IndexKey,
     Both,
 }
 
-/// Adds to a counter that many writers share, if it stays between zero and its limit.
+/// Adds to a shared counter, if the result is between zero and `max`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     pub counter: Cow<'static, str>,
@@ -63,27 +64,27 @@ pub struct Delta {
     pub max: i64,
 }
 
-/// The answer to a request that carried a key. The same key gets the same answer again.
+/// The response to a request with an idempotency key. A repeated request gets the same response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct StoredResponse {
     pub key: String,
-    /// Of the request, so that a key used for another request is noticed.
+    /// The hash of the request, which reveals a key that is reused for another request.
     pub request_hash: Hash,
     pub body: Vec<u8>,
     pub at_us: i64,
 }
 
-/// Every derived table as it is after the entry `through`.
+/// All derived tables as of the entry `through`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Derived {
+pub struct DerivedTables {
     pub through: u64,
     /// Sorted by noun and id.
     pub items: Vec<Item>,
-    /// Sorted by name; a counter at zero is left out.
+    /// Sorted by name, without counters at zero.
     pub counters: Vec<(String, i64)>,
 }
 
-/// One row of the generic table, with its keys as they were written.
+/// A row of the generic table with its keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     pub noun: String,
@@ -91,27 +92,27 @@ pub struct Item {
     pub version: u64,
     pub body: Option<Arc<[u8]>>,
     pub due_us: Option<i64>,
-    pub under: Option<String>,
+    pub index_key: Option<String>,
 }
 
-/// What became of a commit. All but `Committed` left nothing behind.
+/// The outcome of a commit. Every outcome but `Committed` wrote nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is durable.
+    /// The commit is durable.
     Committed(Receipt),
-    /// A row had another version than expected: load, decide and commit again.
+    /// A row did not have the expected version: load, decide and commit again.
     Conflict { noun: &'static str, id: String },
-    /// A counter would have left its bounds.
+    /// A counter would exceed its bounds.
     OverLimit { counter: Cow<'static, str> },
-    /// The key was answered before; this is that answer.
-    Answered(Vec<u8>),
-    /// The key was used before, for another request.
+    /// The idempotency key was used before for the same request; this is the stored response.
+    Replayed(Vec<u8>),
+    /// The idempotency key was used before for another request.
     KeyTaken,
-    /// `replace` was made for an earlier end of the log.
-    Moved { head: u64 },
+    /// `replace_derived` belongs to an earlier end of the ledger.
+    StaleDerived { head: u64 },
 }
 
-/// Where the entries of a commit are. `last < first` when it had none.
+/// The sequence numbers of a commit's entries. `last < first` if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub first: u64,

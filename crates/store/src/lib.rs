@@ -1,24 +1,26 @@
-//! What a store must do: the port between the watch and the engine that keeps its data.
+//! The interface between the engine and the database: what every store must do.
 //!
-//! A store is dumb. It keeps the log and the tables derived from it, and it commits all of a
-//! [`Commit`] or nothing. It knows no rule of the product: versions, limits and bodies come in as
-//! they shall be stored. Numbering and chaining entries is part of committing them, and is the
-//! `ledger` crate's work.
+//! A store holds the ledger and the tables derived from it, and writes a [`Commit`] completely or not
+//! at all. It knows none of the product's rules: the caller decides versions, limits and bodies. While
+//! committing, the store numbers and chains the entries with the `ledger` crate.
 //!
-//! Every store passes the one suite in [`conformance`].
+//! Every store passes the test suite in [`conformance`].
 
 mod commit;
 mod page;
 mod port;
 pub mod schema;
-mod stop;
+mod write_stop;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
 
-pub use commit::{Answer, Commit, Delta, Derived, Expect, Item, Keeps, Outcome, Receipt, Write};
+pub use commit::{
+    Commit, Delta, DerivedTables, Expect, Item, Outcome, Receipt, StoredResponse, UnchangedKeys,
+    Write,
+};
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
-pub use port::{Checkpoint, Error, FIRST_DUE, Row, Store};
-pub use stop::Stop;
+pub use port::{BEFORE_ALL_DUE, Checkpoint, Error, Row, Store};
+pub use write_stop::WriteStop;

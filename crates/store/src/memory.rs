@@ -1,6 +1,6 @@
-//! A store in memory: for simulations, and as the plainest reading of what the port asks for.
+//! A store in memory, for simulations and as the simplest implementation of [`Store`].
 //!
-//! Nothing survives the process. Everything happens under one lock, which no await crosses.
+//! Nothing survives the process. One lock protects everything; no await holds it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Draft, Entry, Fault};
 use tokio::sync::watch;
 
-use crate::commit::{Answer, Commit, Derived, Expect, Item, Outcome, Receipt};
+use crate::commit::{Commit, DerivedTables, Expect, Item, Outcome, Receipt, StoredResponse};
 use crate::page::Page;
 use crate::port::{Checkpoint, Error, Row, Store};
-use crate::stop::Stop;
+use crate::write_stop::WriteStop;
 
 #[derive(Debug)]
 pub struct Memory {
     inner: Mutex<Inner>,
     size: watch::Sender<u64>,
-    stop: Stop,
+    stop: WriteStop,
 }
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Inner {
     /// By noun and id.
     items: BTreeMap<String, BTreeMap<String, Item>>,
     counters: BTreeMap<String, i64>,
-    answers: BTreeMap<String, Answer>,
+    responses: BTreeMap<String, StoredResponse>,
     checkpoints: BTreeMap<u64, Checkpoint>,
 }
 
@@ -39,10 +39,10 @@ impl Memory {
             entries: Vec::new(),
             items: BTreeMap::new(),
             counters: BTreeMap::new(),
-            answers: BTreeMap::new(),
+            responses: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
         };
-        let (size, stop) = (watch::Sender::new(0), Stop::new(None));
+        let (size, stop) = (watch::Sender::new(0), WriteStop::new(None));
         Memory { inner: Mutex::new(inner), size, stop }
     }
 
@@ -62,24 +62,24 @@ impl Inner {
         if let Some(refused) = self.refusal(&commit) {
             return refused;
         }
-        if let Some(derived) = commit.replace {
-            self.replace(derived);
+        if let Some(derived) = commit.replace_derived {
+            self.replace_derived(derived);
         }
         for write in commit.writes {
-            self.put(Item {
+            self.put_item(Item {
                 noun: write.noun.to_owned(),
                 id: write.id,
                 version: write.version,
                 body: write.body,
                 due_us: write.due_us,
-                under: write.under,
+                index_key: write.index_key,
             });
         }
         for delta in commit.deltas {
             *self.counters.entry(delta.counter.to_string()).or_default() += delta.add;
         }
-        if let Some(answer) = commit.answer {
-            self.answers.insert(answer.key.clone(), answer);
+        if let Some(response) = commit.response {
+            self.responses.insert(response.key.clone(), response);
         }
         let first = self.chain.size() + 1;
         for draft in &commit.drafts {
@@ -88,23 +88,23 @@ impl Inner {
         Outcome::Committed(Receipt { first, last: self.chain.size() })
     }
 
-    /// The first reason why a commit cannot be.
+    /// The first reason to refuse a commit.
     fn refusal(&self, commit: &Commit) -> Option<Outcome> {
-        if let Some(answer) = &commit.answer
-            && let Some(earlier) = self.answers.get(&answer.key)
+        if let Some(response) = &commit.response
+            && let Some(earlier) = self.responses.get(&response.key)
         {
-            return Some(match earlier.request_hash == answer.request_hash {
-                true => Outcome::Answered(earlier.body.clone()),
+            return Some(match earlier.request_hash == response.request_hash {
+                true => Outcome::Replayed(earlier.body.clone()),
                 false => Outcome::KeyTaken,
             });
         }
-        if let Some(derived) = &commit.replace
+        if let Some(derived) = &commit.replace_derived
             && derived.through != self.chain.size()
         {
-            return Some(Outcome::Moved { head: self.chain.size() });
+            return Some(Outcome::StaleDerived { head: self.chain.size() });
         }
         for write in &commit.writes {
-            if self.row(write.noun, &write.id).version != write.expected {
+            if self.row(write.noun, &write.id).version != write.expected_version {
                 return Some(Outcome::Conflict { noun: write.noun, id: write.id.clone() });
             }
         }
@@ -126,27 +126,27 @@ impl Inner {
     }
 
     fn append(&mut self, draft: &Draft) {
-        let sealed = self.chain.seal(draft);
-        self.entries.push(draft.fields(sealed).to_owned());
+        let appended = self.chain.append(draft);
+        self.entries.push(draft.appended_as(appended).to_owned());
     }
 
-    fn append_sealed(&mut self, page: &Page) -> Result<(), Fault> {
+    fn append_entries(&mut self, page: &Page) -> Result<(), Fault> {
         let mut chain = self.chain.clone();
-        for fields in page.iter() {
-            chain.check(&fields)?;
+        for entry in page.iter() {
+            chain.verify_next(&entry)?;
         }
         self.chain = chain;
-        self.entries.extend(page.iter().map(|fields| fields.to_owned()));
+        self.entries.extend(page.iter().map(|entry| entry.to_owned()));
         Ok(())
     }
 
-    fn replace(&mut self, derived: Derived) {
+    fn replace_derived(&mut self, derived: DerivedTables) {
         self.items.clear();
-        derived.items.into_iter().for_each(|item| self.put(item));
+        derived.items.into_iter().for_each(|item| self.put_item(item));
         self.counters = derived.counters.into_iter().collect();
     }
 
-    fn put(&mut self, item: Item) {
+    fn put_item(&mut self, item: Item) {
         self.items.entry(item.noun.clone()).or_default().insert(item.id.clone(), item);
     }
 
@@ -156,15 +156,15 @@ impl Inner {
         found.map(row).unwrap_or_default()
     }
 
-    /// The rows of a noun that have a body, by id.
+    /// The rows of a noun with a body, sorted by id.
     fn items_of(&self, noun: &str) -> impl DoubleEndedIterator<Item = &Item> {
         let items = self.items.get(noun).into_iter().flat_map(BTreeMap::values);
         items.filter(|item| item.body.is_some())
     }
 
-    fn derived(&self) -> Derived {
+    fn derived(&self) -> DerivedTables {
         let counters = self.counters.iter().filter(|(_, value)| **value != 0);
-        Derived {
+        DerivedTables {
             through: self.chain.size(),
             items: self.items.values().flat_map(BTreeMap::values).cloned().collect(),
             counters: counters.map(|(name, value)| (name.clone(), *value)).collect(),
@@ -178,29 +178,29 @@ impl Inner {
             if page.is_full() {
                 break;
             }
-            page.push(&entry.fields());
+            page.push(&entry.entry_ref());
         }
         page
     }
 }
 
-fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, Error>> {
+fn ready_ok<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, Error>> {
     ready(Ok(value)).boxed()
 }
 
 impl Store for Memory {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>> {
-        if let Some(stopped) = self.stopped_writing() {
+        if let Some(stopped) = self.write_stop_reason() {
             return ready(Err(stopped)).boxed();
         }
         let mut inner = self.lock();
         let outcome = inner.commit(commit);
         self.size.send_replace(inner.chain.size());
-        done(outcome)
+        ready_ok(outcome)
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
-        done(self.lock().row(noun, id))
+        ready_ok(self.lock().row(noun, id))
     }
 
     fn load_all<'a>(
@@ -209,7 +209,7 @@ impl Store for Memory {
         ids: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
         let inner = self.lock();
-        done(ids.iter().map(|id| inner.row(noun, id)).collect())
+        ready_ok(ids.iter().map(|id| inner.row(noun, id)).collect())
     }
 
     fn list<'a>(
@@ -220,25 +220,25 @@ impl Store for Memory {
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         let inner = self.lock();
         let later = inner.items_of(noun).filter(|item| after < item.id.as_str());
-        done(later.take(limit).cloned().collect())
+        ready_ok(later.take(limit).cloned().collect())
     }
 
-    fn newest<'a>(
+    fn list_newest<'a>(
         &'a self,
         noun: &'a str,
-        under: Option<&'a str>,
+        index_key: Option<&'a str>,
         before: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         let inner = self.lock();
-        let wanted = |item: &&Item| {
+        let matches = |item: &&Item| {
             let is_below = before.is_empty() || item.id.as_str() < before;
-            is_below && (under.is_none() || item.under.as_deref() == under)
+            is_below && (index_key.is_none() || item.index_key.as_deref() == index_key)
         };
-        done(inner.items_of(noun).rev().filter(wanted).take(limit).cloned().collect())
+        ready_ok(inner.items_of(noun).rev().filter(matches).take(limit).cloned().collect())
     }
 
-    fn due<'a>(
+    fn list_due<'a>(
         &'a self,
         noun: &'a str,
         after: (i64, &'a str),
@@ -251,36 +251,39 @@ impl Store for Memory {
             item.due_us.is_some_and(is_between)
         };
         let mut due: Vec<&Item> = inner.items_of(noun).filter(is_due).collect();
-        // Stable: those of one instant stay in the order of their ids.
+        // A stable sort keeps rows of one instant sorted by id.
         due.sort_by_key(|item| item.due_us);
-        done(due.into_iter().take(limit).cloned().collect())
+        ready_ok(due.into_iter().take(limit).cloned().collect())
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
-        done(self.lock().counters.get(name).copied().unwrap_or_default())
+        ready_ok(self.lock().counters.get(name).copied().unwrap_or_default())
     }
 
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>> {
-        done(self.lock().answers.get(key).cloned())
+    fn response<'a>(
+        &'a self,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+        ready_ok(self.lock().responses.get(key).cloned())
     }
 
-    fn answers<'a>(
+    fn responses<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
         let inner = self.lock();
-        let later = inner.answers.values().filter(|answer| after < answer.key.as_str());
-        done(later.take(limit).cloned().collect())
+        let later = inner.responses.values().filter(|response| after < response.key.as_str());
+        ready_ok(later.take(limit).cloned().collect())
     }
 
-    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.lock().answers.retain(|_, answer| before_us <= answer.at_us);
-        done(())
+    fn delete_responses(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>> {
+        self.lock().responses.retain(|_, response| before_us <= response.at_us);
+        ready_ok(())
     }
 
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
-        done(self.lock().entries(after, limit))
+        ready_ok(self.lock().entries(after, limit))
     }
 
     fn last_entry_us(&self) -> i64 {
@@ -288,26 +291,26 @@ impl Store for Memory {
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>> {
-        done(self.lock().chain.clone())
+        ready_ok(self.lock().chain.clone())
     }
 
-    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()> {
+    fn wait_for_entries_after(&self, size: u64) -> BoxFuture<'_, ()> {
         let mut sizes = self.size.subscribe();
         async move {
-            // An error means that the store is gone: nothing will grow any more.
+            // An error means that the store was dropped: no more entries will come.
             let _ = sizes.wait_for(|now| size < *now).await;
         }
         .boxed()
     }
 
-    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
+    fn save_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>> {
         let size = checkpoint.chain.size();
         self.lock().checkpoints.entry(size).or_insert(checkpoint);
-        done(())
+        ready_ok(())
     }
 
     fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>> {
-        done(self.lock().checkpoints.last_key_value().map(|(_, last)| last.clone()))
+        ready_ok(self.lock().checkpoints.last_key_value().map(|(_, last)| last.clone()))
     }
 
     fn checkpoint_notes(
@@ -317,33 +320,33 @@ impl Store for Memory {
     ) -> BoxFuture<'_, Result<Vec<(u64, String)>, Error>> {
         let inner = self.lock();
         let later = inner.checkpoints.range(after.saturating_add(1)..).take(limit);
-        done(later.map(|(size, checkpoint)| (*size, checkpoint.note.clone())).collect())
+        ready_ok(later.map(|(size, checkpoint)| (*size, checkpoint.note.clone())).collect())
     }
 
-    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>> {
-        done(self.lock().derived())
+    fn load_derived(&self) -> BoxFuture<'_, Result<DerivedTables, Error>> {
+        ready_ok(self.lock().derived())
     }
 
-    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
+    fn append_entries(&self, page: Page) -> BoxFuture<'_, Result<(), Error>> {
         let mut inner = self.lock();
-        let outcome = inner.append_sealed(&page);
+        let outcome = inner.append_entries(&page);
         self.size.send_replace(inner.chain.size());
         ready(outcome.map_err(|fault| Error::Damaged(fault.to_string()))).boxed()
     }
 
     fn check_files(&self) -> BoxFuture<'_, Result<(), Error>> {
-        done(())
+        ready_ok(())
     }
 
     fn stop_writing(&self, reason: String) {
         self.stop.set(Error::Damaged(reason));
     }
 
-    fn stopped_writing(&self) -> Option<Error> {
+    fn write_stop_reason(&self) -> Option<Error> {
         self.stop.reason()
     }
 
-    fn until_stopped(&self) -> BoxFuture<'_, Error> {
-        self.stop.until().boxed()
+    fn wait_until_stopped(&self) -> BoxFuture<'_, Error> {
+        self.stop.wait().boxed()
     }
 }

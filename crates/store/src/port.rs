@@ -1,4 +1,4 @@
-//! The trait that a store implements.
+//! The [`Store`] trait.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,61 +6,62 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ledger::Chain;
 
-use crate::commit::{Answer, Commit, Derived, Item, Outcome};
+use crate::commit::{Commit, DerivedTables, Item, Outcome, StoredResponse};
 use crate::page::Page;
 
-/// The place before all rows that are due.
-pub const FIRST_DUE: (i64, &str) = (i64::MIN, "");
+/// The position before the first due row, see [`Store::list_due`].
+pub const BEFORE_ALL_DUE: (i64, &str) = (i64::MIN, "");
 
-/// A row of the generic table, or its absence: version 0 and no body.
+/// The version and body of a row; version 0 and no body if the row does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub version: u64,
     pub body: Option<Arc<[u8]>>,
 }
 
-/// A signed statement of how long the log is and what its root is, with the chain at that place, so
-/// that a start need only read what came after.
+/// A signed checkpoint of the ledger, and the chain at its size, so that opening the ledger reads only
+/// later entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     pub chain: Chain,
     pub note: String,
 }
 
-/// Why a store could not do its work. The message is for people.
+/// Why a store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing was written; the same commit may succeed when there is room.
-    #[error("there is no room left on the disk")]
-    Full,
-    #[error("the data directory cannot be written")]
+    /// Nothing was written; the same commit may succeed later.
+    #[error("the disk is full")]
+    DiskFull,
+    #[error("the data directory is read-only")]
     ReadOnly,
-    /// Nothing is written any more; what is readable stays readable.
-    #[error("the log is damaged: {0}")]
+    /// The store stops writing but can still be read.
+    #[error("the ledger is damaged: {0}")]
     Damaged(String),
-    /// The derived tables cannot be read. The log is not concerned, and they can be replaced.
-    #[error("the tables are damaged: {0}")]
-    Tables(String),
-    /// The log is not a continuation of what it was before: a failover or a restored copy has lost
-    /// entries that were acknowledged. Nothing is written any more.
-    #[error("the log was rewound: {0}")]
+    /// The derived tables cannot be read. The ledger is intact, and the tables can be rebuilt from it.
+    #[error("the derived tables are damaged: {0}")]
+    TablesDamaged(String),
+    /// The ledger lost acknowledged entries, by a failover or a restored copy. The store stops
+    /// writing.
+    #[error("the ledger was rewound: {0}")]
     Rewound(String),
-    /// The database does not answer. Nothing was changed.
-    #[error("the database cannot be reached: {0}")]
+    /// The database does not respond. Nothing was written.
+    #[error("cannot reach the database: {0}")]
     Unreachable(String),
-    /// The database went away during a commit and did not come back in time to be asked about it.
-    #[error("it is not known whether the change was made, the database went away: {0}")]
+    /// The connection was lost during a commit, and could not be restored in time to find out whether
+    /// the commit happened.
+    #[error("lost the database during a commit, which may have happened or not: {0}")]
     InDoubt(String),
-    /// It is not known what reached the disk. The process must end; a restart finds out.
-    #[error("the disk failed to keep what was written: {0}")]
-    Stopped(String),
-    #[error("the data has format {found}, this program knows formats up to {known}")]
-    Newer { found: u32, known: u32 },
+    /// It is unknown what reached the disk. The process must end; the next start finds out.
+    #[error("failed to write the store: {0}")]
+    WriteFailed(String),
+    #[error("the data has format {found}, but this program supports formats up to {known}")]
+    NewerFormat { found: u32, known: u32 },
     #[error("the store failed: {0}")]
     Failed(String),
 }
 
-/// A store. Cheap to share behind an `Arc`; every method may be called from many tasks at once.
+/// A store. It is shared behind an `Arc`; tasks may call every method concurrently.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -73,7 +74,7 @@ pub enum Error {
 /// assert!(matches!(store.commit(commit()).await?, Outcome::Committed(_)));
 /// assert_eq!(store.load("agent", "ada").await?.version, 1);
 ///
-/// // Whoever decided on an older version is told, and nothing is written.
+/// // A commit that expects an older version conflicts and writes nothing.
 /// let conflict = Outcome::Conflict { noun: "agent", id: "ada".into() };
 /// assert_eq!(store.commit(commit()).await?, conflict);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -81,25 +82,25 @@ pub enum Error {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Store: Debug + Send + Sync + 'static {
-    /// Commits all of it or nothing, and answers only when it is durable. A conflict is an answer
-    /// for this commit alone, whatever others are written in the same transaction.
+    /// Writes the commit completely or not at all, and returns when it is durable. A conflict does not
+    /// affect other commits of the same transaction.
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome, Error>>;
 
-    /// Whether other processes may write at the same time.
+    /// Whether other processes may write to the store concurrently.
     fn is_shared(&self) -> bool {
         false
     }
 
     fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>>;
 
-    /// The rows of these ids, in their order, all at one moment.
+    /// The rows with these ids, in this order, from one snapshot.
     fn load_all<'a>(
         &'a self,
         noun: &'a str,
         ids: &'a [&'a str],
     ) -> BoxFuture<'a, Result<Vec<Row>, Error>>;
 
-    /// Rows of a noun that have a body, by id, beginning after `after`.
+    /// Rows of a noun with a body and an id after `after`, sorted by id.
     fn list<'a>(
         &'a self,
         noun: &'a str,
@@ -107,19 +108,19 @@ pub trait Store: Debug + Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
-    /// Rows of a noun that have a body, by id from the end downwards, beginning below `before`; all of
-    /// them if that is empty. With `under`, only those that have this key.
-    fn newest<'a>(
+    /// Rows of a noun with a body and an id before `before` (any id if empty), sorted by id in descending
+    /// order. With `index_key`, only rows with this key.
+    fn list_newest<'a>(
         &'a self,
         noun: &'a str,
-        under: Option<&'a str>,
+        index_key: Option<&'a str>,
         before: &'a str,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
-    /// Rows of a noun that are due at or before an instant, by that and by id, beginning after `after`:
-    /// when the last of an earlier page was due and its id, or [`FIRST_DUE`].
-    fn due<'a>(
+    /// Rows of a noun that are due at or before `until_us`, sorted by due time and id. `after` is the due
+    /// time and id of the previous page's last row, or [`BEFORE_ALL_DUE`].
+    fn list_due<'a>(
         &'a self,
         noun: &'a str,
         after: (i64, &'a str),
@@ -129,71 +130,73 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>>;
 
-    /// The answer kept under a key.
-    fn answer<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Answer>, Error>>;
+    /// The stored response to an idempotency key.
+    fn response<'a>(&'a self, key: &'a str)
+    -> BoxFuture<'a, Result<Option<StoredResponse>, Error>>;
 
-    /// The answers with a key above `after`, by key.
-    fn answers<'a>(
+    /// Stored responses with a key after `after`, sorted by key.
+    fn responses<'a>(
         &'a self,
         after: &'a str,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Answer>, Error>>;
+    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>>;
 
-    /// Drops answers given before an instant.
-    fn forget_answers(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;
+    /// Deletes responses stored before an instant.
+    fn delete_responses(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// The committed entries after a sequence number, in order, without a gap. Bounded by `limit`,
+    /// The committed entries after a sequence number, in order and without gaps. Limited by `limit`,
     /// [`crate::PAGE_ENTRIES_MAX`] and [`crate::PAGE_BYTES_MAX`]; empty only at the end.
     fn entries(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Page, Error>>;
 
-    /// The time of the last entry, as far as is known without asking: at least of all that were committed
-    /// here. 0 if there is none.
+    /// The time of the last known entry, without a query: not earlier than any entry that this process
+    /// committed. 0 if the ledger is empty.
     fn last_entry_us(&self) -> i64;
 
-    /// The end of the committed log.
+    /// The chain at the last committed entry.
     fn head(&self) -> BoxFuture<'_, Result<Chain, Error>>;
 
-    /// Returns when the log is longer than `size`, or when the store is closed.
-    fn grown_past(&self, size: u64) -> BoxFuture<'_, ()>;
+    /// Returns when the ledger has more than `size` entries, or when the store is closed.
+    fn wait_for_entries_after(&self, size: u64) -> BoxFuture<'_, ()>;
 
-    /// Keeps a checkpoint. A second one for the same size is not kept.
-    fn keep_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>>;
+    /// Stores a checkpoint, unless one of the same size exists.
+    fn save_checkpoint(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<(), Error>>;
 
     fn last_checkpoint(&self) -> BoxFuture<'_, Result<Option<Checkpoint>, Error>>;
 
-    /// The notes of checkpoints with a size above `after`, by size.
+    /// The notes of checkpoints larger than `after`, sorted by size.
     fn checkpoint_notes(
         &self,
         after: u64,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(u64, String)>, Error>>;
 
-    /// All derived tables and the entry they belong to, seen at one moment.
-    fn derived(&self) -> BoxFuture<'_, Result<Derived, Error>>;
+    /// All derived tables and the entry that they belong to, from one snapshot.
+    fn load_derived(&self) -> BoxFuture<'_, Result<DerivedTables, Error>>;
 
-    /// Appends entries that were sealed elsewhere; each must follow the one before.
-    fn append_sealed(&self, page: Page) -> BoxFuture<'_, Result<(), Error>>;
+    /// Appends existing entries, such as those of another store. Each must verify as the next one.
+    fn append_entries(&self, page: Page) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Looks at the store's own files for damage, at leisure.
+    /// Checks the store's files for damage, which may take long.
     fn check_files(&self) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Refuses every commit from now on; reading goes on.
+    /// Refuses all further commits. Reading still works.
     fn stop_writing(&self, reason: String);
 
-    /// Why commits are refused, if they are.
-    fn stopped_writing(&self) -> Option<Error>;
+    /// Why the store refuses commits, if it does.
+    fn write_stop_reason(&self) -> Option<Error>;
 
-    /// Returns when commits are refused, with the reason.
-    fn until_stopped(&self) -> BoxFuture<'_, Error>;
+    /// Returns the reason when the store refuses commits.
+    fn wait_until_stopped(&self) -> BoxFuture<'_, Error>;
 
-    /// Tells the place where all of it is from its copies, if it can be copied behind its back.
-    fn place(&self) -> Option<String> {
+    /// Identifies the location of the data, if files can be copied without this program: a copy has
+    /// another id.
+    fn location_id(&self) -> Option<String> {
         None
     }
 
-    /// The time that counts, if it is not this machine's: processes on several machines go by the
-    /// clock of the store they share. Microseconds since 1970.
-    fn time_us(&self) -> Option<i64> {
+    /// The clock of a store that processes on several machines share, in microseconds since 1970. `None`:
+    /// use this machine's clock.
+    fn shared_clock_us(&self) -> Option<i64> {
         None
     }
 }

@@ -1,28 +1,31 @@
-//! The steps of a schema, as every engine keeps them: applied in order, each remembered by the hash of
-//! its text, so that a step that was edited after its release is noticed on both sides.
+//! Schema migrations, applied in order. A database records the hash of each migration, which reveals a
+//! migration that was edited after its release.
 
 use crate::port::Error;
 
+/// One migration of the schema.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct Migration {
     pub sql: &'static str,
-    /// Pinned, because a released step is never edited.
+    /// The pinned hash of `sql`: a released migration is never edited.
     pub sha256: &'static str,
 }
 
-/// How many of these steps were applied, by the hashes that a database remembers.
-pub fn applied(found: &[String], steps: &[Step]) -> Result<usize, Error> {
-    for (index, (found, step)) in found.iter().zip(steps).enumerate() {
-        if found != step.sha256 {
+/// The number of applied migrations, after comparing the hashes that the database recorded.
+pub fn count_applied(recorded: &[String], migrations: &[Migration]) -> Result<usize, Error> {
+    for (index, (recorded, migration)) in recorded.iter().zip(migrations).enumerate() {
+        if recorded != migration.sha256 {
             let number = index + 1;
             return Err(Error::Failed(format!(
-                "step {number} of the schema is not the one known here"
+                "migration {number} of the database differs from this program's"
             )));
         }
     }
-    let number = |steps| u32::try_from(steps).unwrap_or(u32::MAX);
-    match found.len() <= steps.len() {
-        true => Ok(found.len()),
-        false => Err(Error::Newer { found: number(found.len()), known: number(steps.len()) }),
+    let count = |migrations: usize| u32::try_from(migrations).unwrap_or(u32::MAX);
+    match recorded.len() <= migrations.len() {
+        true => Ok(recorded.len()),
+        false => {
+            Err(Error::NewerFormat { found: count(recorded.len()), known: count(migrations.len()) })
+        }
     }
 }

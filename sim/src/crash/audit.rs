@@ -1,9 +1,8 @@
-//! The audit of a data directory that no process holds: is everything in the log that was promised,
-//! once, and do the tables say what the log says?
+//! Audits a data directory that no process owns: is every acknowledged change in the ledger exactly once, and do the tables
+//! match the ledger?
 //!
-//! It follows the log from cycle to cycle and reads only what is new. Nothing of it comes from the
-//! program under test but the rules that a log is made by: the chain, the fold over events, and the
-//! formats.
+//! It reads only the entries that are new since the last cycle. It shares with the program under test only the chain, the
+//! fold over events, and the formats.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -11,8 +10,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use api::ProgressSink;
-use kernel::watch::Event;
-use kernel::{Actor, Body, Tables};
+use kernel::installation::Event;
+use kernel::{Actor, EventBody, Tables};
 use ledger::verify::{Anchors, SignedCheckpoint, Verdict};
 use ledger::{Chain, Hash, VerifyingKey};
 use store::{Item, PAGE_ENTRIES_MAX, Store};
@@ -20,7 +19,7 @@ use store_sqlite::Sqlite;
 
 use super::daemon::Program;
 use super::database::Database;
-use super::writers::{Ending, Made};
+use super::writers::{CallResult, FinishedCall};
 use crate::fold::{decode, derived};
 
 /// Checkpoints read at once.
@@ -29,18 +28,18 @@ const NOTES_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Audit {
     data: PathBuf,
-    /// Where the log is, if it is not there.
+    /// The database that holds the ledger, if the data directory does not.
     database: Option<Arc<Database>>,
-    /// What the cause of our entries begins with; our key follows.
+    /// The prefix of the cause of our entries; the key of the call follows.
     cause_prefix: String,
-    /// The log as it was when it was last looked at.
+    /// The ledger as far as it was read.
     chain: Chain,
     tables: Tables,
-    /// Every key of ours in the log.
+    /// The keys of our calls in the ledger.
     keys: HashSet<String>,
-    /// Who signs the log, by its first entry.
+    /// The signing keys, from the first entry.
     signers: Vec<VerifyingKey>,
-    /// The roots of the checkpoints that were found good, by size.
+    /// The roots of the verified checkpoints, by size.
     roots: BTreeMap<u64, Hash>,
     pub(super) lost: u64,
     pub(super) doubled: u64,
@@ -48,11 +47,11 @@ pub(super) struct Audit {
 
 impl Audit {
     pub(super) fn new(program: &Program) -> Audit {
-        let us = Actor::local_user(rustix::process::getuid().as_raw());
+        let user = Actor::local_user(rustix::process::getuid().as_raw());
         Audit {
             data: program.data(),
             database: program.database.clone(),
-            cause_prefix: format!("key:{}/", us.name),
+            cause_prefix: format!("key:{}/", user.name),
             chain: Chain::empty(),
             tables: Tables::default(),
             keys: HashSet::new(),
@@ -71,39 +70,39 @@ impl Audit {
         self.roots.len()
     }
 
-    /// What the log says, as far as it was followed.
+    /// The tables that follow from the ledger as far as it was read.
     pub(super) fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(super) fn is_recorded(&self, key: &str) -> bool {
         self.keys.contains(key)
     }
 
-    /// Looks at what is new, after a cycle in which these calls were made.
-    pub(super) async fn check(&mut self, made: &[Made]) -> Result<()> {
+    /// Checks the new entries after a cycle with these calls.
+    pub(super) async fn check(&mut self, calls: &[FinishedCall]) -> Result<()> {
         let mut new = HashMap::new();
         if let Some(store) = self.open().await? {
-            self.follow(&*store, &mut new).await?;
+            self.read_new_entries(&*store, &mut new).await?;
             self.check_tables(&*store).await?;
             self.check_file()?;
         }
-        self.check_promises(made, new)
+        self.check_acknowledgements(calls, new)
     }
 
-    /// Looks at everything, as somebody does who knows only the key and the checkpoints.
+    /// Verifies the whole ledger from the signing key and the checkpoints alone.
     pub(super) async fn check_all(&self) -> Result<()> {
         let Some(store) = self.open().await? else { return Ok(()) };
         store.check_files().await?;
-        let checkpoints = runtime::notes(&self.notes())?;
+        let checkpoints = runtime::read_notes(&self.notes())?;
         let anchors = Anchors { keys: self.signers.clone(), checkpoints };
         let report = runtime::verify(&*store, anchors, &ProgressSink::default()).await?;
-        ensure!(report.verdict == Verdict::Ok, "the log does not verify: {:?}", report.damage);
-        ensure!(report.root == self.chain.root(), "entries changed after they were looked at");
+        ensure!(report.verdict == Verdict::Ok, "the ledger does not verify: {:?}", report.damage);
+        ensure!(report.root == self.chain.root(), "entries changed after they were read");
         Ok(())
     }
 
-    /// `None` as long as no start got as far as making the database.
+    /// `None` until a start has created the database.
     async fn open(&self) -> Result<Option<Box<dyn Store>>> {
         let opened: Result<Box<dyn Store>> = match &self.database {
             Some(database) => database.open().await.map(|store| Box::new(store) as _),
@@ -118,8 +117,12 @@ impl Audit {
         }
     }
 
-    /// Every new entry: in its place, understood, with a key that was not there before.
-    async fn follow(&mut self, store: &dyn Store, new: &mut HashMap<String, Body>) -> Result<()> {
+    /// Checks that every new entry continues the chain, can be decoded, and has a new key.
+    async fn read_new_entries(
+        &mut self,
+        store: &dyn Store,
+        new: &mut HashMap<String, EventBody>,
+    ) -> Result<()> {
         let mut notes = self.new_notes(store).await?;
         let mut twice = Vec::new();
         loop {
@@ -128,10 +131,10 @@ impl Audit {
                 break;
             }
             for fields in page.iter() {
-                self.chain.check(&fields)?;
+                self.chain.verify_next(&fields)?;
                 let body = decode(&fields)?;
                 self.tables.apply(&body);
-                self.listen(&body)?;
+                self.check_installation_event(&body)?;
                 if let Some(note) = notes.remove(&self.chain.size()) {
                     self.check_note(&note)?;
                 }
@@ -143,7 +146,10 @@ impl Audit {
             }
         }
         let (end, ahead) = (self.chain.size(), notes.keys().next());
-        ensure!(ahead.is_none(), "the log ends at {end}, and a checkpoint is of {ahead:?} entries");
+        ensure!(
+            ahead.is_none(),
+            "the ledger ends at {end}, and a checkpoint has {ahead:?} entries"
+        );
         self.doubled = twice.len() as u64;
         ensure!(twice.is_empty(), "{} changes were made twice: {twice:?}", twice.len());
         Ok(())
@@ -160,43 +166,44 @@ impl Audit {
         }
     }
 
-    /// What the daemon says about itself: who signs, and that it never had tables to mend.
-    fn listen(&mut self, body: &Body) -> Result<()> {
+    /// Learns the signing key, and checks that the daemon never had to repair tables.
+    fn check_installation_event(&mut self, body: &EventBody) -> Result<()> {
         match body {
-            Body::Watch(_, Event::Genesis(it)) => self.signers.push(VerifyingKey::parse(&it.key)?),
-            Body::Watch(_, Event::Rebuilt(it)) => {
+            EventBody::Installation(_, Event::Genesis(it)) => {
+                self.signers.push(VerifyingKey::parse(&it.key)?)
+            }
+            EventBody::Installation(_, Event::Rebuilt(it)) => {
                 ensure!(it.differences == 0, "the daemon found wrong tables: {it:?}")
             }
-            Body::Watch(..) | Body::Agent(..) | Body::Authority(..) => {}
-            Body::Schedule(..) | Body::Token(..) | Body::Tool(..) => {}
-            Body::Run(..) | Body::Approval(..) => {}
+            EventBody::Installation(..) | EventBody::Agent(..) | EventBody::Authority(..) => {}
+            EventBody::Schedule(..) | EventBody::Token(..) | EventBody::Tool(..) => {}
+            EventBody::Run(..) | EventBody::Approval(..) => {}
         }
         Ok(())
     }
 
-    /// A checkpoint of the log as far as it was followed.
+    /// Checks a checkpoint against the ledger as far as it was read.
     fn check_note(&mut self, note: &str) -> Result<()> {
         let size = self.chain.size();
-        let signed = ledger::open(note, &self.signers)
+        let signed = ledger::open_checkpoint(note, &self.signers)
             .with_context(|| format!("the checkpoint of {size} entries"))?;
-        let fits = signed.size == size && signed.root == self.chain.root();
-        ensure!(fits, "the checkpoint of {size} entries is not of this log");
+        let matches = signed.size == size && signed.root == self.chain.root();
+        ensure!(matches, "the checkpoint of {size} entries is not of this ledger");
         self.roots.insert(size, signed.root);
         Ok(())
     }
 
-    /// The last note beside the database must be of this log. Its like is in the store, which is
-    /// written first.
+    /// Checks that the store also has the last note of the checkpoint file: the store is written first.
     fn check_file(&self) -> Result<()> {
         let Some(note) = self.last_note()? else { return Ok(()) };
         let signed = note.verify(&self.signers).context("the last note in the checkpoint file")?;
         let known = self.roots.get(&signed.size);
-        ensure!(known == Some(&signed.root), "the last note in the file is not of this log");
+        ensure!(known == Some(&signed.root), "the last note in the file is not of this ledger");
         Ok(())
     }
 
     fn last_note(&self) -> Result<Option<SignedCheckpoint>> {
-        Ok(runtime::last_note(&self.notes())?)
+        Ok(runtime::read_last_note(&self.notes())?)
     }
 
     fn notes(&self) -> PathBuf {
@@ -204,38 +211,42 @@ impl Audit {
     }
 
     async fn check_tables(&self, store: &dyn Store) -> Result<()> {
-        let (stored, folded) = (store.derived().await?, derived(&self.tables, self.chain.size())?);
+        let (stored, folded) =
+            (store.load_derived().await?, derived(&self.tables, self.chain.size())?);
         if stored == folded {
             return Ok(());
         }
         let differs = |item: &&Item| !folded.items.contains(item);
         let first = stored.items.iter().find(differs);
-        bail!("the tables are not what the log says: {first:?}, counters {:?}", stored.counters)
+        bail!("the tables differ from the ledger: {first:?}, counters {:?}", stored.counters)
     }
 
-    /// What was acknowledged is there, what was refused is not, and nothing is there that nobody
-    /// asked for.
-    fn check_promises(&mut self, made: &[Made], mut new: HashMap<String, Body>) -> Result<()> {
+    /// Checks that acknowledged changes are in the ledger, refused ones are not, and every entry belongs to a call.
+    fn check_acknowledgements(
+        &mut self,
+        calls: &[FinishedCall],
+        mut new: HashMap<String, EventBody>,
+    ) -> Result<()> {
         let mut lost = Vec::new();
-        for Made { attempt, ending } in made {
-            let key = &attempt.key;
-            match (ending, self.has(key)) {
-                (Ending::Acknowledged(_), false) => lost.push(key),
-                (Ending::Refused, true) => bail!("`{key}` was refused, and is in the log"),
-                (Ending::Acknowledged(_), true) | (Ending::Refused, false) => {}
-                (Ending::Unanswered, _) => {}
+        for FinishedCall { call, result } in calls {
+            let key = &call.key;
+            match (result, self.is_recorded(key)) {
+                (CallResult::Acknowledged(_), false) => lost.push(key),
+                (CallResult::Refused, true) => bail!("`{key}` was refused, and is in the ledger"),
+                (CallResult::Acknowledged(_), true) | (CallResult::Refused, false) => {}
+                (CallResult::Unanswered, _) => {}
             }
             if let Some(body) = new.remove(key) {
-                ensure!(attempt.fits_entry(&body), "{attempt:?} became {body:?}");
+                ensure!(call.matches_entry(&body), "{call:?} became {body:?}");
             }
         }
         self.lost = lost.len() as u64;
         ensure!(
             lost.is_empty(),
-            "{} acknowledged changes are not in the log: {lost:?}",
+            "{} acknowledged changes are not in the ledger: {lost:?}",
             lost.len()
         );
-        ensure!(new.is_empty(), "nobody asked for {:?} in this cycle", new.keys());
+        ensure!(new.is_empty(), "no call of this cycle made {:?}", new.keys());
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The real program as a process: started, waited for, killed.
+//! Starts the real program, waits for it and kills it.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use tokio::time::timeout;
 
 use super::database::Database;
 
-/// Longer than the program may take for anything on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// What the program says on stderr, over all its lives.
+/// Longer than any step of the program takes on a busy machine.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+/// The stderr of all processes of the program.
 const STDERR: &str = "stderr.log";
 
-/// The program and the directory that it works in.
+/// The program and its working directory.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) binary: PathBuf,
     pub(super) root: PathBuf,
-    /// Where the data is, if it is not in the directory.
+    /// The database that holds the data, if the directory does not.
     pub(super) database: Option<Arc<Database>>,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Daemon {
     stdout: Lines<BufReader<ChildStdout>>,
 }
 
-/// The line that says that the daemon serves.
+/// The line with which the daemon reports that it is ready.
 #[derive(Deserialize)]
-struct Announced {
+struct ReadyLine {
     ready: Ready,
 }
 
@@ -63,7 +63,7 @@ impl Program {
     }
 
     /// The same program in a new directory within this one.
-    pub(super) fn at(&self, name: &str) -> Result<Program> {
+    pub(super) fn in_subdirectory(&self, name: &str) -> Result<Program> {
         let root = self.root.join(name);
         fs::create_dir(&root)?;
         Ok(Program { binary: self.binary.clone(), root, database: self.database.clone() })
@@ -77,11 +77,14 @@ impl Program {
         self.start(self.command(&["--json", "up"])?)
     }
 
-    /// As a process that is told other things than the program is, and to which something is handed in
-    /// the place of its input.
-    pub(super) fn host(&self, arguments: &[&str], handed: impl Into<Stdio>) -> Result<Daemon> {
+    /// Starts the binary with these arguments and this stdin.
+    pub(super) fn start_with_stdin(
+        &self,
+        arguments: &[&str],
+        stdin: impl Into<Stdio>,
+    ) -> Result<Daemon> {
         let mut command = self.command(arguments)?;
-        command.stdin(handed);
+        command.stdin(stdin);
         self.start(command)
     }
 
@@ -91,31 +94,31 @@ impl Program {
         Ok(Daemon { child, stdout: BufReader::new(stdout).lines() })
     }
 
-    /// Makes the derived tables anew, and says how many rows were not what the log says.
+    /// Rebuilds the derived tables, and returns how many rows differed from the ledger.
     pub(super) async fn rebuild(&self) -> Result<u64> {
-        let said = self.ledger("rebuild").await?;
-        let answer: TablesRebuilt =
-            serde_json::from_str(&said).context("`rebuild` said something else")?;
-        Ok(answer.rebuilt.differences)
+        let output = self.ledger("rebuild").await?;
+        let report: TablesRebuilt =
+            serde_json::from_str(&output).context("unexpected output of `ledger rebuild`")?;
+        Ok(report.rebuilt.differences)
     }
 
-    /// Has the program itself verify its log.
+    /// Lets the program verify its ledger.
     pub(super) async fn verify(&self) -> Result<()> {
         self.ledger("verify").await.map(drop)
     }
 
-    /// What a command about the ledger says, which must succeed.
+    /// The output of a `ledger` command, which must succeed.
     async fn ledger(&self, verb: &str) -> Result<String> {
         let mut command = self.command(&["--json", "ledger", verb])?;
-        let output = timeout(PATIENCE, command.output()).await;
+        let output = timeout(TIMEOUT, command.output()).await;
         let output = output.with_context(|| format!("`ledger {verb}` hangs"))?;
         let output = output.with_context(|| cannot_start(&self.binary))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success(), "`ledger {verb}` failed: {said}");
-        Ok(said.into_owned())
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "`ledger {verb}` failed: {stdout}");
+        Ok(stdout.into_owned())
     }
 
-    /// With its own environment and nothing of ours.
+    /// A command with a clean environment.
     #[expect(clippy::disallowed_methods, reason = "the campaign starts the real program")]
     fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(&self.binary);
@@ -123,7 +126,7 @@ impl Program {
         if let Some(database) = &self.database {
             command.env("MIDWATCH_STORE_URL", &database.url);
         }
-        // People who are asked every second are not to be spared here.
+        // The campaign requests approvals every second, so their limits are off.
         for key in ["PENDING_PER_AGENT", "ASKS_PER_AGENT"] {
             command.env(format!("MIDWATCH_APPROVAL_{key}"), "0");
         }
@@ -140,40 +143,41 @@ impl Program {
 }
 
 impl Daemon {
-    /// Waits until it serves. Returns where.
+    /// Waits until it is ready, and returns its socket.
     pub(super) async fn ready(&mut self) -> Result<PathBuf> {
-        let line = self.says().await?;
-        let announced: Announced = serde_json::from_str(&line).with_context(|| line.clone())?;
-        Ok(announced.ready.socket)
+        let line = self.next_line().await?;
+        let line: ReadyLine = serde_json::from_str(&line).with_context(|| line.clone())?;
+        Ok(line.ready.socket)
     }
 
-    /// Waits for its next line.
-    pub(super) async fn says(&mut self) -> Result<String> {
-        let line = timeout(PATIENCE, self.stdout.next_line()).await;
-        let line = line.context("the daemon does not come up")??;
-        let Some(line) = line else { bail!("the daemon did not come up, see {STDERR}") };
+    /// Waits for its next line of output.
+    pub(super) async fn next_line(&mut self) -> Result<String> {
+        let line = timeout(TIMEOUT, self.stdout.next_line()).await;
+        let line = line.context("the daemon does not get ready")??;
+        let Some(line) = line else { bail!("the daemon ended before it was ready, see {STDERR}") };
         Ok(line)
     }
 
-    /// kill -9, at a moment. Returns when nothing of the process is left.
+    /// Kills it with -9 after a delay, and waits until the process is gone.
     pub(super) async fn kill_after(mut self, delay: Duration) -> Result<()> {
-        // Not the timer of the runtime, which counts whole milliseconds.
+        // The timer of the async runtime only counts whole milliseconds.
         spawn_blocking(move || std::thread::sleep(delay)).await?;
-        timeout(PATIENCE, self.child.kill()).await.context("the daemon cannot be killed")??;
+        timeout(TIMEOUT, self.child.kill()).await.context("the daemon cannot be killed")??;
         Ok(())
     }
 
-    /// Asks it to stop, and waits until it has, without a complaint.
+    /// Stops it with SIGTERM, and waits until it exits with success.
     pub(super) async fn stop(self) -> Result<()> {
         let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         kill_process(id.context("the daemon is gone")?, Signal::TERM)?;
-        self.ends().await
+        self.wait().await
     }
 
-    /// Waits until it has ended, without a complaint.
-    pub(super) async fn ends(mut self) -> Result<()> {
-        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon goes on")??;
-        ensure!(status.success(), "the daemon was to stop, and ended with {status}, see {STDERR}");
+    /// Waits until it exits with success.
+    pub(super) async fn wait(mut self) -> Result<()> {
+        let status =
+            timeout(TIMEOUT, self.child.wait()).await.context("the daemon does not stop")??;
+        ensure!(status.success(), "the daemon ended with {status}, see {STDERR}");
         Ok(())
     }
 }

@@ -1,9 +1,8 @@
-//! The crash campaigns: the real daemon is killed with -9 again and again on one data directory, while
-//! writers change things over its socket, or, in [`runs`], while schedules run programs or do their work
-//! in its process; after each death the directory is audited.
+//! The crash campaigns: they kill the real daemon with -9 again and again on one data directory, while writers send changes
+//! over its socket, or, in [`runs`], while schedules run; after each kill they audit the directory.
 //!
-//! A seed gives the same calls and the same delays again, not the same interleaving. kill -9 does not
-//! test power loss: what the daemon handed to the operating system survives it.
+//! A seed repeats the calls and delays, not their interleaving. kill -9 does not test power loss: data that the daemon
+//! passed to the operating system survives it.
 
 mod audit;
 mod daemon;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use api::Answer;
+use api::Response;
 use clap::Args;
 use futures::future::{join, try_join_all};
 use serde::Serialize;
@@ -28,26 +27,28 @@ use crate::dice::Dice;
 use audit::Audit;
 use daemon::Program;
 use database::Database;
-pub(crate) use runs::inside::{HostOptions, host};
+pub(crate) use runs::in_process::{HostOptions, host};
 use summary::Summary;
-use writers::{Attempt, Ending, History, Made, Report, Work, write};
+use writers::{
+    CallResult, ChangeCall, EarlierResult, FinishedCall, WriterReport, WriterTask, write,
+};
 
 const CYCLES_DEFAULT: u64 = 2_000;
-/// The daemon lives this long at most after it said that it is ready …
+/// The daemon is killed at most this long after it is ready.
 const AFTER_READY_US_MAX: u64 = 30_000;
-/// … and, in one cycle of this many, …
+/// In one cycle of this many, the daemon is killed early: within [`EARLY_US_MAX`] of its start.
 const EARLY_ONE_IN: u64 = 5;
-/// … only this long at most after it was started, which is mostly before it is ready.
+/// Mostly shorter than the daemon takes to be ready.
 const EARLY_US_MAX: u64 = 25_000;
-/// Each time after this many cycles a new directory is begun, …
-const BIRTH_EVERY: u64 = 20;
-/// … and its first daemon is killed this long at most after it was started.
-const BIRTH_US_MAX: u64 = 60_000;
-/// Everything is verified, and not only what is new, each time after this many cycles.
+/// After each this many cycles, the first start of a daemon in a new directory is tested.
+const FIRST_START_EVERY: u64 = 20;
+/// That first daemon is killed at most this long after its start.
+const FIRST_START_US_MAX: u64 = 60_000;
+/// After each this many cycles, the whole ledger is verified, not only the new entries.
 const CHECK_ALL_EVERY: u64 = 100;
-/// Of one writer in one cycle.
+/// Calls of one writer in one cycle.
 const OWN_CALLS_MAX: u64 = 100_000;
-/// As many as the daemon takes connections.
+/// The connection limit of the daemon.
 const WRITERS_MAX: u64 = 256;
 
 #[derive(Debug, Args)]
@@ -55,23 +56,23 @@ pub(crate) struct Options {
     /// How often to kill the daemon [default: 2000, and 40 with `--runs`]
     #[arg(long, value_name = "N")]
     cycles: Option<u64>,
-    /// Let schedules run programs, and count what those did outside, instead of writers
+    /// Instead of writers: let schedules run programs, and count the effects of the programs
     #[arg(long, conflicts_with = "writers")]
     runs: bool,
-    /// Do their work in the process that is killed, and let it write into a pipe, instead of programs
+    /// Instead of programs: execute the runs in the process that is killed, and let it write into a pipe
     #[arg(long, requires = "runs", conflicts_with = "postgres")]
     inside: bool,
-    /// Keep the data in a PostgreSQL that is started for it
+    /// Store the data in a PostgreSQL server that the campaign starts
     #[arg(long, requires = "runs")]
     postgres: bool,
-    /// Repeats the calls and delays of an earlier campaign [default: a random one]
+    /// Repeat the calls and delays of an earlier campaign [default: random]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Writers at the same time, each with its own connection
+    /// Concurrent writers, each with its own connection
     #[arg(long, value_name = "W", default_value_t = 16,
           value_parser = clap::value_parser!(u64).range(1..=WRITERS_MAX))]
     writers: u64,
-    /// The program [default: `midwatch` beside this one]
+    /// The binary to test [default: `midwatch` in the folder of this one]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Print the summary as JSON
@@ -83,10 +84,10 @@ pub(crate) struct Options {
 struct Campaign {
     program: Program,
     audit: Audit,
-    /// Calls without an answer, to be tried again.
-    pending: Vec<Attempt>,
-    /// The changes that were acknowledged last.
-    acknowledged: Vec<(Attempt, Answer)>,
+    /// Calls without a response, to be retried.
+    pending: Vec<ChangeCall>,
+    /// The changes that were acknowledged in the last cycle with any.
+    acknowledged: Vec<(ChangeCall, Response)>,
     summary: Summary,
 }
 
@@ -97,7 +98,7 @@ enum Kill {
     AfterReady(Duration),
 }
 
-/// How a campaign ended, and in which cycle.
+/// The result of a campaign, and its last cycle.
 #[derive(Debug)]
 struct Verdict {
     cycle: u64,
@@ -112,12 +113,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let program = Program { binary: binary(options)?, root: root.path().to_owned(), database };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let Verdict { cycle, outcome } = match (options.runs, options.inside) {
-        (true, true) => runtime.block_on(runs::inside::run(program, seed, options))?,
+        (true, true) => runtime.block_on(runs::in_process::run(program, seed, options))?,
         (true, false) => runtime.block_on(runs::run(program, seed, options))?,
         (false, _) => runtime.block_on(changes(program, seed, options))?,
     };
-    let Err(wrong) = outcome else { return Ok(ExitCode::SUCCESS) };
-    eprintln!("seed {seed}, cycle {cycle}: {wrong:#}");
+    let Err(error) = outcome else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("seed {seed}, cycle {cycle}: {error:#}");
     eprintln!("the data directory is kept: {}", root.keep().display());
     Ok(ExitCode::FAILURE)
 }
@@ -133,15 +134,15 @@ async fn changes(program: Program, seed: u64, options: &Options) -> Result<Verdi
     };
     let started = Instant::now();
     let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
-    campaign.conclude(started.elapsed(), options)?;
+    campaign.print_summary(started.elapsed(), options)?;
     Ok(Verdict { cycle: campaign.summary.cycles, outcome })
 }
 
 fn binary(options: &Options) -> Result<PathBuf> {
     let beside = || Ok(std::env::current_exe()?.with_file_name("midwatch"));
     let binary = options.program.clone().map_or_else(beside, anyhow::Ok)?;
-    let what = format!("there is no program `{}`: build it first", binary.display());
-    binary.canonicalize().context(what)
+    let missing = format!("`{}` does not exist; build it first", binary.display());
+    binary.canonicalize().context(missing)
 }
 
 impl Campaign {
@@ -149,8 +150,8 @@ impl Campaign {
         for cycle in 1..=cycles {
             self.summary.cycles = cycle;
             self.cycle(cycle).await?;
-            if cycle.is_multiple_of(BIRTH_EVERY) {
-                self.birth(cycle).await.context("in a new directory")?;
+            if cycle.is_multiple_of(FIRST_START_EVERY) {
+                self.first_start(cycle).await.context("at a first start")?;
             }
             if cycle.is_multiple_of(CHECK_ALL_EVERY) {
                 self.check_all().await?;
@@ -162,7 +163,7 @@ impl Campaign {
         self.check_all().await
     }
 
-    /// One life of the daemon, and what it left.
+    /// Starts the daemon, kills it, and audits its directory.
     async fn cycle(&mut self, cycle: u64) -> Result<()> {
         let mut dice = Dice::of(self.summary.seed, cycle);
         let mut daemon = self.program.up()?;
@@ -174,50 +175,50 @@ impl Campaign {
             }
             Kill::AfterReady(delay) => {
                 let socket = daemon.ready().await?;
-                let work = self.hand_out(cycle, OWN_CALLS_MAX, &mut dice);
-                let writers = try_join_all(work.into_iter().map(|work| write(&socket, work)));
+                let tasks = self.assign_tasks(cycle, OWN_CALLS_MAX, &mut dice);
+                let writers = try_join_all(tasks.into_iter().map(|task| write(&socket, task)));
                 let (reports, killed) = join(writers, daemon.kill_after(delay)).await;
                 killed?;
                 reports?
             }
         };
-        self.settle(reports).await
+        self.audit_cycle(reports).await
     }
 
-    /// A first start that is killed anywhere, and a second one that must find its way.
-    async fn birth(&mut self, cycle: u64) -> Result<()> {
+    /// Kills a daemon during its first start in a new directory; the second start must succeed.
+    async fn first_start(&mut self, cycle: u64) -> Result<()> {
         let mut dice = Dice::of(!self.summary.seed, cycle);
-        let program = self.program.at(&format!("birth-{cycle}"))?;
+        let program = self.program.in_subdirectory(&format!("first-start-{cycle}"))?;
         let mut audit = Audit::new(&program);
-        program.up()?.kill_after(dice.span_us(BIRTH_US_MAX)).await?;
+        program.up()?.kill_after(dice.span_us(FIRST_START_US_MAX)).await?;
         audit.check(&[]).await?;
         let mut daemon = program.up()?;
         daemon.ready().await?;
         daemon.kill_after(dice.span_us(AFTER_READY_US_MAX)).await?;
         audit.check(&[]).await?;
-        ensure!(0 < audit.entries(), "the daemon was ready without a log");
+        ensure!(0 < audit.entries(), "the daemon was ready without a ledger");
         audit.check_all().await?;
-        self.summary.births += 1;
+        self.summary.first_starts += 1;
         program.discard()
     }
 
-    /// A last life, in which everything that was cut off gets its answer before the kill.
+    /// A last cycle, in which every interrupted call gets its response before the kill.
     async fn finish(&mut self) -> Result<()> {
         let mut daemon = self.program.up()?;
         let socket = daemon.ready().await?;
         let mut dice = Dice::of(self.summary.seed, 0);
-        let work = self.hand_out(0, 0, &mut dice);
-        let reports = try_join_all(work.into_iter().map(|work| write(&socket, work))).await?;
+        let tasks = self.assign_tasks(0, 0, &mut dice);
+        let reports = try_join_all(tasks.into_iter().map(|task| write(&socket, task))).await?;
         daemon.kill_after(Duration::ZERO).await?;
-        self.settle(reports).await?;
-        ensure!(self.pending.is_empty(), "no answer to {:?}", self.pending);
+        self.audit_cycle(reports).await?;
+        ensure!(self.pending.is_empty(), "no response to {:?}", self.pending);
         Ok(())
     }
 
-    /// Deals what is to be done to the writers.
-    fn hand_out(&mut self, cycle: u64, own_max: u64, dice: &mut Dice) -> Vec<Work> {
-        let mut work: Vec<Work> = (0..self.summary.writers)
-            .map(|writer| Work {
+    /// Distributes the retries, and gives each writer a change to repeat.
+    fn assign_tasks(&mut self, cycle: u64, own_max: u64, dice: &mut Dice) -> Vec<WriterTask> {
+        let mut tasks: Vec<WriterTask> = (0..self.summary.writers)
+            .map(|writer| WriterTask {
                 retries: Vec::new(),
                 repeat: dice.pick(&self.acknowledged).cloned(),
                 own_max,
@@ -225,39 +226,40 @@ impl Campaign {
                 dice: Dice::of(dice.next(), writer),
             })
             .collect();
-        let mut next = (0..work.len()).cycle();
-        for attempt in self.pending.drain(..) {
-            if let Some(writer) = next.next().and_then(|index| work.get_mut(index)) {
-                writer.retries.push(attempt);
+        let mut next = (0..tasks.len()).cycle();
+        for call in self.pending.drain(..) {
+            if let Some(writer) = next.next().and_then(|index| tasks.get_mut(index)) {
+                writer.retries.push(call);
             }
         }
-        work
+        tasks
     }
 
-    /// Audits the directory of a dead daemon, and remembers what is to be tried again.
-    async fn settle(&mut self, reports: Vec<Report>) -> Result<()> {
-        let mut made: Vec<Made> = Vec::new();
+    /// Audits the directory of a killed daemon, and records which calls to retry.
+    async fn audit_cycle(&mut self, reports: Vec<WriterReport>) -> Result<()> {
+        let mut calls: Vec<FinishedCall> = Vec::new();
         for report in reports {
             self.summary.repeated += report.repeated;
             self.pending.extend(report.unsent);
-            made.extend(report.made);
+            calls.extend(report.finished);
         }
-        for made in &made {
-            self.summary.count(made)?;
+        for call in &calls {
+            self.summary.count(call)?;
         }
-        self.audit.check(&made).await?;
-        // A life in which nothing was answered leaves those of an earlier one to be asked for again.
-        if made.iter().any(|made| matches!(made.ending, Ending::Acknowledged(_))) {
+        self.audit.check(&calls).await?;
+        // Without an acknowledged change in this cycle, those of an earlier one are repeated again.
+        if calls.iter().any(|call| matches!(call.result, CallResult::Acknowledged(_))) {
             self.acknowledged.clear();
         }
-        for Made { mut attempt, ending } in made {
-            match ending {
-                Ending::Acknowledged(answer) => self.acknowledged.push((attempt, *answer)),
-                Ending::Refused => {}
-                Ending::Unanswered => {
-                    let landed = self.audit.has(&attempt.key);
-                    attempt.history = if landed { History::Landed } else { History::Absent };
-                    self.pending.push(attempt);
+        for FinishedCall { mut call, result } in calls {
+            match result {
+                CallResult::Acknowledged(response) => self.acknowledged.push((call, *response)),
+                CallResult::Refused => {}
+                CallResult::Unanswered => {
+                    let is_recorded = self.audit.is_recorded(&call.key);
+                    call.earlier =
+                        if is_recorded { EarlierResult::Recorded } else { EarlierResult::Absent };
+                    self.pending.push(call);
                 }
             }
         }
@@ -268,13 +270,13 @@ impl Campaign {
         self.audit.check_all().await?;
         let differences = self.program.rebuild().await?;
         ensure!(differences == 0, "`ledger rebuild` found {differences} differences");
-        // It has written an entry.
+        // The rebuild wrote an entry.
         self.audit.check(&[]).await
     }
 
-    fn conclude(&mut self, took: Duration, options: &Options) -> Result<()> {
+    fn print_summary(&mut self, elapsed: Duration, options: &Options) -> Result<()> {
         let summary = &mut self.summary;
-        summary.seconds = took.as_secs();
+        summary.seconds = elapsed.as_secs();
         summary.entries = self.audit.entries();
         summary.checkpoints = self.audit.checkpoints();
         (summary.lost, summary.doubled) = (self.audit.lost, self.audit.doubled);
@@ -282,7 +284,7 @@ impl Campaign {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the summary is the answer")]
+#[expect(clippy::print_stdout, reason = "the summary is the output of the command")]
 fn print(summary: &(impl Display + Serialize), options: &Options) -> Result<()> {
     match options.json {
         true => println!("{}", serde_json::to_string(summary)?),

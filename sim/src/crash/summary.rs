@@ -1,11 +1,11 @@
-//! What a campaign did, for people and for scripts.
+//! The summary of a campaign, as text and JSON.
 
 use std::fmt;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::writers::{Ending, History, Made};
+use super::writers::{CallResult, EarlierResult, FinishedCall};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
@@ -15,51 +15,50 @@ pub(super) struct Summary {
     /// Cycles in which the daemon was killed soon after its start, mostly before it was ready.
     pub(super) early: u64,
     /// New directories whose first daemon was killed.
-    pub(super) births: u64,
-    /// Changes that the daemon said it had made.
+    pub(super) first_starts: u64,
     pub(super) acknowledged: u64,
-    /// Of the log, with what the daemon writes about itself.
+    /// Entries of the ledger, including those that the daemon writes about itself.
     pub(super) entries: u64,
     pub(super) checkpoints: usize,
     pub(super) retried: Retried,
-    /// Acknowledged changes that were asked for again after a restart and got the same answer.
+    /// Acknowledged changes that were repeated after a restart and got the same response.
     pub(super) repeated: u64,
     pub(super) lost: u64,
     pub(super) doubled: u64,
     pub(super) seconds: u64,
 }
 
-/// Calls that were cut off and made again with the same key, by how that ended.
+/// Interrupted calls that were sent again with the same key, by the result.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Retried {
     pub(super) calls: u64,
-    /// It had happened, and the answer said so.
-    pub(super) as_the_first_time: u64,
-    /// It had not happened, and did now.
-    pub(super) anew: u64,
-    /// It had not happened, and was not possible any more.
+    /// The change was recorded, and the response was the first one.
+    pub(super) recorded: u64,
+    /// The change was not recorded, and was made now.
+    pub(super) executed: u64,
+    /// The change was not recorded, and was no longer possible.
     pub(super) refused: u64,
-    pub(super) cut_off_again: u64,
+    pub(super) interrupted_again: u64,
 }
 
 impl Summary {
-    /// Counts a call. A change that is in the log must be answered with its first answer.
-    pub(super) fn count(&mut self, Made { attempt, ending }: &Made) -> Result<()> {
-        let is_acknowledged = matches!(ending, Ending::Acknowledged(_));
+    /// Counts a call. A recorded change must not be refused when it is retried.
+    pub(super) fn count(&mut self, FinishedCall { call, result }: &FinishedCall) -> Result<()> {
+        let is_acknowledged = matches!(result, CallResult::Acknowledged(_));
         self.acknowledged += u64::from(is_acknowledged);
-        if attempt.history == History::New {
+        if call.earlier == EarlierResult::NotSent {
             return Ok(());
         }
         let retried = &mut self.retried;
         retried.calls += 1;
-        *match (attempt.history, ending) {
-            (History::Landed, Ending::Refused) => {
-                bail!("`{}` is in the log, and was refused when it was tried again", attempt.key)
+        *match (call.earlier, result) {
+            (EarlierResult::Recorded, CallResult::Refused) => {
+                bail!("`{}` is in the ledger, and its retry was refused", call.key)
             }
-            (_, Ending::Unanswered) => &mut retried.cut_off_again,
-            (History::Landed, Ending::Acknowledged(_)) => &mut retried.as_the_first_time,
-            (_, Ending::Acknowledged(_)) => &mut retried.anew,
-            (_, Ending::Refused) => &mut retried.refused,
+            (_, CallResult::Unanswered) => &mut retried.interrupted_again,
+            (EarlierResult::Recorded, CallResult::Acknowledged(_)) => &mut retried.recorded,
+            (_, CallResult::Acknowledged(_)) => &mut retried.executed,
+            (_, CallResult::Refused) => &mut retried.refused,
         } += 1;
         Ok(())
     }
@@ -67,7 +66,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { seed, cycles, writers, early, births, .. } = self;
+        let Summary { seed, cycles, writers, early, first_starts, .. } = self;
         let Summary {
             acknowledged,
             entries,
@@ -79,14 +78,14 @@ impl fmt::Display for Summary {
             seconds,
             ..
         } = self;
-        let Retried { calls, as_the_first_time, anew, refused, cut_off_again } = retried;
+        let Retried { calls, recorded, executed, refused, interrupted_again } = retried;
         write!(
             out,
-            "{cycles} cycles ({early} early, {births} births besides), {writers} writers, seed {seed}: \
+            "{cycles} cycles ({early} early, {first_starts} first starts besides), {writers} writers, seed {seed}: \
              {acknowledged} changes acknowledged, {lost} lost, {doubled} doubled; \
              {entries} entries, {checkpoints} checkpoints; \
-             {calls} calls retried: {as_the_first_time} answered as the first time, {anew} anew, \
-             {refused} refused, {cut_off_again} cut off again; \
+             {calls} calls retried: {recorded} were recorded, {executed} executed, \
+             {refused} refused, {interrupted_again} interrupted again; \
              {repeated} acknowledged calls repeated; {seconds} s"
         )
     }

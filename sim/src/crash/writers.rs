@@ -1,200 +1,202 @@
-//! Writers: what they ask of the daemon over its socket, and how each call ended.
+//! Writers: they send changes to the daemon over its socket and record the result of each call.
 //!
-//! A writer first tries again what was cut off in an earlier cycle, with the same keys, then asks for
-//! something that was acknowledged once more, then goes on with changes of its own until the daemon
-//! is gone. Every change carries its key in its content too, so that an entry or an answer that
-//! belongs to another call is noticed.
+//! A writer first retries the calls that a crash interrupted, with the same keys, then repeats one acknowledged change,
+//! then sends new changes until the daemon is gone. Every change has its key in its content too, so that an entry or a
+//! response of another call is detected.
 
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use api::wire::Hello;
-use api::{AgentAdd, AgentEdit, AgentRemove, Answer, Call, Code, Handle, ProgressSink, Request};
-use client::{Socket, connect};
-use kernel::Body;
-use kernel::agent::{Event, Settled};
+use api::{AgentAdd, AgentEdit, AgentRemove, Call, Code, Handle, ProgressSink, Request, Response};
+use kernel::EventBody;
+use kernel::agent::{Definition, Event};
+use transport::{Socket, connect};
 
 use crate::dice::Dice;
 
-/// Few enough that writers meet, enough that most of their changes do not.
+/// Agent names: few enough for conflicts, enough that most changes have none.
 const NAMES: u64 = 200;
 
-/// A change that a writer asks for.
+/// A change that a writer requests.
 #[derive(Clone, Debug)]
-pub(super) struct Attempt {
+pub(super) struct ChangeCall {
     pub(super) key: String,
     name: String,
-    change: Change,
-    pub(super) history: History,
+    kind: ChangeKind,
+    pub(super) earlier: EarlierResult,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum ChangeKind {
     Add,
     Edit,
     Remove,
 }
 
-/// What is known of the earlier tries.
+/// The result of sending the same call before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum History {
-    New,
-    /// Tried before, and not in the log.
+pub(super) enum EarlierResult {
+    NotSent,
+    /// Without a response, and not in the ledger.
     Absent,
-    /// Tried before, and in the log, but the answer was cut off.
-    Landed,
+    /// Without a response, but in the ledger.
+    Recorded,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Ending {
-    Acknowledged(Box<Answer>),
-    /// Nothing was changed, says the daemon.
+pub(super) enum CallResult {
+    Acknowledged(Box<Response>),
+    /// The daemon reports that it changed nothing.
     Refused,
     Unanswered,
 }
 
-/// An attempt and what came of it.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
-    pub(super) attempt: Attempt,
-    pub(super) ending: Ending,
+pub(super) struct FinishedCall {
+    pub(super) call: ChangeCall,
+    pub(super) result: CallResult,
 }
 
-/// What one writer shall do in one cycle.
+/// What one writer does in one cycle.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) retries: Vec<Attempt>,
-    /// An acknowledged change to ask for again, and the answer that it got.
-    pub(super) repeat: Option<(Attempt, Answer)>,
-    /// Changes of its own, at most.
+pub(super) struct WriterTask {
+    pub(super) retries: Vec<ChangeCall>,
+    /// An acknowledged change to repeat, and its first response.
+    pub(super) repeat: Option<(ChangeCall, Response)>,
+    /// New changes at most.
     pub(super) own_max: u64,
-    /// Begins every key of its own.
+    /// The prefix of their keys.
     pub(super) prefix: String,
     pub(super) dice: Dice,
 }
 
 /// What one writer did.
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) made: Vec<Made>,
-    /// Retries that it did not come to.
-    pub(super) unsent: Vec<Attempt>,
+pub(super) struct WriterReport {
+    pub(super) finished: Vec<FinishedCall>,
+    /// Retries that it did not send.
+    pub(super) unsent: Vec<ChangeCall>,
     pub(super) repeated: u64,
 }
 
-/// Works until there is nothing left to do or the daemon is gone. An error is a broken promise.
-pub(super) async fn write(socket: &Path, work: Work) -> Result<Report> {
-    let Work { retries, repeat, own_max, prefix, mut dice } = work;
-    let mut report = Report::default();
-    let Some(daemon) = greet(socket).await? else {
-        return Ok(Report { unsent: retries, ..report });
+/// Works until the task is done or the daemon is gone. An error is a broken guarantee.
+pub(super) async fn write(socket: &Path, task: WriterTask) -> Result<WriterReport> {
+    let WriterTask { retries, repeat, own_max, prefix, mut dice } = task;
+    let mut report = WriterReport::default();
+    let Some(daemon) = connect_to(socket).await? else {
+        return Ok(WriterReport { unsent: retries, ..report });
     };
     let mut retries = retries.into_iter();
-    for attempt in retries.by_ref() {
-        if !report.make(&daemon, attempt).await? {
+    for call in retries.by_ref() {
+        if !report.send(&daemon, call).await? {
             report.unsent = retries.collect();
             return Ok(report);
         }
     }
-    if let Some((attempt, first)) = repeat {
-        match attempt.call(&daemon).await? {
-            Ending::Unanswered => return Ok(report),
-            Ending::Acknowledged(again) if *again == first => report.repeated += 1,
+    if let Some((call, first)) = repeat {
+        match call.send(&daemon).await? {
+            CallResult::Unanswered => return Ok(report),
+            CallResult::Acknowledged(again) if *again == first => report.repeated += 1,
             other => {
-                bail!("`{}` was answered with {first:?}, and then with {other:?}", attempt.key)
+                bail!("`{}` got the response {first:?}, and then {other:?}", call.key)
             }
         }
     }
     for number in 0..own_max {
-        if !report.make(&daemon, Attempt::new(format!("{prefix}-{number}"), &mut dice)).await? {
+        if !report.send(&daemon, ChangeCall::new(format!("{prefix}-{number}"), &mut dice)).await? {
             break;
         }
     }
     Ok(report)
 }
 
-/// `None` when the daemon is gone already.
-async fn greet(socket: &Path) -> Result<Option<Socket>> {
+/// `None` if the daemon is already gone.
+async fn connect_to(socket: &Path) -> Result<Option<Socket>> {
     match connect(socket, &Hello::new(env!("CARGO_PKG_VERSION"))).await {
         Err(error) if error.code == Code::Unreachable => Ok(None),
         other => Ok(other?),
     }
 }
 
-impl Report {
-    /// False when the daemon is gone.
-    async fn make(&mut self, daemon: &Socket, attempt: Attempt) -> Result<bool> {
-        let ending = attempt.call(daemon).await?;
-        let is_answered = !matches!(ending, Ending::Unanswered);
-        self.made.push(Made { attempt, ending });
+impl WriterReport {
+    /// Returns false if the daemon is gone.
+    async fn send(&mut self, daemon: &Socket, call: ChangeCall) -> Result<bool> {
+        let result = call.send(daemon).await?;
+        let is_answered = !matches!(result, CallResult::Unanswered);
+        self.finished.push(FinishedCall { call, result });
         Ok(is_answered)
     }
 }
 
-impl Attempt {
-    fn new(key: String, dice: &mut Dice) -> Attempt {
+impl ChangeCall {
+    fn new(key: String, dice: &mut Dice) -> ChangeCall {
         let name = format!("agent-{:03}", dice.below(NAMES));
-        let change = match dice.below(5) {
-            0 | 1 => Change::Add,
-            2 | 3 => Change::Edit,
-            _ => Change::Remove,
+        let kind = match dice.below(5) {
+            0 | 1 => ChangeKind::Add,
+            2 | 3 => ChangeKind::Edit,
+            _ => ChangeKind::Remove,
         };
-        Attempt { key, name, change, history: History::New }
+        ChangeCall { key, name, kind, earlier: EarlierResult::NotSent }
     }
 
-    async fn call(&self, daemon: &Socket) -> Result<Ending> {
+    async fn send(&self, daemon: &Socket) -> Result<CallResult> {
         let (request, key) = (self.request(), Some(self.key.clone()));
         let call = Call { request, key, tool: None, progress: ProgressSink::default() };
-        match daemon.call(call).await.map(Answer::first) {
+        match daemon.call(call).await.map(Response::first) {
             Ok(answer) => {
-                ensure!(self.fits_answer(&answer), "{self:?} was answered with {answer:?}");
-                Ok(Ending::Acknowledged(Box::new(answer)))
+                ensure!(self.matches_response(&answer), "{self:?} got the response {answer:?}");
+                Ok(CallResult::Acknowledged(Box::new(answer)))
             }
             Err(error) => match error.code {
-                Code::Unreachable => Ok(Ending::Unanswered),
-                Code::Exists | Code::NotFound | Code::Busy => Ok(Ending::Refused),
-                _ => bail!("{self:?} was answered with {error:?}"),
+                Code::Unreachable => Ok(CallResult::Unanswered),
+                Code::Exists | Code::NotFound | Code::Busy => Ok(CallResult::Refused),
+                _ => bail!("{self:?} failed with {error:?}"),
             },
         }
     }
 
     fn request(&self) -> Request {
         let (name, url) = (self.name.clone(), Some(self.url()));
-        match self.change {
-            Change::Add => {
+        match self.kind {
+            ChangeKind::Add => {
                 let backend = "webhook".to_owned();
                 Request::AgentAdd(AgentAdd { name, backend, url, ..AgentAdd::default() })
             }
-            Change::Edit => Request::AgentEdit(AgentEdit { name, url, ..AgentEdit::default() }),
-            Change::Remove => Request::AgentRemove(AgentRemove { name }),
+            ChangeKind::Edit => Request::AgentEdit(AgentEdit { name, url, ..AgentEdit::default() }),
+            ChangeKind::Remove => Request::AgentRemove(AgentRemove { name }),
         }
     }
 
-    /// No two attempts have the same one.
+    /// Unique for each call.
     fn url(&self) -> String {
         format!("http://localhost/{}", self.key)
     }
 
-    /// Whether the answer says that exactly this was done. "It is so already" does not fit: nobody
-    /// else asks for the same.
-    fn fits_answer(&self, answer: &Answer) -> bool {
-        let (agent, url) = match (self.change, answer) {
-            (Change::Add, Answer::AgentAdd(it)) if it.created => (&it.agent, Some(self.url())),
-            (Change::Edit, Answer::AgentEdit(it)) if it.changed => (&it.agent, Some(self.url())),
-            (Change::Remove, Answer::AgentRemove(it)) => (&it.agent, it.agent.url.clone()),
+    /// Whether the response reports exactly this change. "Nothing to change" does not match: no other call requests the
+    /// same change.
+    fn matches_response(&self, answer: &Response) -> bool {
+        let (agent, url) = match (self.kind, answer) {
+            (ChangeKind::Add, Response::AgentAdd(it)) if it.created => {
+                (&it.agent, Some(self.url()))
+            }
+            (ChangeKind::Edit, Response::AgentEdit(it)) if it.changed => {
+                (&it.agent, Some(self.url()))
+            }
+            (ChangeKind::Remove, Response::AgentRemove(it)) => (&it.agent, it.agent.url.clone()),
             _ => return false,
         };
         agent.name == self.name && agent.url == url
     }
 
-    /// Whether an entry says exactly this.
-    pub(super) fn fits_entry(&self, body: &Body) -> bool {
-        let Body::Agent(name, event) = body else { return false };
-        let is_ours = |it: &Settled| it.backend.settings().url == Some(self.url());
-        let fits = match (self.change, event) {
-            (Change::Add, Event::Registered(settled)) => is_ours(settled),
-            (Change::Edit, Event::Changed(settled)) => is_ours(settled),
-            (Change::Remove, Event::Removed(_)) => true,
+    /// Whether an entry records exactly this change.
+    pub(super) fn matches_entry(&self, body: &EventBody) -> bool {
+        let EventBody::Agent(name, event) = body else { return false };
+        let is_ours = |it: &Definition| it.backend.settings().url == Some(self.url());
+        let fits = match (self.kind, event) {
+            (ChangeKind::Add, Event::Registered(settled)) => is_ours(settled),
+            (ChangeKind::Edit, Event::Changed(settled)) => is_ours(settled),
+            (ChangeKind::Remove, Event::Removed(_)) => true,
             _ => false,
         };
         fits && name.as_str() == self.name

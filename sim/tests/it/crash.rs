@@ -1,5 +1,4 @@
-//! The campaigns themselves, small: a few deaths of the program that lies beside them, built if it is
-//! missing.
+//! Small crash campaigns against `midwatch`, which is built if it is missing.
 #![expect(clippy::disallowed_methods, reason = "the test starts the real programs")]
 
 use std::path::Path;
@@ -10,12 +9,12 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 
 const SIM: &str = env!("CARGO_BIN_EXE_sim");
-/// In every campaign of runs.
-const RUNS_HAPPENED: [&str; 5] =
+/// Counts that must not be zero in a campaign of runs.
+const RUN_COUNTS: [&str; 5] =
     ["/slots", "/once/done", "/once/unknown", "/repeatable/done", "/repeated"];
 
 #[test]
-fn nothing_is_lost_or_doubled_in_forty_crashes() {
+fn no_change_is_lost_or_doubled_in_forty_crashes() {
     check(&["--cycles", "40"], &["/acknowledged", "/entries", "/repeated", "/retried/calls"]);
 }
 
@@ -25,23 +24,22 @@ fn no_run_takes_effect_twice_in_eight_crashes() {
 }
 
 #[test]
-fn no_run_inside_the_process_takes_effect_twice_in_eight_crashes() {
-    check(&["--runs", "--inside", "--cycles", "8"], &RUNS_HAPPENED);
+fn no_in_process_run_takes_effect_twice_in_eight_crashes() {
+    check(&["--runs", "--inside", "--cycles", "8"], &RUN_COUNTS);
 }
 
 #[test]
-fn no_run_takes_effect_twice_on_postgresql() {
+fn no_run_takes_effect_twice_in_eight_crashes_on_postgresql() {
     check_runs(&["--runs", "--postgres", "--cycles", "8"]);
 }
 
 fn check_runs(arguments: &[&str]) {
-    let asked = ["/asked/done", "/asked/cancelled", "/consumed", "/denied"];
-    check(arguments, &[&RUNS_HAPPENED[..], &asked].concat());
+    let approvals = ["/needs_approval/done", "/needs_approval/cancelled", "/consumed", "/denied"];
+    check(arguments, &[&RUN_COUNTS[..], &approvals].concat());
 }
 
-/// A campaign that goes well, and in which each of these has happened: one in which nothing happened
-/// proves nothing.
-fn check(arguments: &[&str], happened: &[&str]) {
+/// Runs a campaign that must succeed. Each of `counts` must be above zero: a campaign without these events proves nothing.
+fn check(arguments: &[&str], counts: &[&str]) {
     static BUILT: Once = Once::new();
     let program = Path::new(SIM).with_file_name("midwatch");
     BUILT.call_once(|| {
@@ -51,7 +49,7 @@ fn check(arguments: &[&str], happened: &[&str]) {
     });
     let mut sim = Command::new(SIM);
     sim.arg("crash").args(arguments).args(["--json", "--program"]).arg(&program);
-    // The seed goes to stderr first, and so does what is wrong.
+    // The seed and the violations go to stderr.
     let output = sim.stderr(Stdio::inherit()).output().unwrap();
     let summary = String::from_utf8(output.stdout).unwrap();
     println!("{summary}");
@@ -63,13 +61,13 @@ fn check(arguments: &[&str], happened: &[&str]) {
         (&summary["cycles"], &summary["lost"], &summary["doubled"]),
         (&cycles.into(), &0.into(), &0.into())
     );
-    for count in happened {
+    for count in counts {
         let number = summary.pointer(count).and_then(Value::as_u64).unwrap();
         assert!(0 < number, "{count}: {summary}");
     }
 }
 
-/// Into the folder of the profile that this test was built with.
+/// Builds `midwatch` with the profile of this test.
 fn build(folder: &Path) -> Result<()> {
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
@@ -78,6 +76,6 @@ fn build(folder: &Path) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--package", "midwatch", "--profile", profile, "--target-dir"]);
     let built = cargo.arg(folder.parent().unwrap_or(folder)).status()?;
-    ensure!(built.success(), "midwatch cannot be built");
+    ensure!(built.success(), "cannot build midwatch");
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Campaigns small enough for every day.
+//! Small crash campaigns and simulations.
 
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
-mod watch;
+mod engine;

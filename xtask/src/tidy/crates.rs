@@ -1,15 +1,15 @@
-//! Rules about crates: their manifests, their names, their place in ARCHITECTURE.md.
+//! Rules about crates: their manifests and names.
 
 use crate::workspace::Workspace;
 
-/// Names that say nothing, whole or as a part between hyphens.
+/// Meaningless as a whole name and as a part between hyphens.
 const VAGUE: &[&str] =
     &["base", "common", "core", "helpers", "misc", "shared", "types", "util", "utils"];
 
 pub(super) fn without_lints(workspace: &Workspace) -> Vec<String> {
     let manifests = workspace.packages.iter().map(|package| format!("{}/Cargo.toml", package.dir));
-    let strangers = manifests.filter(|path| !inherits_lints(workspace.text(path)));
-    strangers.map(|path| format!("{path} does not inherit the lints of the workspace")).collect()
+    let without = manifests.filter(|path| !inherits_lints(workspace.text(path)));
+    without.map(|path| format!("{path} does not inherit the lints of the workspace")).collect()
 }
 
 fn inherits_lints(manifest: &str) -> bool {
@@ -25,24 +25,12 @@ fn inherits_lints(manifest: &str) -> bool {
 }
 
 pub(super) fn second_clippy_toml(workspace: &Workspace) -> Vec<String> {
-    let ours = |path: &&String| path.as_str() != "clippy.toml";
-    let named = |path: &&String| path.ends_with("clippy.toml");
-    workspace.files.keys().filter(ours).filter(named).cloned().collect()
+    let named = workspace.files.keys().filter(|path| path.ends_with("clippy.toml"));
+    named.filter(|path| path.as_str() != "clippy.toml").cloned().collect()
 }
 
 pub(super) fn vague_names(workspace: &Workspace) -> Vec<String> {
     let names = workspace.packages.iter().map(|package| &package.name);
     let vague = names.filter(|name| name.split(['-', '_']).any(|part| VAGUE.contains(&part)));
     vague.map(|name| format!("crate `{name}`")).collect()
-}
-
-pub(super) fn absent_from_architecture(workspace: &Workspace) -> Vec<String> {
-    let Some(text) = workspace.files.get("ARCHITECTURE.md") else {
-        return vec!["there is no ARCHITECTURE.md".to_owned()];
-    };
-    // The tree is the page's first fenced block; a crate is a word that ends with a slash.
-    let tree: Vec<&str> = text.split("```").nth(1).unwrap_or("").split_whitespace().collect();
-    let names = workspace.packages.iter().map(|package| &package.name);
-    let absent = names.filter(|name| !tree.contains(&format!("{name}/").as_str()));
-    absent.map(|name| format!("ARCHITECTURE.md does not name `{name}/` in its tree")).collect()
 }

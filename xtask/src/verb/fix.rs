@@ -1,6 +1,6 @@
-//! `cargo xtask fix`: mends what clippy and rustfmt can mend without a person.
+//! `cargo xtask fix`: applies the automatic fixes of clippy and rustfmt.
 //!
-//! It changes files that are not committed yet, so look at the difference afterwards.
+//! It also changes uncommitted files, so check the diff afterwards.
 
 use std::path::Path;
 

@@ -1,13 +1,13 @@
-//! `cargo xtask fuzz [ARGS]`: mangled lines for the parser of MCP messages.
+//! `cargo xtask fuzz [ARGS]`: feeds mangled messages to the MCP parser.
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::process;
-use crate::verb::joined;
+use crate::verb::with_args;
 
 pub(super) fn run(root: &Path, args: &[String]) -> Result<()> {
     let fixed = ["run", "-p", "conformance", "--", "fuzz"];
-    process::run(root, "cargo", &joined(&fixed, args))
+    process::run(root, "cargo", &with_args(&fixed, args))
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask mcp-conformance`: the MCP server beside the official suite, the inspector and the SDKs, which are
-//! installed below `target`.
+//! `cargo xtask mcp-conformance`: tests the MCP server with the official suite, the inspector and the SDKs, which it
+//! installs below `target`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: judges the tree by every rule of [`crate::tidy`] and prints what to do.
+//! `cargo xtask tidy`: checks every rule of [`crate::tidy`] and prints what to do about each violation.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::tidy;
 use crate::workspace::Workspace;
 
 pub(super) fn run(root: &Path) -> Result<()> {
-    let faults = tidy::check(&Workspace::read(root)?);
-    for fault in &faults {
-        eprintln!("{fault}");
+    let violations = tidy::check(&Workspace::read(root)?);
+    for violation in &violations {
+        eprintln!("{violation}");
     }
-    ensure!(faults.is_empty(), "the tree is not tidy: {} places", faults.len());
+    ensure!(violations.is_empty(), "the tree is not tidy: {} violations", violations.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The rules of the tree as tests: on this workspace, and on invented ones that break them.
+//! The rules of the tree as tests: on this workspace, and on small ones that break them.
 
 mod layers;
 mod tidy;

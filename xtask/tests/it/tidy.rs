@@ -6,8 +6,8 @@ use xtask::workspace::{Package, Workspace};
 
 #[test]
 fn this_workspace_is_tidy() -> Result<()> {
-    let faults = tidy::check(&Workspace::read(xtask::root())?);
-    let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let violations = tidy::check(&Workspace::read(xtask::root())?);
+    let text: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert!(text.is_empty(), "\n{}\n", text.join("\n"));
     Ok(())
 }
@@ -40,7 +40,7 @@ fn clean() -> Workspace {
     }
 }
 
-/// The clean workspace with one file written anew, and all that is found then: rule, place.
+/// Checks the clean workspace with one file replaced: the expected violations by rule and text.
 fn check(path: &str, text: &str, expected: &[(&str, &str)]) {
     let mut workspace = clean();
     workspace.files.insert(path.to_owned(), text.to_owned());
@@ -48,8 +48,8 @@ fn check(path: &str, text: &str, expected: &[(&str, &str)]) {
 }
 
 fn check_all(workspace: &Workspace, expected: &[(&str, &str)]) {
-    let faults = tidy::check(workspace);
-    let found: Vec<_> = faults.iter().map(|it| (it.rule.name, it.found.as_str())).collect();
+    let violations = tidy::check(workspace);
+    let found: Vec<_> = violations.iter().map(|it| (it.rule.name, it.found.as_str())).collect();
     assert_eq!(found, expected);
 }
 
@@ -59,7 +59,7 @@ fn the_clean_workspace_is_clean() {
 }
 
 #[test]
-fn a_crate_inherits_the_lints() {
+fn a_crate_without_the_workspace_lints_is_refused() {
     let path = "crates/kernel/Cargo.toml";
     let found = "crates/kernel/Cargo.toml does not inherit the lints of the workspace";
     check(path, "[package]\n", &[("lints", found)]);
@@ -69,14 +69,14 @@ fn a_crate_inherits_the_lints() {
 }
 
 #[test]
-fn there_is_one_clippy_toml() {
+fn a_second_clippy_toml_is_refused() {
     let path = "crates/kernel/clippy.toml";
     check(path, "", &[("one clippy.toml", path)]);
     check("sim/.clippy.toml", "", &[("one clippy.toml", "sim/.clippy.toml")]);
 }
 
 #[test]
-fn a_crate_has_a_name_with_a_meaning_a_layer_and_a_place_in_the_tree() {
+fn a_crate_without_meaningful_name_layer_or_tree_line_is_refused() {
     for name in ["common", "midwatch-core", "types"] {
         let mut workspace = clean();
         workspace.packages[0].name = name.to_owned();
@@ -92,17 +92,35 @@ fn a_crate_has_a_name_with_a_meaning_a_layer_and_a_place_in_the_tree() {
 }
 
 #[test]
-fn the_tree_of_architecture_names_every_crate() {
+fn the_tree_in_architecture_names_every_crate() {
     let found = "ARCHITECTURE.md does not name `kernel/` in its tree";
     check("ARCHITECTURE.md", "kernel/ is only in prose\n", &[("crate list", found)]);
     check("ARCHITECTURE.md", "```\nkernel-two/\n```\n", &[("crate list", found)]);
     let mut workspace = clean();
     workspace.files.remove("ARCHITECTURE.md");
-    check_all(&workspace, &[("crate list", "there is no ARCHITECTURE.md")]);
+    check_all(&workspace, &[("crate list", "ARCHITECTURE.md does not exist")]);
 }
 
 #[test]
-fn a_source_file_opens_with_its_doc() {
+fn paths_in_architecture_exist() {
+    let page = |line: &str| format!("```\nkernel/\n```\n{line}\n");
+    for line in [
+        "`crates/kernel/src/agent.rs`, `kernel/src/agent/name.rs`, `agent/name.rs`, `kernel/odd.rs`, `odd.rs`",
+        "`kernel/src/agent/`, `agent/`, `crates/kernel`",
+        "`/mcp`, `exports/`, `approvals/pending`, `kernel::agent`, `midwatch run list a/b`, `clippy.toml`, a/b.rs",
+        "```\nlost/\n```",
+    ] {
+        check("ARCHITECTURE.md", &page(line), &[]);
+    }
+    for path in ["lost.rs", "agent/lost.rs", "gent.rs", "kernel/lost/", "src/agent.r"] {
+        let found = format!("ARCHITECTURE.md:4: `{path}` does not exist");
+        let line = format!("`kernel::agent` is in `{path}`.");
+        check("ARCHITECTURE.md", &page(&line), &[("architecture paths", &found)]);
+    }
+}
+
+#[test]
+fn a_source_file_without_module_doc_is_refused() {
     let path = "crates/kernel/src/odd.rs";
     let found = "crates/kernel/src/odd.rs does not begin with `//!`";
     check(path, "", &[("module docs", found)]);
@@ -111,7 +129,7 @@ fn a_source_file_opens_with_its_doc() {
 }
 
 #[test]
-fn a_file_that_nobody_declares_is_dead() {
+fn a_file_that_no_module_declares_is_dead() {
     for path in [
         "crates/kernel/src/forgotten.rs",
         "crates/kernel/src/name.rs",
@@ -121,7 +139,7 @@ fn a_file_that_nobody_declares_is_dead() {
         let found = format!("{path} is not reached by any `mod`");
         check(path, "//! Lost.\n", &[("dead files", &found)]);
     }
-    // The file takes what hangs on it along.
+    // The modules of a dead file are dead.
     check(
         "crates/kernel/src/tests/mod.rs",
         "//! Tests.\n// mod deep;\n",
@@ -130,7 +148,7 @@ fn a_file_that_nobody_declares_is_dead() {
 }
 
 #[test]
-fn no_path_of_a_persons_machine_is_written_down() {
+fn absolute_paths_below_a_home_folder_are_refused() {
     let home = concat!("/ho", "me/");
     let caught = [
         format!("see {home}ann/notes"),
@@ -155,19 +173,19 @@ fn no_path_of_a_persons_machine_is_written_down() {
 }
 
 #[test]
-fn an_open_end_names_its_issue() {
+fn a_remark_about_later_work_names_its_issue() {
     let word = concat!("TO", "DO");
     let path = "crates/kernel/src/odd.rs";
     for line in [format!("// {word}: later"), format!("// {word}(ann)"), format!("// {word}(#)")] {
         let found = format!("{path}:2: {line}");
-        check(path, &format!("//! Odd.\n{line}\n"), &[("open ends", &found)]);
+        check(path, &format!("//! Odd.\n{line}\n"), &[("untracked remarks", &found)]);
     }
     check(path, &format!("//! Odd.\n// {word}(#12): later\n// {word}S\n"), &[]);
     check("docs/page.md", &format!("no {word} in code\n"), &[]);
 }
 
 #[test]
-fn the_lock_file_holds_one_sqlite_and_no_second_tls() {
+fn a_second_sqlite_or_another_tls_library_is_refused() {
     let sqlite = "[[package]]\nname = \"libsqlite3-sys\"\n";
     let twice = "Cargo.lock holds `libsqlite3-sys` more than once";
     check("Cargo.lock", "", &[]);
@@ -181,7 +199,7 @@ fn the_lock_file_holds_one_sqlite_and_no_second_tls() {
 }
 
 #[test]
-fn a_fault_is_shown_with_its_rule_its_place_and_what_to_do() {
+fn a_violation_is_printed_with_its_rule_and_what_to_do() {
     let mut workspace = clean();
     workspace.files.insert("sim/clippy.toml".to_owned(), String::new());
     let shown: Vec<String> = tidy::check(&workspace).iter().map(ToString::to_string).collect();
@@ -189,7 +207,7 @@ fn a_fault_is_shown_with_its_rule_its_place_and_what_to_do() {
         shown,
         [
             "one clippy.toml: sim/clippy.toml\n  instead: put the setting into the clippy.toml of the \
-          root: one in a member would replace it whole, with all its bans"
+          root: one in a member would replace it completely, with all its bans"
         ]
     );
 }

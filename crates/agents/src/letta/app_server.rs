@@ -1,21 +1,21 @@
-//! The App Server: every agent is a model, and the prompts of a schedule are one conversation with it.
+//! The App Server: every agent is a model, and the prompts of one schedule share a conversation.
 
 use kernel::budget::Usage;
 use kernel::remote::Sending;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use super::{Stop, Told, Turn, cut_off, document, unreadable};
-use crate::events::Events;
-use crate::failure::{plain, unanswered};
+use super::{StopReason, Turn, TurnResult, read_json, truncated, unreadable};
+use crate::attempt::{Failure, Reason};
+use crate::event_stream::EventStream;
+use crate::failure::{failure_of, one_line};
 use crate::http::IDEMPOTENCY_KEY;
-use crate::telling::Telling;
-use crate::work::{Failure, Reason};
+use crate::output_filter::OutputFilter;
 
 const CHAT_KEY: &str = "x-letta-chat-key";
-/// All that the server says where an agent wanted a tool that a human has to allow first. Such a turn ends
-/// like any other; if the agent has said something before, nothing tells it from one.
-const WANTED_APPROVAL: &str = "The agent attempted a tool call that requires interactive approval, \
+/// The whole output of a turn whose agent called a tool that needs a human's approval. Such a turn ends like any
+/// other; if the agent wrote something before, it cannot be recognised.
+const APPROVAL_NEEDED: &str = "The agent attempted a tool call that requires interactive approval, \
                                which this API does not support.";
 
 #[derive(Serialize)]
@@ -31,9 +31,9 @@ struct User<'a> {
     content: &'a str,
 }
 
-/// An answer, or a piece of one.
+/// A response, or a chunk of a stream.
 #[derive(Deserialize)]
-struct Answered {
+struct Reply {
     #[serde(default)]
     choices: Vec<Choice>,
     usage: Option<Statistics>,
@@ -43,12 +43,12 @@ struct Answered {
 #[derive(Deserialize)]
 struct Choice {
     #[serde(alias = "delta")]
-    message: Option<Said>,
+    message: Option<ReplyMessage>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ReplyMessage {
     content: Option<String>,
 }
 
@@ -67,83 +67,90 @@ struct ServerError {
 }
 
 impl Turn<'_> {
-    pub(super) async fn send_app_server(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
-        let mut request = self.link.request(Method::POST, &["v1", "chat", "completions"]);
-        // What is no schedule's is a conversation of its own.
-        let conversation = self.work.schedule.as_ref().unwrap_or(&self.work.run);
+    pub(super) async fn send_app_server(
+        &self,
+        output: &mut OutputFilter<'_>,
+    ) -> Result<TurnResult, Failure> {
+        let mut request = self.endpoint.request(Method::POST, &["v1", "chat", "completions"]);
+        // A run without a schedule has a conversation of its own.
+        let conversation = self.attempt.schedule.as_ref().unwrap_or(&self.attempt.run);
         request.headers.push((CHAT_KEY, conversation.clone()));
-        request.headers.push((IDEMPOTENCY_KEY, self.work.run.clone()));
+        request.headers.push((IDEMPOTENCY_KEY, self.attempt.run.clone()));
         let stream = self.server.sending == Sending::Stream;
-        let messages = [User { role: "user", content: &self.work.prompt }];
+        let messages = [User { role: "user", content: &self.attempt.prompt }];
         let model = self.server.remote_id.as_str();
         request.body = serde_json::to_vec(&Completion { model, messages, stream }).ok();
-        let answer = self.link.ask(request).await.map_err(begun)?;
-        let mut told = Told::default();
-        let mut heard = Heard::default();
+        let response = self.endpoint.send(request).await.map_err(delivered_if_server_error)?;
+        let mut result = TurnResult::default();
+        let mut detector = ApprovalDetector::default();
         if !stream {
-            let answered: Answered = document(answer).await?;
-            self.take(answered, &mut told, telling, &mut heard).await?;
-            return Ok(heard.judged(told));
+            let reply: Reply = read_json(response).await?;
+            self.record(reply, &mut result, output, &mut detector).await?;
+            return Ok(detector.apply_to(result));
         }
-        let mut events = Events::new(answer);
-        while let Some(data) = events.next().await.map_err(|it| unanswered(&it))? {
+        let mut events = EventStream::new(response);
+        while let Some(data) = events.next().await.map_err(|it| failure_of(&it))? {
             if data == "[DONE]" {
-                return Ok(heard.judged(told));
+                return Ok(detector.apply_to(result));
             }
-            let piece: Answered = serde_json::from_str(&data).map_err(|_| unreadable())?;
-            self.take(piece, &mut told, telling, &mut heard).await?;
+            let chunk: Reply = serde_json::from_str(&data).map_err(|_| unreadable())?;
+            self.record(chunk, &mut result, output, &mut detector).await?;
         }
-        Err(cut_off())
+        Err(truncated())
     }
 
-    async fn take(
+    async fn record(
         &self,
-        answered: Answered,
-        told: &mut Told,
-        telling: &mut Telling<'_>,
-        heard: &mut Heard,
+        reply: Reply,
+        result: &mut TurnResult,
+        output: &mut OutputFilter<'_>,
+        detector: &mut ApprovalDetector,
     ) -> Result<(), Failure> {
-        if let Some(error) = answered.error {
-            let said = plain(&self.link.secrets.hide(&error.message));
-            let message = format!("the turn failed at the server: {said}");
+        if let Some(error) = reply.error {
+            let detail = one_line(&self.endpoint.secrets.redact(&error.message));
+            let message = format!("the turn failed at the server: {detail}");
             return Err(Failure::delivered(Reason::ServerError, message));
         }
-        told.usage = answered.usage.map(Statistics::usage).or(told.usage);
-        for choice in answered.choices.into_iter().take(1) {
-            if let Some(text) = choice.message.and_then(|said| said.content) {
-                telling.say(&text).await;
-                heard.take(&text);
+        result.usage = reply.usage.map(Statistics::usage).or(result.usage);
+        for choice in reply.choices.into_iter().take(1) {
+            if let Some(text) = choice.message.and_then(|message| message.content) {
+                output.write_text(&text).await;
+                detector.push(&text);
             }
-            told.stop = choice.finish_reason.or(told.stop.take());
+            result.stop = choice.finish_reason.or(result.stop.take());
         }
         Ok(())
     }
 }
 
-/// A turn that has begun and fails is answered so as well, and the server forgets its key: sent again, it would
-/// be a second turn.
-fn begun(failure: Failure) -> Failure {
+/// The server also responds with 5xx when a started turn fails, and then forgets the idempotency key: sent again,
+/// the prompt would start a second turn.
+fn delivered_if_server_error(failure: Failure) -> Failure {
     match failure.reason {
         Reason::ServerError => Failure::delivered(failure.reason, failure.message),
         _ => failure,
     }
 }
 
-/// The beginning of what was said, as far as it matters how the turn ended.
+/// Recognises a turn that ended because it needs an approval, by the beginning of its output.
 #[derive(Default)]
-struct Heard(String);
+struct ApprovalDetector(String);
 
-impl Heard {
-    fn take(&mut self, text: &str) {
-        if self.0.len() <= WANTED_APPROVAL.len() {
+impl ApprovalDetector {
+    fn push(&mut self, text: &str) {
+        if self.0.len() <= APPROVAL_NEEDED.len() {
             self.0.push_str(text);
         }
     }
 
-    fn judged(self, told: Told) -> Told {
-        match self.0 == WANTED_APPROVAL {
-            true => Told { stop: Some(Stop::RequiresApproval.as_str().to_owned()), ..told },
-            false => told,
+    /// Sets the stop reason if the output is the server's message.
+    fn apply_to(self, result: TurnResult) -> TurnResult {
+        match self.0 == APPROVAL_NEEDED {
+            true => TurnResult {
+                stop: Some(StopReason::RequiresApproval.as_str().to_owned()),
+                ..result
+            },
+            false => result,
         }
     }
 }

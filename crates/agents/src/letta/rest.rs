@@ -1,4 +1,4 @@
-//! The V1 server: one answer, a stream of it, or a run in the background that is asked after.
+//! The V1 server: one response, a stream, or a background run that is polled.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::{Told, Turn, cut_off, document, unreadable};
-use crate::events::Events;
-use crate::failure::unanswered;
-use crate::http::IDEMPOTENCY_KEY;
-use crate::telling::Telling;
-use crate::work::{Failure, Reason};
+use super::{Turn, TurnResult, read_json, truncated, unreadable};
+use crate::attempt::{Failure, Reason};
+use crate::event_stream::EventStream;
+use crate::failure::failure_of;
+use crate::http::{HttpResponse, IDEMPOTENCY_KEY};
+use crate::output_filter::OutputFilter;
 
 const POLL_FIRST: Duration = Duration::from_millis(200);
 const POLL_LAST: Duration = Duration::from_secs(10);
-/// Of one question after a run in the background.
+/// Limit of one poll of a background run.
 const POLL_TIME_MAX: Duration = Duration::from_secs(30);
-/// What some servers stumble over before their model is asked, and not when they stream.
+/// Some servers fail with this name in the error before they call their model, and not when they stream.
 const WRAPPER: &str = "ChatMLInnerMonologueWrapper";
 
 #[derive(Serialize)]
@@ -40,13 +40,13 @@ struct Part<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct Reply {
     messages: Vec<Message>,
-    stop_reason: Option<StopReason>,
+    stop_reason: Option<StopReasonMessage>,
     usage: Option<Statistics>,
 }
 
-/// One of many kinds; only what the agent says to its user is of interest.
+/// A message of any type; only the assistant's messages to its user are output.
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
@@ -73,7 +73,7 @@ struct TextPart {
 }
 
 #[derive(Deserialize)]
-struct StopReason {
+struct StopReasonMessage {
     stop_reason: String,
 }
 
@@ -83,7 +83,7 @@ struct Statistics {
     completion_tokens: Option<u32>,
 }
 
-/// A run in the background.
+/// A background run.
 #[derive(Deserialize)]
 struct Background {
     id: String,
@@ -92,86 +92,92 @@ struct Background {
 }
 
 impl Turn<'_> {
-    pub(super) async fn send_rest(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
+    pub(super) async fn send_rest(
+        &self,
+        output: &mut OutputFilter<'_>,
+    ) -> Result<TurnResult, Failure> {
         match self.server.sending {
-            Sending::Wait => match self.wait(telling).await {
-                Err(failure) if is_fault_of_wrapper(&failure) => self.stream(telling).await,
-                ended => ended,
+            Sending::Wait => match self.wait(output).await {
+                Err(failure) if is_wrapper_fault(&failure) => self.stream(output).await,
+                finished => finished,
             },
-            Sending::Stream => self.stream(telling).await,
-            Sending::Background => self.background(telling).await,
+            Sending::Stream => self.stream(output).await,
+            Sending::Background => self.background(output).await,
         }
     }
 
     pub(super) async fn cancel_rest(&self) {
         let path = ["v1", "agents", &self.server.remote_id, "messages", "cancel"];
-        let mut request = self.link.request(Method::POST, &path);
+        let mut request = self.endpoint.request(Method::POST, &path);
         request.body = Some(b"{}".to_vec());
-        let _ = self.link.ask(request).await;
+        let _ = self.endpoint.send(request).await;
     }
 
-    async fn wait(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
-        let answered: Answered = document(self.post(None).await?).await?;
-        say_all(&answered.messages, telling).await;
-        let stop = answered.stop_reason.map(|it| it.stop_reason);
-        Ok(Told { stop, usage: answered.usage.and_then(Statistics::usage) })
+    async fn wait(&self, output: &mut OutputFilter<'_>) -> Result<TurnResult, Failure> {
+        let reply: Reply = read_json(self.post(None).await?).await?;
+        write_messages(&reply.messages, output).await;
+        let stop = reply.stop_reason.map(|it| it.stop_reason);
+        Ok(TurnResult { stop, usage: reply.usage.and_then(Statistics::usage) })
     }
 
-    async fn stream(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
-        let mut events = Events::new(self.post(Some("stream")).await?);
-        let mut told = Told::default();
-        while let Some(data) = events.next().await.map_err(|it| unanswered(&it))? {
+    async fn stream(&self, output: &mut OutputFilter<'_>) -> Result<TurnResult, Failure> {
+        let mut events = EventStream::new(self.post(Some("stream")).await?);
+        let mut result = TurnResult::default();
+        while let Some(data) = events.next().await.map_err(|it| failure_of(&it))? {
             if data == "[DONE]" {
-                return Ok(told);
+                return Ok(result);
             }
             let message: Message = serde_json::from_str(&data).map_err(|_| unreadable())?;
-            told.usage = message.usage.usage().or(told.usage);
+            result.usage = message.usage.usage().or(result.usage);
             if message.error.is_some() && message.message_type.is_empty() {
-                told.stop = Some("error".to_owned());
+                result.stop = Some("error".to_owned());
             }
-            message.say(telling).await;
-            told.stop = message.stop_reason.or(told.stop);
+            message.write_to(output).await;
+            result.stop = message.stop_reason.or(result.stop);
         }
-        // Whoever says why it stopped has said all.
-        if told.stop.is_some() { Ok(told) } else { Err(cut_off()) }
+        // A stream that gave a stop reason is complete.
+        if result.stop.is_some() { Ok(result) } else { Err(truncated()) }
     }
 
-    async fn background(&self, telling: &mut Telling<'_>) -> Result<Told, Failure> {
-        let begun: Background = document(self.post(Some("async")).await?).await?;
+    async fn background(&self, output: &mut OutputFilter<'_>) -> Result<TurnResult, Failure> {
+        let started: Background = read_json(self.post(Some("async")).await?).await?;
         let mut pause = POLL_FIRST;
-        let ended = loop {
+        let finished = loop {
             sleep(pause).await;
             pause = (pause * 2).min(POLL_LAST);
-            let looked: Result<Background, Failure> = self.look(&["v1", "runs", &begun.id]).await;
-            match looked {
+            let polled: Result<Background, Failure> = self.get(&["v1", "runs", &started.id]).await;
+            match polled {
                 Ok(run) if run.is_over() => break run,
-                Err(lost) if lost.reason == Reason::NotFound => return Err(cut_off()),
-                // It goes on there, whether it can be asked after or not.
+                Err(lost) if lost.reason == Reason::NotFound => return Err(truncated()),
+                // The run goes on at the server, also when a poll fails.
                 Ok(_) | Err(_) => {}
             }
         };
         let messages: Option<Vec<Message>> =
-            self.look(&["v1", "runs", &begun.id, "messages"]).await.ok();
-        say_all(&messages.unwrap_or_default(), telling).await;
-        let usage: Option<Statistics> = self.look(&["v1", "runs", &begun.id, "usage"]).await.ok();
-        Ok(Told { stop: Some(ended.stop()), usage: usage.and_then(Statistics::usage) })
+            self.get(&["v1", "runs", &started.id, "messages"]).await.ok();
+        write_messages(&messages.unwrap_or_default(), output).await;
+        let usage: Option<Statistics> = self.get(&["v1", "runs", &started.id, "usage"]).await.ok();
+        Ok(TurnResult {
+            stop: Some(finished.stop_reason()),
+            usage: usage.and_then(Statistics::usage),
+        })
     }
 
-    async fn post(&self, variant: Option<&str>) -> Result<crate::http::Answer, Failure> {
-        let content = [Part { r#type: "text", text: &self.work.prompt }];
+    async fn post(&self, variant: Option<&str>) -> Result<HttpResponse, Failure> {
+        let content = [Part { r#type: "text", text: &self.attempt.prompt }];
         let body = Messages { messages: [User { role: "user", content }] };
         let mut path = vec!["v1", "agents", self.server.remote_id.as_str(), "messages"];
         path.extend(variant);
-        let mut request = self.link.request(Method::POST, &path);
-        request.headers.push((IDEMPOTENCY_KEY, self.work.run.clone()));
+        let mut request = self.endpoint.request(Method::POST, &path);
+        request.headers.push((IDEMPOTENCY_KEY, self.attempt.run.clone()));
         request.body = serde_json::to_vec(&body).ok();
-        self.link.ask(request).await
+        self.endpoint.send(request).await
     }
 
-    async fn look<T: serde::de::DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
-        let mut request = self.link.request(Method::GET, path);
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
+        let mut request = self.endpoint.request(Method::GET, path);
         request.time_max = POLL_TIME_MAX;
-        document(self.link.ask(request).await?).await
+        read_json(self.endpoint.send(request).await?).await
     }
 }
 
@@ -180,35 +186,35 @@ impl Background {
         matches!(self.status.as_deref(), Some("completed" | "failed" | "cancelled" | "expired"))
     }
 
-    /// Why it stopped; a run that says no reason ended as its status says.
-    fn stop(self) -> String {
+    /// Why the run stopped; without a reason, its status decides.
+    fn stop_reason(self) -> String {
         let by_status = match self.status.as_deref() {
             Some("completed") => "end_turn",
             Some("cancelled") => "cancelled",
             Some(_) | None => "error",
         };
         let is_completed = by_status == "end_turn";
-        // One that failed is not done, whatever it says.
-        let given = self.stop_reason.filter(|given| is_completed || given != "end_turn");
-        given.unwrap_or_else(|| by_status.to_owned())
+        // A run that failed did not end its turn, whatever its reason says.
+        let reported = self.stop_reason.filter(|reported| is_completed || reported != "end_turn");
+        reported.unwrap_or_else(|| by_status.to_owned())
     }
 }
 
 impl Message {
-    async fn say(&self, telling: &mut Telling<'_>) {
+    async fn write_to(&self, output: &mut OutputFilter<'_>) {
         if self.message_type != "assistant_message" {
             return;
         }
         match &self.content {
-            Some(Content::Text(text)) => telling.say(text).await,
+            Some(Content::Text(text)) => output.write_text(text).await,
             Some(Content::Parts(parts)) => {
                 for part in parts {
-                    telling.say(&part.text).await;
+                    output.write_text(&part.text).await;
                 }
             }
             Some(Content::Other(_)) | None => {}
         }
-        telling.say("\n").await;
+        output.write_text("\n").await;
     }
 }
 
@@ -222,12 +228,12 @@ impl Statistics {
     }
 }
 
-fn is_fault_of_wrapper(failure: &Failure) -> bool {
+fn is_wrapper_fault(failure: &Failure) -> bool {
     failure.reason == Reason::ServerError && failure.message.contains(WRAPPER)
 }
 
-async fn say_all(messages: &[Message], telling: &mut Telling<'_>) {
+async fn write_messages(messages: &[Message], output: &mut OutputFilter<'_>) {
     for message in messages {
-        message.say(telling).await;
+        message.write_to(output).await;
     }
 }

@@ -1,13 +1,13 @@
-//! Echo, scripts, and the backends that are not there yet.
+//! Echo, scripts, and unsupported backends.
 
 use std::fs;
 use std::time::Duration;
 
-use agents::{SCRIPT_BYTES_MAX, TEXT_BYTES_MAX, Work, supports};
+use agents::{Attempt, SCRIPT_BYTES_MAX, TEXT_BYTES_MAX, supports};
 use kernel::backend::{Backend, BackendKind, Settings};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, said, text_of, work};
+use crate::world::{World, attempt, describe, text_of};
 
 const SCRIPT: &str = r#"
 [[answer]]
@@ -31,64 +31,67 @@ text = "let me think"
 then = "hang"
 "#;
 
-fn scripted(world: &World, script: &str, prompt: &str) -> Work {
+fn scripted(world: &World, script: &str, prompt: &str) -> Attempt {
     let path = world.root().join("answers.toml");
     fs::write(&path, script).unwrap();
     let settings = Settings { script: path.to_str().map(str::to_owned), ..Settings::default() };
     let backend = Backend::parse(BackendKind::Builtin, settings).unwrap();
     // Reached without waiting, because the time of these tests is virtual.
-    Work { time_max: Duration::from_secs(90), ..work(backend, prompt) }
+    Attempt { time_max: Duration::from_secs(90), ..attempt(backend, prompt) }
 }
 
 #[tokio::test]
-async fn an_echo_says_its_prompt_again() {
+async fn echo_outputs_its_prompt() {
     let world = World::new();
-    let echo = |prompt: &str| work(Backend::Builtin { script: None }, prompt);
-    let ended = world.run(echo("hello")).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.text.as_str()), ("done", "hello"));
-    assert_eq!((ended.output.bytes, ended.output.file), (5, None));
+    let echo = |prompt: &str| attempt(Backend::Builtin { script: None }, prompt);
+    let result = world.run(echo("hello")).await;
+    assert_eq!(
+        (describe(&result.outcome).as_str(), result.output.text.as_str()),
+        ("done", "hello")
+    );
+    assert_eq!((result.output.bytes, result.output.file), (5, None));
 
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
-    let ended = world.run(echo(&long)).await;
-    assert_eq!(ended.output.text, long[1..]);
+    let result = world.run(echo(&long)).await;
+    assert_eq!(result.output.text, long[1..]);
     let file = world.root().join("outputs/run-7-1.txt");
     assert_eq!(text_of(&file), long);
-    assert_eq!(ended.output.file, Some(file));
+    assert_eq!(result.output.file, Some(file));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_answers_by_prompt_and_attempt() {
+async fn script_answer_is_chosen_by_prompt_and_attempt() {
     let world = World::new();
-    let failed = "script passing: the script says that it failed";
-    for (prompt, attempt, outcome, text) in [
+    let failed = "script transient: the script's answer is a failure";
+    for (prompt, number, outcome, text) in [
         ("the weather, please", 1, failed, "rate limited"),
         ("the weather, please", 2, failed, "rate limited"),
         ("the weather, please", 3, "done", "sunny"),
-        ("impossible", 1, "script permanent: the script says that it failed", ""),
-        ("stuck", 1, "timeout passing: it took longer than 90s", "let me think"),
+        ("impossible", 1, "script permanent: the script's answer is a failure", ""),
+        ("stuck", 1, "timeout transient: timed out after 90s", "let me think"),
     ] {
-        let ended = world.run(Work { attempt, ..scripted(&world, SCRIPT, prompt) }).await;
-        let found = (said(&ended.outcome), ended.output.text);
-        assert_eq!(found, (outcome.to_owned(), text.to_owned()), "{prompt} {attempt}");
+        let result = world.run(Attempt { number, ..scripted(&world, SCRIPT, prompt) }).await;
+        let found = (describe(&result.outcome), result.output.text);
+        assert_eq!(found, (outcome.to_owned(), text.to_owned()), "{prompt} {number}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_can_be_stopped() {
+async fn hanging_script_can_be_stopped() {
     let world = World::new();
     let stop = CancellationToken::new();
     let stopping = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         stop.cancel();
     };
-    let work = scripted(&world, SCRIPT, "stuck");
-    let (ended, ()) = tokio::join!(world.run_until(work, stop.clone()), stopping);
-    assert_eq!(said(&ended.outcome), "cancelled");
-    assert_eq!(ended.output.text, "let me think");
+    let attempt = scripted(&world, SCRIPT, "stuck");
+    let (result, ()) = tokio::join!(world.run_until(attempt, stop.clone()), stopping);
+    assert_eq!(describe(&result.outcome), "cancelled");
+    assert_eq!(result.output.text, "let me think");
 }
 
 #[tokio::test]
-async fn an_unusable_script_fails_for_good_and_says_why() {
+async fn unusable_script_fails_permanently() {
     let world = World::new();
     let long = "#".repeat(SCRIPT_BYTES_MAX + 1);
     for (script, expected) in [
@@ -98,23 +101,23 @@ async fn an_unusable_script_fails_for_good_and_says_why() {
         ("", "is malformed in line 1: missing field `answer`"),
         (&long, "is longer than 1048576 bytes"),
     ] {
-        let ended = world.run(scripted(&world, script, "something else")).await;
+        let result = world.run(scripted(&world, script, "something else")).await;
         let path = world.root().join("answers.toml");
         let expected = format!("not_started permanent: the script `{}` {expected}", path.display());
-        let found = said(&ended.outcome);
+        let found = describe(&result.outcome);
         assert!(found.starts_with(&expected), "{found}");
     }
-    let work = scripted(&world, SCRIPT, "weather");
+    let attempt = scripted(&world, SCRIPT, "weather");
     fs::remove_file(world.root().join("answers.toml")).unwrap();
-    let found = said(&world.run(work).await.outcome);
+    let found = describe(&world.run(attempt).await.outcome);
     assert!(found.contains("cannot be read: No such file"), "{found}");
     let at_limit = format!("[[answer]]\n{}", "#".repeat(SCRIPT_BYTES_MAX - 11));
-    let ended = world.run(scripted(&world, &at_limit, "")).await;
-    assert_eq!(said(&ended.outcome), "done");
+    let result = world.run(scripted(&world, &at_limit, "")).await;
+    assert_eq!(describe(&result.outcome), "done");
 }
 
 #[tokio::test]
-async fn other_backends_are_said_to_be_missing() {
+async fn other_backends_are_unsupported() {
     let world = World::new();
     for kind in BackendKind::ALL {
         let settings = match kind {
@@ -131,12 +134,12 @@ async fn other_backends_are_said_to_be_missing() {
             }
             BackendKind::Mcp => Settings { url: Some("http://x".into()), ..Settings::default() },
         };
-        let ended = world.run(work(Backend::parse(kind, settings).unwrap(), "")).await;
+        let result = world.run(attempt(Backend::parse(kind, settings).unwrap(), "")).await;
         let expected = format!(
             "backend_missing permanent: \
-             this version cannot prompt an agent with backend `{kind}` yet"
+             this version does not support backend `{kind}`"
         );
-        assert_eq!(said(&ended.outcome), expected);
+        assert_eq!(describe(&result.outcome), expected);
         assert!(!supports(kind), "{kind}");
     }
 }

@@ -1,50 +1,50 @@
-//! How a program is started: its words, its prompt, its environment, its directory, its code.
+//! How a program is started: arguments, prompt, environment and directory; and what its exit code means.
 
 use std::fs;
 
-use agents::Work;
+use agents::Attempt;
 use kernel::backend::Settings;
 
-use crate::world::{World, command, said, sh};
+use crate::world::{World, command, describe, sh};
 
 fn by_argument() -> Settings {
     Settings { prompt_as: Some("argument".into()), ..Settings::default() }
 }
 
 #[tokio::test]
-async fn the_code_says_how_it_ended() {
+async fn exit_code_decides_the_outcome() {
     let world = World::new();
     let unstarted = |code: u8| {
         format!(
             "not_started permanent: \
-             the program ended with code {code}: something could not be started"
+             the program exited with code {code}: a command could not be started"
         )
     };
     for (script, expected) in [
         ("exit 0", "done".to_owned()),
-        ("exit 1", "exit passing: the program ended with code 1".to_owned()),
-        ("exit 75", "exit passing: the program ended with code 75".to_owned()),
+        ("exit 1", "exit transient: the program exited with code 1".to_owned()),
+        ("exit 75", "exit transient: the program exited with code 75".to_owned()),
         ("exit 126", unstarted(126)),
         ("exit 127", unstarted(127)),
-        ("kill -9 $$", "signal passing: the program was ended by signal 9".to_owned()),
-        ("kill -15 $$", "signal passing: the program was ended by signal 15".to_owned()),
+        ("kill -9 $$", "signal transient: the program was killed by signal 9".to_owned()),
+        ("kill -15 $$", "signal transient: the program was killed by signal 15".to_owned()),
     ] {
-        assert_eq!(said(&world.sh(script).await.outcome), expected, "{script}");
+        assert_eq!(describe(&world.sh(script).await.outcome), expected, "{script}");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_fails_for_good() {
+async fn program_that_cannot_be_started_fails_permanently() {
     let world = World::new();
     fs::write(world.root().join("text"), "no program").unwrap();
     let elsewhere = Settings { cwd: Some("/nowhere/at/all".into()), ..Settings::default() };
     let missing = "`no-such-program` cannot be started: No such file or directory (os error 2)";
     let forbidden = "`./text` cannot be started: Permission denied (os error 13)";
     let long = "x".repeat(1 << 20);
-    for (work, expected) in [
+    for (attempt, expected) in [
         (command(Settings::default(), &["no-such-program"], ""), missing),
         (command(Settings::default(), &["./text"], ""), forbidden),
-        (command(elsewhere, &["true"], ""), "there is no directory `/nowhere/at/all` to start in"),
+        (command(elsewhere, &["true"], ""), "the directory `/nowhere/at/all` does not exist"),
         (
             command(by_argument(), &["true"], &long),
             "`true` cannot be started: Argument list too long (os error 7)",
@@ -55,12 +55,12 @@ async fn what_cannot_be_started_fails_for_good() {
         ),
     ] {
         let expected = format!("not_started permanent: {expected}");
-        assert_eq!(said(&world.run(work).await.outcome), expected);
+        assert_eq!(describe(&world.run(attempt).await.outcome), expected);
     }
 }
 
 #[tokio::test]
-async fn the_prompt_comes_by_the_standard_input_or_as_an_argument() {
+async fn prompt_is_passed_on_stdin_or_as_an_argument() {
     let world = World::new();
     let prompt = "it's $(touch made); `touch made`\n--help";
     for (settings, argv) in [
@@ -68,35 +68,35 @@ async fn the_prompt_comes_by_the_standard_input_or_as_an_argument() {
         (by_argument(), &["printf", "%s"]),
         (by_argument(), &["printf", "%s%s", "{prompt}", ""]),
     ] {
-        let ended = world.run(command(settings, argv, prompt)).await;
-        assert_eq!(said(&ended.outcome), "done", "{argv:?}");
-        assert_eq!(ended.output.text, prompt, "{argv:?}");
+        let result = world.run(command(settings, argv, prompt)).await;
+        assert_eq!(describe(&result.outcome), "done", "{argv:?}");
+        assert_eq!(result.output.text, prompt, "{argv:?}");
     }
-    assert!(!world.root().join("made").exists(), "no shell reads a prompt");
-    let ended = world.run(command(by_argument(), &["cat", "-", "{prompt}"], "/dev/null")).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 0));
+    assert!(!world.root().join("made").exists(), "a shell executed the prompt");
+    let result = world.run(command(by_argument(), &["cat", "-", "{prompt}"], "/dev/null")).await;
+    assert_eq!((describe(&result.outcome).as_str(), result.output.bytes), ("done", 0));
 }
 
-/// Neither side waits for the other for ever, however much there is to say.
+/// Writing the prompt and reading the output never wait for each other for ever.
 #[tokio::test]
-async fn a_long_prompt_may_be_read_while_answering_or_not_at_all() {
+async fn long_prompt_may_be_read_slowly_or_not_at_all() {
     let world = World::new();
     let prompt = "x".repeat(4 << 20);
-    let ended = world.run(command(Settings::default(), &["cat"], &prompt)).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 4 << 20));
-    let ended = world.run(command(Settings::default(), &["true"], &prompt)).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 0));
+    let result = world.run(command(Settings::default(), &["cat"], &prompt)).await;
+    assert_eq!((describe(&result.outcome).as_str(), result.output.bytes), ("done", 4 << 20));
+    let result = world.run(command(Settings::default(), &["true"], &prompt)).await;
+    assert_eq!((describe(&result.outcome).as_str(), result.output.bytes), ("done", 0));
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_allowed_and_nothing_else() {
+async fn program_gets_only_allowed_variables() {
     let world = World::new();
     let env = vec!["ALLOWED".into(), "NOT_SET".into()];
     let settings = Settings { env, ..Settings::default() };
-    let work = Work {
+    let attempt = Attempt {
         schedule: Some("nightly".into()),
         slot: Some("2026-11-16T00:00:00Z".into()),
-        attempt: 3,
+        number: 3,
         epoch: 3,
         ..command(settings, &["env"], "")
     };
@@ -107,7 +107,7 @@ async fn the_environment_is_what_was_allowed_and_nothing_else() {
         lines.sort_unstable();
         lines
     };
-    let found = lines(world.run(work).await.output.text);
+    let found = lines(world.run(attempt).await.output.text);
     let ours = [
         "MIDWATCH_ATTEMPT=3",
         "MIDWATCH_RUN_ID=run-7",
@@ -123,21 +123,21 @@ async fn the_environment_is_what_was_allowed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_program_starts_in_its_directory_or_at_home() {
+async fn program_starts_in_its_directory_or_at_home() {
     let world = World::new();
     let below = world.root().join("below");
     fs::create_dir(&below).unwrap();
     let cwd = below.to_str().map(str::to_owned);
     let there = Settings { cwd, ..Settings::default() };
     for (settings, expected) in [(there, below), (Settings::default(), world.root())] {
-        let ended = world.run(command(settings, &["pwd"], "")).await;
-        assert_eq!(ended.output.text, format!("{}\n", expected.display()));
+        let result = world.run(command(settings, &["pwd"], "")).await;
+        assert_eq!(result.output.text, format!("{}\n", expected.display()));
     }
 }
 
 #[tokio::test]
-async fn both_outputs_are_kept_in_their_order() {
+async fn stdout_and_stderr_keep_their_order() {
     let world = World::new();
-    let ended = world.run(sh("echo one; echo two >&2; echo three; echo four >&2")).await;
-    assert_eq!(ended.output.text, "one\ntwo\nthree\nfour\n");
+    let result = world.run(sh("echo one; echo two >&2; echo three; echo four >&2")).await;
+    assert_eq!(result.output.text, "one\ntwo\nthree\nfour\n");
 }

@@ -1,16 +1,16 @@
-//! A hook is a program that gets a text, sees little, and comes to its end.
+//! A hook gets a text, few variables, and a time limit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agents::{Given, HOOK_SAID_BYTES_MAX, Hook, Outcome};
+use agents::{HOOK_OUTPUT_BYTES_MAX, Hook, HookResult, Outcome};
 
-use crate::world::{HANGING, World, is_alive, said};
+use crate::world::{HANG_TIMEOUT, World, describe, is_running};
 
-/// A script for `sh` in a directory of its own.
-async fn give(world: &World, script: &str, text: &str, time_max: Duration) -> Given {
+/// Runs a script for `sh` in the world's directory.
+async fn run_hook(world: &World, script: &str, text: &str, time_max: Duration) -> HookResult {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    hook(world, argv).give(text, time_max).await
+    hook(world, argv).run(text, time_max).await
 }
 
 fn hook(world: &World, argv: Vec<String>) -> Hook {
@@ -27,35 +27,39 @@ fn hook(world: &World, argv: Vec<String>) -> Hook {
 }
 
 #[tokio::test]
-async fn it_gets_the_text_and_sees_few_variables() {
+async fn hook_gets_the_text_and_few_variables() {
     let world = World::new();
     let text = "x".repeat(200_000);
-    let given = give(&world, "cat > got; env | cut -d= -f1 | sort; pwd", &text, HANGING).await;
-    assert_eq!(given.outcome, Outcome::Done, "{given:?}");
+    let result =
+        run_hook(&world, "cat > got; env | cut -d= -f1 | sort; pwd", &text, HANG_TIMEOUT).await;
+    assert_eq!(result.outcome, Outcome::Done, "{result:?}");
     assert_eq!(std::fs::read_to_string(world.root().join("got")).unwrap(), text);
-    assert_eq!(given.said, format!("HOME\nPATH\nPWD\n{}\n", world.root().display()));
+    assert_eq!(result.output, format!("HOME\nPATH\nPWD\n{}\n", world.root().display()));
 }
 
 #[tokio::test]
-async fn how_it_failed_is_known_and_the_beginning_of_what_it_said() {
+async fn hook_result_has_failure_and_beginning_of_output() {
     let world = World::new();
-    let given = give(&world, "cat > /dev/null; echo no way >&2; exit 3", "hi", HANGING).await;
-    assert_eq!(said(&given.outcome), "exit passing: the program ended with code 3");
-    assert_eq!(given.said, "no way\n");
-    let given = give(&world, "yes | head -c 1000000", "not read", HANGING).await;
-    assert_eq!(given.outcome, Outcome::Done);
-    assert_eq!(given.said.len() as u64, HOOK_SAID_BYTES_MAX);
-    let given = hook(&world, vec!["/nowhere/at/all".to_owned()]).give("hi", HANGING).await;
-    assert!(said(&given.outcome).starts_with("not_started passing: `/nowhere/at/all` cannot"));
+    let result =
+        run_hook(&world, "cat > /dev/null; echo no way >&2; exit 3", "hi", HANG_TIMEOUT).await;
+    assert_eq!(describe(&result.outcome), "exit transient: the program exited with code 3");
+    assert_eq!(result.output, "no way\n");
+    let result = run_hook(&world, "yes | head -c 1000000", "not read", HANG_TIMEOUT).await;
+    assert_eq!(result.outcome, Outcome::Done);
+    assert_eq!(result.output.len() as u64, HOOK_OUTPUT_BYTES_MAX);
+    let result = hook(&world, vec!["/nowhere/at/all".to_owned()]).run("hi", HANG_TIMEOUT).await;
+    assert!(
+        describe(&result.outcome).starts_with("not_started transient: `/nowhere/at/all` cannot")
+    );
 }
 
 #[tokio::test]
-async fn it_ends_when_its_time_is_over_with_all_that_it_started() {
+async fn hook_and_its_children_are_killed_at_the_time_limit() {
     let world = World::new();
     let script = "echo $$ >> pids; sleep 1000 & echo $! >> pids; wait";
-    let given = give(&world, script, "", Duration::from_secs(1)).await;
-    assert!(said(&given.outcome).starts_with("timeout passing"), "{given:?}");
+    let result = run_hook(&world, script, "", Duration::from_secs(1)).await;
+    assert!(describe(&result.outcome).starts_with("timeout transient"), "{result:?}");
     for pid in world.pids("pids", 2).await {
-        crate::world::until(|| !is_alive(pid)).await;
+        crate::world::until(|| !is_running(pid)).await;
     }
 }

@@ -1,17 +1,17 @@
-//! Prompts to a stand-in for Letta, over real connections: what is sent, and what becomes of every answer.
+//! Prompts to a stand-in for Letta over real connections: the requests, and the outcome of every response.
 
 use std::time::Duration;
 
-use agents::{Ended, TEXT_BYTES_MAX, Work};
+use agents::{Attempt, AttemptResult, TEXT_BYTES_MAX};
 use kernel::backend::{Backend, BackendKind, SecretRef, Settings};
 use kernel::budget::Usage;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::stand_in::{Act, StandIn, ok, with_status};
-use crate::world::{SECRET, World, said, work};
+use crate::world::{SECRET, World, attempt, describe};
 
-const WAYS: [(&str, &str); 5] = [
+const MODES: [(&str, &str); 5] = [
     ("rest", "wait"),
     ("rest", "stream"),
     ("rest", "background"),
@@ -19,7 +19,7 @@ const WAYS: [(&str, &str); 5] = [
     ("openai", "stream"),
 ];
 
-fn prompt_for(server: &StandIn, (api, sending): (&str, &str), text: &str) -> Work {
+fn prompt_for(server: &StandIn, (api, sending): (&str, &str), text: &str) -> Attempt {
     let settings = Settings {
         url: Some(server.url()),
         remote_id: Some("agent-123".into()),
@@ -28,200 +28,207 @@ fn prompt_for(server: &StandIn, (api, sending): (&str, &str), text: &str) -> Wor
         ..Settings::default()
     };
     let backend = Backend::parse(BackendKind::Letta, settings).unwrap();
-    let mut work = Work { schedule: Some("sch-1".into()), ..work(backend, text) };
-    work.agent.credential = Some(SecretRef::Env("SECRET".into()));
-    work
+    let mut attempt = Attempt { schedule: Some("sch-1".into()), ..attempt(backend, text) };
+    attempt.agent.credential = Some(SecretRef::Env("SECRET".into()));
+    attempt
 }
 
-async fn told(act: Act, way: (&str, &str)) -> (Ended, StandIn) {
-    let server = match way.0 {
+async fn prompt_with(act: Act, mode: (&str, &str)) -> (AttemptResult, StandIn) {
+    let server = match mode.0 {
         "openai" => StandIn::app_server([act]),
         _ => StandIn::new([act]),
     };
-    let ended = World::new().run(prompt_for(&server, way, "hi")).await;
-    (ended, server)
+    let result = World::new().run(prompt_for(&server, mode, "hi")).await;
+    (result, server)
 }
 
-/// As the clients of Letta itself were recorded to send it.
+/// The recording is of Letta's own clients.
 #[tokio::test]
-async fn a_prompt_is_sent_as_it_was_recorded() {
+async fn prompt_request_matches_the_recording() {
     let recorded = include_str!("../data/letta-requests.json");
     let recorded: Vec<Value> = serde_json::from_str(recorded).unwrap();
     let recorded = recorded.iter().find(|it| it["method"] == "POST").unwrap();
-    let (ended, server) = told(Act::Stop("end_turn"), ("rest", "wait")).await;
-    assert_eq!(said(&ended.outcome), "done");
-    let asked = &server.asked()[0];
+    let (result, server) = prompt_with(Act::Stop("end_turn"), ("rest", "wait")).await;
+    assert_eq!(describe(&result.outcome), "done");
+    let request = &server.asked()[0];
     assert_eq!(
-        (asked.method.as_str(), asked.path.as_str()),
+        (request.method.as_str(), request.path.as_str()),
         ("POST", recorded["path"].as_str().unwrap())
     );
-    assert_eq!(asked.json(), recorded["body"]);
+    assert_eq!(request.json(), recorded["body"]);
     let bearer = recorded["headers"]["authorization"].as_str().unwrap().replace("TOKEN", SECRET);
-    assert_eq!(asked.header("authorization"), Some(bearer.as_str()));
-    assert_eq!(asked.header("content-type"), recorded["headers"]["content-type"].as_str());
-    assert_eq!(asked.header("idempotency-key"), Some("run-7"));
-    assert_eq!(asked.header("origin"), None);
+    assert_eq!(request.header("authorization"), Some(bearer.as_str()));
+    assert_eq!(request.header("content-type"), recorded["headers"]["content-type"].as_str());
+    assert_eq!(request.header("idempotency-key"), Some("run-7"));
+    assert_eq!(request.header("origin"), None);
 }
 
 #[tokio::test]
-async fn every_way_to_send_brings_the_answer_and_what_it_used() {
-    for way in WAYS {
-        let (ended, server) = told(Act::Stop("end_turn"), way).await;
-        assert_eq!(said(&ended.outcome), "done", "{way:?}");
-        let (text, tokens) = match way {
+async fn every_mode_returns_output_and_usage() {
+    for mode in MODES {
+        let (result, server) = prompt_with(Act::Stop("end_turn"), mode).await;
+        assert_eq!(describe(&result.outcome), "done", "{mode:?}");
+        let (text, tokens) = match mode {
             ("rest", "background") => ("later", (5, 2)),
             _ => ("heard: hi", (12, 3)),
         };
-        assert_eq!(ended.output.text.trim_end(), text, "{way:?}");
+        assert_eq!(result.output.text.trim_end(), text, "{mode:?}");
         let usage = Usage { input_tokens: tokens.0, output_tokens: tokens.1 };
-        assert_eq!(ended.usage, Some(usage), "{way:?}");
+        assert_eq!(result.usage, Some(usage), "{mode:?}");
         let posts = server.asked().into_iter().filter(|it| it.method == "POST").count();
-        assert_eq!(posts, 1, "{way:?}");
+        assert_eq!(posts, 1, "{mode:?}");
     }
 }
 
-/// At the App Server the prompts of a schedule are one conversation, and a repeated one is known.
+/// At the App Server the prompts of a schedule share a conversation, and a repeated prompt is recognised.
 #[tokio::test]
-async fn the_app_server_gets_a_model_a_conversation_and_a_key() {
-    let (_, server) = told(Act::Stop("end_turn"), ("openai", "wait")).await;
-    let asked = &server.asked()[0];
-    assert_eq!(asked.path, "/v1/chat/completions");
+async fn app_server_gets_model_conversation_and_idempotency_key() {
+    let (_, server) = prompt_with(Act::Stop("end_turn"), ("openai", "wait")).await;
+    let request = &server.asked()[0];
+    assert_eq!(request.path, "/v1/chat/completions");
     let messages = json!([{"role": "user", "content": "hi"}]);
-    assert_eq!(asked.json(), json!({"model": "agent-123", "messages": messages, "stream": false}));
-    assert_eq!(asked.header("x-letta-chat-key"), Some("sch-1"));
-    assert_eq!(asked.header("idempotency-key"), Some("run-7"));
+    assert_eq!(
+        request.json(),
+        json!({"model": "agent-123", "messages": messages, "stream": false})
+    );
+    assert_eq!(request.header("x-letta-chat-key"), Some("sch-1"));
+    assert_eq!(request.header("idempotency-key"), Some("run-7"));
 }
 
 #[tokio::test]
-async fn an_answer_with_a_bad_reason_to_stop_is_a_failure_with_that_reason() {
+async fn bad_stop_reason_is_a_failure_with_that_reason() {
     for (reason, expected) in [
         ("llm_api_error", "llm_api_error delivered"),
         ("error", "error delivered"),
-        ("insufficient_credits", "insufficient_credits unpaid"),
+        ("insufficient_credits", "insufficient_credits payment_required"),
         ("max_steps", "max_steps permanent"),
         ("requires_approval", "requires_approval permanent"),
-        ("who_knows", "stop_reason_unknown doubtful"),
+        ("who_knows", "stop_reason_unknown indeterminate"),
     ] {
-        for way in [WAYS[0], WAYS[1]] {
-            let (ended, _) = told(Act::Stop(reason), way).await;
-            let said = said(&ended.outcome);
-            assert!(said.starts_with(expected), "{reason} {way:?}: {said}");
-            assert!(ended.usage.is_some(), "what failed was used all the same");
+        for mode in [MODES[0], MODES[1]] {
+            let (result, _) = prompt_with(Act::Stop(reason), mode).await;
+            let outcome = describe(&result.outcome);
+            assert!(outcome.starts_with(expected), "{reason} {mode:?}: {outcome}");
+            assert!(result.usage.is_some(), "a failed turn reports usage, too");
         }
     }
 }
 
-/// Whatever comes back, the attempt ends, says why, and is in doubt only if the prompt may have arrived.
+/// Whatever the server does, the attempt ends with a reason, and is indeterminate only if the prompt may have arrived.
 #[tokio::test]
-async fn every_misbehaviour_has_an_end_and_a_name() {
+async fn every_misbehaviour_ends_with_a_reason() {
     let status = |code, headers: &str| with_status(code, headers, r#"{"detail":"so it is"}"#);
-    // Of a turn that has begun the App Server says 500 as well, and forgets that it had the key.
-    for way in [WAYS[3], WAYS[4]] {
-        let (ended, _) = told(Act::Raw(status(500, "")), way).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("server_error delivered:"), "{way:?}: {said}");
+    // The App Server also responds with 500 when a started turn fails, and forgets the idempotency key.
+    for mode in [MODES[3], MODES[4]] {
+        let (result, _) = prompt_with(Act::Raw(status(500, "")), mode).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with("server_error delivered:"), "{mode:?}: {outcome}");
     }
     let table: Vec<(Vec<u8>, &str)> = vec![
-        (Vec::new(), "connection_lost doubtful"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec(), "connection_lost doubtful"),
-        (b"SSH-2.0-OpenSSH\r\n".to_vec(), "connection_lost doubtful"),
-        (ok(&json!("what?")), "answer_unreadable doubtful"),
-        (with_status(200, "", "<html>"), "answer_unreadable doubtful"),
+        (Vec::new(), "connection_lost indeterminate"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec(),
+            "connection_lost indeterminate",
+        ),
+        (b"SSH-2.0-OpenSSH\r\n".to_vec(), "connection_lost indeterminate"),
+        (ok(&json!("what?")), "answer_unreadable indeterminate"),
+        (with_status(200, "", "<html>"), "answer_unreadable indeterminate"),
         (status(401, ""), "credentials_refused permanent"),
         (status(404, ""), "not_found permanent"),
         (status(422, ""), "request_refused permanent"),
-        (status(429, "retry-after: 7\r\n"), "too_many_requests passing after 7s"),
-        (status(429, "retry-after: soon\r\n"), "too_many_requests passing"),
-        (status(500, ""), "server_error passing"),
-        (status(503, "retry-after: 120\r\n"), "server_error passing after 120s"),
-        (status(504, ""), "timeout doubtful"),
+        (status(429, "retry-after: 7\r\n"), "too_many_requests transient after 7s"),
+        (status(429, "retry-after: soon\r\n"), "too_many_requests transient"),
+        (status(500, ""), "server_error transient"),
+        (status(503, "retry-after: 120\r\n"), "server_error transient after 120s"),
+        (status(504, ""), "timeout indeterminate"),
         (status(302, "location: http://169.254.169.254/\r\n"), "redirected permanent"),
     ];
     for (bytes, expected) in table {
         let beginning = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
-        let (ended, server) = told(Act::Raw(bytes), WAYS[0]).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with(&format!("{expected}:")), "{beginning}: {said}");
+        let (result, server) = prompt_with(Act::Raw(bytes), MODES[0]).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with(&format!("{expected}:")), "{beginning}: {outcome}");
         assert_eq!(server.count("/messages"), 1, "{beginning}: nothing is sent twice");
         if beginning.contains("so it is") && !beginning.contains(" 200 ") {
-            assert!(said.contains("so it is"), "{said}");
+            assert!(outcome.contains("so it is"), "{outcome}");
         }
     }
 }
 
-/// As the earlier promptyoself did: this fault comes before the model is asked, and a stream does not have it.
+/// As the original promptyoself did: this fault occurs before the model is called, and not with a stream.
 #[tokio::test]
-async fn a_server_that_stumbles_over_its_wrapper_is_asked_for_a_stream() {
+async fn wrapper_fault_falls_back_to_a_stream() {
     let fault = r#"{"detail":"'description' is missing in ChatMLInnerMonologueWrapper"}"#;
-    let stumble = Act::Raw(with_status(500, "", fault));
-    let server = StandIn::new([stumble.clone(), Act::Stop("end_turn")]);
-    let ended = World::new().run(prompt_for(&server, WAYS[0], "hi")).await;
+    let wrapper_fault = Act::Raw(with_status(500, "", fault));
+    let server = StandIn::new([wrapper_fault.clone(), Act::Stop("end_turn")]);
+    let result = World::new().run(prompt_for(&server, MODES[0], "hi")).await;
     assert_eq!(
-        (said(&ended.outcome).as_str(), ended.output.text.trim_end()),
+        (describe(&result.outcome).as_str(), result.output.text.trim_end()),
         ("done", "heard: hi")
     );
     assert_eq!((server.count("/messages"), server.count("/messages/stream")), (1, 1));
 
-    let (ended, server) = told(stumble, WAYS[1]).await;
-    assert!(said(&ended.outcome).starts_with("server_error passing:"));
-    assert_eq!(server.count("/messages/stream"), 1, "there is no other way to fall back to");
+    let (result, server) = prompt_with(wrapper_fault, MODES[1]).await;
+    assert!(describe(&result.outcome).starts_with("server_error transient:"));
+    assert_eq!(server.count("/messages/stream"), 1, "a stream has no fallback");
 }
 
 #[tokio::test]
-async fn a_hundred_megabytes_are_not_read() {
-    let (ended, _) = told(Act::Flood(100), WAYS[0]).await;
-    let said = said(&ended.outcome);
-    assert!(said.starts_with("answer_too_long doubtful:"), "{said}");
+async fn oversized_response_is_not_read() {
+    let (result, _) = prompt_with(Act::Flood(100), MODES[0]).await;
+    let outcome = describe(&result.outcome);
+    assert!(outcome.starts_with("answer_too_long indeterminate:"), "{outcome}");
 }
 
 #[tokio::test]
-async fn whoever_hangs_or_drips_is_given_up_and_told_so() {
-    for (act, way) in [(Act::Hang, WAYS[0]), (Act::Drip, WAYS[1]), (Act::Drip, WAYS[0])] {
+async fn hanging_or_dripping_server_times_out_and_is_sent_a_cancel() {
+    for (act, mode) in [(Act::Hang, MODES[0]), (Act::Drip, MODES[1]), (Act::Drip, MODES[0])] {
         let server = StandIn::new([act.clone()]);
         let time_max = Duration::from_millis(300);
-        let work = Work { time_max, ..prompt_for(&server, way, "hi") };
-        let ended = World::new().run(work).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("timeout doubtful:"), "{act:?}: {said}");
+        let attempt = Attempt { time_max, ..prompt_for(&server, mode, "hi") };
+        let result = World::new().run(attempt).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with("timeout indeterminate:"), "{act:?}: {outcome}");
         assert_eq!(server.count("/messages/cancel"), 1, "{act:?}");
     }
 }
 
 #[tokio::test]
-async fn an_endless_line_of_a_stream_is_cut_off() {
+async fn endless_line_of_a_stream_is_too_long() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ".to_vec();
     let endless = [head, vec![b'x'; 3 << 20]].concat();
-    for way in [WAYS[1], WAYS[4]] {
-        let (ended, _) = told(Act::Raw(endless.clone()), way).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("answer_too_long doubtful:"), "{said}");
+    for mode in [MODES[1], MODES[4]] {
+        let (result, _) = prompt_with(Act::Raw(endless.clone()), mode).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with("answer_too_long indeterminate:"), "{outcome}");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_in_doubt() {
+async fn truncated_stream_is_indeterminate() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-    for (way, part) in [
-        (WAYS[1], r#"data: {"message_type":"assistant_message","content":"I am about to"}"#),
-        (WAYS[4], r#"data: {"choices":[{"delta":{"content":"I am about to"}}]}"#),
+    for (mode, part) in [
+        (MODES[1], r#"data: {"message_type":"assistant_message","content":"I am about to"}"#),
+        (MODES[4], r#"data: {"choices":[{"delta":{"content":"I am about to"}}]}"#),
     ] {
-        let (ended, _) = told(Act::Raw(format!("{head}{part}\n\n").into_bytes()), way).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("connection_lost doubtful:"), "{said}");
-        assert_eq!(ended.output.text.trim_end(), "I am about to");
+        let (result, _) =
+            prompt_with(Act::Raw(format!("{head}{part}\n\n").into_bytes()), mode).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with("connection_lost indeterminate:"), "{outcome}");
+        assert_eq!(result.output.text.trim_end(), "I am about to");
     }
     let error = format!(
         "{head}data: {{\"error\":{{\"message\":\"no room\",\"type\":\"server_error\"}}}}\n\n"
     );
-    let (ended, _) = told(Act::Raw(error.into_bytes()), WAYS[4]).await;
+    let (result, _) = prompt_with(Act::Raw(error.into_bytes()), MODES[4]).await;
     assert_eq!(
-        said(&ended.outcome),
+        describe(&result.outcome),
         "server_error delivered: the turn failed at the server: no room"
     );
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_may_help_later() {
+async fn refused_connection_is_transient() {
     let server = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -232,126 +239,136 @@ async fn nobody_at_the_address_may_help_later() {
         ..Settings::default()
     };
     let backend = Backend::parse(BackendKind::Letta, settings).unwrap();
-    let ended = World::new().run(work(backend, "hi")).await;
-    let said = said(&ended.outcome);
-    assert!(said.starts_with("not_reached passing: nobody was reached"), "{said}");
+    let result = World::new().run(attempt(backend, "hi")).await;
+    let outcome = describe(&result.outcome);
+    assert!(outcome.starts_with("not_reached transient: could not connect"), "{outcome}");
 }
 
 #[tokio::test]
-async fn a_cancel_is_passed_on() {
+async fn cancel_is_sent_to_the_server() {
     let server = StandIn::new([Act::Hang]);
     let world = World::new();
     let stop = CancellationToken::new();
-    let running = world.run_until(prompt_for(&server, WAYS[0], "hi"), stop.clone());
+    let running = world.run_until(prompt_for(&server, MODES[0], "hi"), stop.clone());
     let cancelling = async {
         crate::world::until(|| server.count("/messages") == 1).await;
         stop.cancel();
     };
-    let (ended, ()) = tokio::join!(running, cancelling);
-    assert_eq!(said(&ended.outcome), "cancelled");
+    let (result, ()) = tokio::join!(running, cancelling);
+    assert_eq!(describe(&result.outcome), "cancelled");
     assert_eq!(server.count("/v1/agents/agent-123/messages/cancel"), 1);
 }
 
-/// An answer may repeat the secret that it was asked with, in one piece or in many.
+/// A response may echo the secret of its request, in one piece or in many.
 #[tokio::test]
-async fn a_secret_that_comes_back_is_hidden() {
+async fn echoed_secret_is_redacted() {
     let echo = Act::Say(format!("your key is {SECRET}\nand again {SECRET}"));
-    for way in [WAYS[0], WAYS[1], WAYS[3], WAYS[4]] {
-        let (ended, _) = told(echo.clone(), way).await;
-        assert!(ended.output.text.contains("and again [hidden]"), "{way:?}: {}", ended.output.text);
-        assert!(!ended.output.text.contains(SECRET), "{way:?}: {}", ended.output.text);
+    for mode in [MODES[0], MODES[1], MODES[3], MODES[4]] {
+        let (result, _) = prompt_with(echo.clone(), mode).await;
+        assert!(
+            result.output.text.contains("and again [hidden]"),
+            "{mode:?}: {}",
+            result.output.text
+        );
+        assert!(!result.output.text.contains(SECRET), "{mode:?}: {}", result.output.text);
     }
     let refused = with_status(401, "", &format!("who is {SECRET}?"));
-    let (ended, _) = told(Act::Raw(refused), WAYS[0]).await;
-    let said = said(&ended.outcome);
-    assert_eq!(said, "credentials_refused permanent: the answer was 401: who is [hidden]?");
+    let (result, _) = prompt_with(Act::Raw(refused), MODES[0]).await;
+    let outcome = describe(&result.outcome);
+    assert_eq!(
+        outcome,
+        "credentials_refused permanent: the server responded with 401: who is [hidden]?"
+    );
 }
 
 #[tokio::test]
-async fn a_secret_is_there_and_does_not_travel_in_the_clear() {
+async fn missing_secret_and_unencrypted_secret_are_refused() {
     let server = StandIn::new([]);
-    let mut missing = prompt_for(&server, WAYS[0], "hi");
+    let mut missing = prompt_for(&server, MODES[0], "hi");
     missing.agent.credential = Some(SecretRef::Env("NOT_SET".into()));
-    let ended = World::new().run(missing).await;
-    let expected = "secret_missing permanent: there is no secret at `env:NOT_SET` that can be read";
-    assert_eq!(said(&ended.outcome), expected);
+    let result = World::new().run(missing).await;
+    let expected = "secret_missing permanent: the secret `env:NOT_SET` does not exist or cannot be read by the daemon";
+    assert_eq!(describe(&result.outcome), expected);
 
-    let mut open = prompt_for(&server, WAYS[0], "hi");
+    let mut open = prompt_for(&server, MODES[0], "hi");
     if let Backend::Letta(letta) = &mut open.agent.backend {
         letta.url = "http://letta.example".parse().unwrap();
     }
-    let told = said(&World::new().run(open).await.outcome);
-    let expected = "not_allowed permanent: it was not sent: its secret would go";
-    assert!(told.starts_with(expected), "{told}");
-    // Who may be reached in a private network is not therefore told a secret on the internet.
-    let mut open = prompt_for(&server, WAYS[0], "hi");
+    let outcome = describe(&World::new().run(open).await.outcome);
+    let expected = "not_allowed permanent: the request was not sent: the secret would go";
+    assert!(outcome.starts_with(expected), "{outcome}");
+    // Allowing private networks does not allow an unencrypted secret on the internet.
+    let mut open = prompt_for(&server, MODES[0], "hi");
     if let Backend::Letta(letta) = &mut open.agent.backend {
         letta.url = "http://1.1.1.1".parse().unwrap();
         letta.allow_private = true;
     }
-    let told = said(&World::new().run(open).await.outcome);
-    let expected = "not_allowed permanent: it was not sent: 1.1.1.1 is an address of the internet, \
-                    and its secret would go there in the clear: use an https url";
-    assert_eq!(told, expected);
+    let outcome = describe(&World::new().run(open).await.outcome);
+    let expected = "not_allowed permanent: the request was not sent: 1.1.1.1 is an internet address, \
+                    where the secret would go unencrypted: use an https url";
+    assert_eq!(outcome, expected);
     assert!(server.asked().is_empty());
 }
 
 #[tokio::test]
-async fn without_a_key_none_is_sent() {
+async fn agent_without_credential_sends_no_authorization() {
     let server = StandIn::new([]);
-    let mut work = prompt_for(&server, WAYS[0], "hi");
-    work.agent.credential = None;
-    assert_eq!(said(&World::new().run(work).await.outcome), "done");
+    let mut attempt = prompt_for(&server, MODES[0], "hi");
+    attempt.agent.credential = None;
+    assert_eq!(describe(&World::new().run(attempt).await.outcome), "done");
     assert_eq!(server.asked()[0].header("authorization"), None);
 }
 
-/// The id of an agent stays one piece of the path, whatever it holds.
+/// The id of an agent stays one segment of the path, whatever it contains.
 #[tokio::test]
-async fn an_id_cannot_leave_its_place_in_the_path() {
+async fn agent_id_is_escaped_in_the_path() {
     let server = StandIn::new([]);
-    let mut work = prompt_for(&server, WAYS[0], "hi");
-    if let Backend::Letta(letta) = &mut work.agent.backend {
+    let mut attempt = prompt_for(&server, MODES[0], "hi");
+    if let Backend::Letta(letta) = &mut attempt.agent.backend {
         letta.remote_id = "../../admin?x=1#".to_owned();
     }
-    World::new().run(work).await;
+    World::new().run(attempt).await;
     assert_eq!(server.asked()[0].path, "/v1/agents/..%2F..%2Fadmin%3Fx=1%23/messages");
 }
 
 #[tokio::test]
-async fn an_agent_may_take_its_time() {
-    let (ended, server) = told(Act::Slow(Duration::from_millis(100)), WAYS[0]).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.text.as_str()), ("done", "at last\n"));
+async fn slow_response_is_awaited() {
+    let (result, server) = prompt_with(Act::Slow(Duration::from_millis(100)), MODES[0]).await;
+    assert_eq!(
+        (describe(&result.outcome).as_str(), result.output.text.as_str()),
+        ("done", "at last\n")
+    );
     assert_eq!(server.most_at_work(), 1);
 }
 
 #[tokio::test]
-async fn a_long_answer_is_kept_whole() {
+async fn long_output_is_truncated_in_the_text_only() {
     let long = "x".repeat(2 * TEXT_BYTES_MAX);
-    let (ended, _) = told(Act::Say(long.clone()), WAYS[0]).await;
-    assert_eq!(ended.output.text, long[..TEXT_BYTES_MAX]);
-    assert_eq!(ended.output.bytes, long.len() as u64 + 1);
+    let (result, _) = prompt_with(Act::Say(long.clone()), MODES[0]).await;
+    assert_eq!(result.output.text, long[..TEXT_BYTES_MAX]);
+    assert_eq!(result.output.bytes, long.len() as u64 + 1);
 }
 
-/// The App Server ends such a turn like any other, and says so in words of its own; an agent that talks about
-/// approvals has only talked.
+/// The App Server ends such a turn like any other, and sends a fixed message; an agent that only quotes the message
+/// is done.
 #[tokio::test]
-async fn l4_a_turn_that_ended_for_an_approval_is_no_good_run() {
+async fn l4_turn_that_needs_an_approval_is_a_failure() {
     let wanted = "The agent attempted a tool call that requires interactive approval, \
                   which this API does not support.";
     for (text, expected) in [
         (wanted.to_owned(), "requires_approval permanent: "),
         (format!("{wanted} Shall I go on?"), "done"),
-        (format!("I am told: {wanted}"), "done"),
+        (format!("I am outcome: {wanted}"), "done"),
         (String::new(), "done"),
     ] {
         for send in ["wait", "stream"] {
-            let (ended, _) = told(Act::Say(text.clone()), ("openai", send)).await;
-            let said = said(&ended.outcome);
-            assert!(said.starts_with(expected), "{send} {text}: {said}");
-            assert_eq!(ended.output.text, text, "{send}");
+            let (result, _) = prompt_with(Act::Say(text.clone()), ("openai", send)).await;
+            let outcome = describe(&result.outcome);
+            assert!(outcome.starts_with(expected), "{send} {text}: {outcome}");
+            assert_eq!(result.output.text, text, "{send}");
         }
-        // Nobody but the App Server speaks so.
-        let (ended, _) = told(Act::Say(text), ("rest", "wait")).await;
-        assert_eq!(said(&ended.outcome), "done");
+        // Only the App Server sends this message.
+        let (result, _) = prompt_with(Act::Say(text), ("rest", "wait")).await;
+        assert_eq!(describe(&result.outcome), "done");
     }
 }

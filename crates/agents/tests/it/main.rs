@@ -5,9 +5,7 @@ mod builtin;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
-mod ending;
-#[cfg(test)]
-mod footing;
+mod fingerprint;
 #[cfg(test)]
 mod hook;
 #[cfg(test)]
@@ -18,6 +16,8 @@ mod letta;
 mod output;
 #[cfg(test)]
 mod stand_in;
+#[cfg(test)]
+mod termination;
 #[cfg(test)]
 mod webhook;
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! A server that speaks as Letta does, both of its kinds, and misbehaves when it is told to. It also serves
-//! as whoever listens at a webhook.
+//! A stand-in for both of Letta's servers that can misbehave on demand. It also serves as a webhook's receiver.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -10,25 +9,25 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Nobody waits longer for anything here.
+/// Read timeout of every connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What it does with the next prompt; the last one is for all that come.
+/// What the server does with the next prompt; the last one applies to all further prompts.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Answers, and stopped for this reason.
+    /// Responds with this stop reason.
     Stop(&'static str),
-    /// Says these words in its answer.
+    /// Responds with this text.
     Say(String),
-    /// Says these bytes instead of an answer, and hangs up.
+    /// Sends these bytes and closes the connection.
     Raw(Vec<u8>),
-    /// Says so many megabytes of blanks.
+    /// Responds with so many megabytes of blanks.
     Flood(usize),
-    /// Listens, and says nothing.
+    /// Never responds.
     Hang,
-    /// Begins an answer and goes on with one byte after the other.
+    /// Sends a response one byte at a time, without end.
     Drip,
-    /// Answers after so long.
+    /// Responds after a delay.
     Slow(Duration),
 }
 
@@ -36,7 +35,7 @@ pub(crate) enum Act {
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// In lower case, with their values.
+    /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -47,7 +46,7 @@ struct Inner {
     asked: Vec<Asked>,
     at_work: usize,
     most_at_work: usize,
-    /// How often a run in the background was asked after, and how often it goes on.
+    /// How often a background run was polled.
     polls: usize,
 }
 
@@ -55,7 +54,7 @@ struct Inner {
 pub(crate) struct StandIn {
     address: SocketAddr,
     inner: Arc<Mutex<Inner>>,
-    /// It says so where it is asked what it is.
+    /// Whether it is an App Server rather than a V1 server.
     is_app_server: bool,
 }
 
@@ -102,12 +101,12 @@ impl StandIn {
         self.inner().asked.clone()
     }
 
-    /// How often a path that ends so was asked for.
+    /// Number of requests whose path ends with `path`.
     pub(crate) fn count(&self, path: &str) -> usize {
         self.inner().asked.iter().filter(|asked| asked.path.ends_with(path)).count()
     }
 
-    /// The most prompts that it had before it at a time.
+    /// The most prompts that were processed at the same time.
     pub(crate) fn most_at_work(&self) -> usize {
         self.inner().most_at_work
     }
@@ -173,40 +172,42 @@ impl StandIn {
 
     fn act(&self, act: Act, asked: &Asked, stream: &mut TcpStream) -> Option<Vec<u8>> {
         match act {
-            Act::Stop(reason) => Some(told(asked, reason, &format!("heard: {}", prompt(asked)))),
-            Act::Say(text) => Some(told(asked, "end_turn", &text)),
+            Act::Stop(reason) => {
+                Some(reply_to(asked, reason, &format!("heard: {}", prompt(asked))))
+            }
+            Act::Say(text) => Some(reply_to(asked, "end_turn", &text)),
             Act::Raw(bytes) => Some(bytes),
             Act::Flood(megabytes) => {
                 let bytes = megabytes << 20;
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
-                let mut is_heard = stream.write_all(head.as_bytes()).is_ok();
+                let mut is_connected = stream.write_all(head.as_bytes()).is_ok();
                 for _ in 0..16 * megabytes {
-                    is_heard = is_heard && stream.write_all(&[b' '; 65_536]).is_ok();
+                    is_connected = is_connected && stream.write_all(&[b' '; 65_536]).is_ok();
                 }
                 None
             }
             Act::Hang => {
-                // Until the other side hangs up.
+                // Until the client closes the connection.
                 let _ = stream.read(&mut [0]);
                 None
             }
             Act::Drip => {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-                let mut is_heard = stream.write_all(head.as_bytes()).is_ok();
-                while is_heard {
-                    is_heard = stream.write_all(b" ").is_ok();
+                let mut is_connected = stream.write_all(head.as_bytes()).is_ok();
+                while is_connected {
+                    is_connected = stream.write_all(b" ").is_ok();
                     thread::sleep(Duration::from_millis(20));
                 }
                 None
             }
             Act::Slow(span) => {
                 thread::sleep(span);
-                Some(told(asked, "end_turn", "at last"))
+                Some(reply_to(asked, "end_turn", "at last"))
             }
         }
     }
 
-    /// A run in the background goes on twice and is over then.
+    /// A background run is over at the third poll.
     fn poll(&self) -> Vec<u8> {
         let mut inner = self.inner();
         inner.polls += 1;
@@ -241,7 +242,7 @@ fn request(stream: &mut TcpStream) -> Option<Asked> {
     }
 }
 
-/// What somebody said, in whichever way it came.
+/// The prompt of a request, in any of its formats.
 fn prompt(asked: &Asked) -> String {
     let body = asked.json();
     let content = &body["messages"][0]["content"];
@@ -249,7 +250,7 @@ fn prompt(asked: &Asked) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-fn told(asked: &Asked, reason: &str, text: &str) -> Vec<u8> {
+fn reply_to(asked: &Asked, reason: &str, text: &str) -> Vec<u8> {
     let said = json!({"message_type": "assistant_message", "id": "message-1", "content": text});
     let thought = json!({"message_type": "reasoning_message", "reasoning": "hm"});
     let stop = json!({"message_type": "stop_reason", "stop_reason": reason});

@@ -1,11 +1,11 @@
-//! Requests to a webhook: signed, to where they may go, and over in time whatever comes back.
+//! Requests to a webhook: signed, to allowed addresses only, and within their limits whatever the server does.
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agents::{Ended, Http, Post, Reach, Work};
+use agents::{Attempt, AttemptResult, Egress, Http, Post};
 use futures::future::{BoxFuture, FutureExt};
 use hmac::{Hmac, KeyInit, Mac};
 use kernel::Timestamp;
@@ -14,9 +14,9 @@ use serde_json::json;
 use sha2::Sha256;
 
 use crate::stand_in::{Act, StandIn, with_status};
-use crate::world::{HANGING, SECRET, World, said, work};
+use crate::world::{HANG_TIMEOUT, SECRET, World, attempt, describe};
 
-fn hook(url: &str, allow_private: bool) -> Work {
+fn hook(url: &str, allow_private: bool) -> Attempt {
     let settings = Settings {
         url: Some(url.to_owned()),
         allow_private: allow_private.then_some(true),
@@ -24,26 +24,29 @@ fn hook(url: &str, allow_private: bool) -> Work {
     };
     let backend = Backend::parse(BackendKind::Webhook, settings).unwrap();
     let at = Timestamp::from_micros(1_763_200_000_500_000);
-    let mut work = Work {
-        at,
-        attempt: 2,
+    let mut attempt = Attempt {
+        started_at: at,
+        number: 2,
         schedule: Some("sch-1".into()),
         slot: Some("2026-11-15T09:00:00Z".into()),
-        ..work(backend, "tidy up")
+        ..attempt(backend, "tidy up")
     };
-    work.agent.credential = Some(SecretRef::Env("SECRET".into()));
-    work
+    attempt.agent.credential = Some(SecretRef::Env("SECRET".into()));
+    attempt
 }
 
-async fn called(server: &StandIn) -> Ended {
+async fn call(server: &StandIn) -> AttemptResult {
     World::new().run(hook(&format!("{}/hook?a=1", server.url()), true)).await
 }
 
 #[tokio::test]
-async fn a_call_is_signed_over_its_time_and_body_and_can_be_told_from_others() {
+async fn request_has_signature_attempt_and_idempotency_key() {
     let server = StandIn::new([Act::Raw(with_status(200, "", "taken\n"))]);
-    let ended = called(&server).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.text.as_str()), ("done", "taken\n"));
+    let result = call(&server).await;
+    assert_eq!(
+        (describe(&result.outcome).as_str(), result.output.text.as_str()),
+        ("done", "taken\n")
+    );
     let asked = &server.asked()[0];
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/hook?a=1"));
     let expected = json!({
@@ -54,7 +57,7 @@ async fn a_call_is_signed_over_its_time_and_body_and_can_be_told_from_others() {
     assert_eq!(asked.header("idempotency-key"), Some("run-7"));
     assert_eq!(asked.header("midwatch-attempt"), Some("2"));
     assert_eq!(asked.header("midwatch-timestamp"), Some("1763200000"));
-    assert_eq!(asked.header("authorization"), None, "the secret signs and does not travel");
+    assert_eq!(asked.header("authorization"), None, "the secret only signs and is not sent");
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(format!("1763200000.{}", asked.body).as_bytes());
     let hex: String =
@@ -63,60 +66,60 @@ async fn a_call_is_signed_over_its_time_and_body_and_can_be_told_from_others() {
 }
 
 #[tokio::test]
-async fn without_a_secret_nothing_is_signed() {
+async fn request_without_secret_is_not_signed() {
     let server = StandIn::new([]);
-    let mut work = hook(&server.url(), true);
-    work.agent.credential = None;
-    assert_eq!(said(&World::new().run(work).await.outcome), "done");
+    let mut attempt = hook(&server.url(), true);
+    attempt.agent.credential = None;
+    assert_eq!(describe(&World::new().run(attempt).await.outcome), "done");
     assert_eq!(server.asked()[0].header("midwatch-signature"), None);
 }
 
-/// The head of a good answer says all; the rest may be as long and as slow as it likes.
+/// A success status decides the outcome; the body may be of any length and speed.
 #[tokio::test]
-async fn an_answer_is_taken_up_to_its_limits() {
-    let ended = called(&StandIn::new([Act::Flood(100)])).await;
-    assert_eq!((said(&ended.outcome).as_str(), ended.output.bytes), ("done", 64 << 10));
+async fn response_body_is_read_within_limits() {
+    let result = call(&StandIn::new([Act::Flood(100)])).await;
+    assert_eq!((describe(&result.outcome).as_str(), result.output.bytes), ("done", 64 << 10));
 
     let bomb = with_status(200, "content-encoding: gzip\r\n", "\u{1f}not unpacked");
-    let ended = called(&StandIn::new([Act::Raw(bomb)])).await;
-    assert_eq!(ended.output.text, "\u{1f}not unpacked");
+    let result = call(&StandIn::new([Act::Raw(bomb)])).await;
+    assert_eq!(result.output.text, "\u{1f}not unpacked");
 
     let echo = with_status(200, "", &format!("got {SECRET}"));
-    let ended = called(&StandIn::new([Act::Raw(echo)])).await;
-    assert_eq!(ended.output.text, "got [hidden]");
+    let result = call(&StandIn::new([Act::Raw(echo)])).await;
+    assert_eq!(result.output.text, "got [hidden]");
 }
 
 #[tokio::test]
-async fn every_misbehaviour_has_an_end_and_a_name() {
+async fn every_misbehaviour_ends_with_a_reason() {
     let (elsewhere, moved) = {
         let elsewhere = StandIn::new([]);
         let location = format!("location: {}/x\r\n", elsewhere.url());
         (elsewhere, with_status(307, &location, ""))
     };
     for (act, expected) in [
-        (Act::Raw(Vec::new()), "connection_lost doubtful"),
+        (Act::Raw(Vec::new()), "connection_lost indeterminate"),
         (Act::Raw(moved), "redirected permanent"),
         (
             Act::Raw(with_status(429, "retry-after: 3\r\n", "")),
-            "too_many_requests passing after 3s",
+            "too_many_requests transient after 3s",
         ),
-        (Act::Raw(with_status(500, "", "")), "server_error passing"),
+        (Act::Raw(with_status(500, "", "")), "server_error transient"),
         (Act::Raw(with_status(400, "", "")), "request_refused permanent"),
     ] {
         let server = StandIn::new([act.clone()]);
-        let said = said(&called(&server).await.outcome);
-        assert!(said.starts_with(&format!("{expected}:")), "{said}");
+        let outcome = describe(&call(&server).await.outcome);
+        assert!(outcome.starts_with(&format!("{expected}:")), "{outcome}");
         assert_eq!(server.asked().len(), 1);
     }
-    assert!(elsewhere.asked().is_empty(), "nobody followed");
+    assert!(elsewhere.asked().is_empty(), "the redirect was followed");
 
     let server = StandIn::new([Act::Hang]);
     let time_max = Duration::from_millis(200);
-    let ended = World::new().run(Work { time_max, ..hook(&server.url(), true) }).await;
-    assert!(said(&ended.outcome).starts_with("timeout doubtful:"));
+    let result = World::new().run(Attempt { time_max, ..hook(&server.url(), true) }).await;
+    assert!(describe(&result.outcome).starts_with("timeout indeterminate:"));
 }
 
-/// Whatever the spelling, nothing is connected to that is not of the internet.
+/// In every spelling, addresses outside the internet are refused.
 #[tokio::test]
 async fn g1_internal_addresses_are_refused_before_a_connection() {
     let server = StandIn::new([]);
@@ -146,14 +149,17 @@ async fn g1_internal_addresses_are_refused_before_a_connection() {
         "[fe80::1]",
         "①②⑦.0.0.1",
     ] {
-        let ended = World::new().run(hook(&format!("http://{host}:{port}/"), false)).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("not_allowed permanent: it was not sent:"), "{host}: {said}");
+        let result = World::new().run(hook(&format!("http://{host}:{port}/"), false)).await;
+        let outcome = describe(&result.outcome);
+        assert!(
+            outcome.starts_with("not_allowed permanent: the request was not sent:"),
+            "{host}: {outcome}"
+        );
     }
     for host in ["[::]", "0.0.0.0", "255.255.255.255", "224.0.0.1"] {
-        let ended = World::new().run(hook(&format!("http://{host}:{port}/"), true)).await;
-        let said = said(&ended.outcome);
-        assert!(said.starts_with("not_allowed permanent:"), "{host} is nobody's: {said}");
+        let result = World::new().run(hook(&format!("http://{host}:{port}/"), true)).await;
+        let outcome = describe(&result.outcome);
+        assert!(outcome.starts_with("not_allowed permanent:"), "{host} is reserved: {outcome}");
     }
     assert!(server.asked().is_empty());
     for url in ["file:///etc/passwd", "unix:/run/docker.sock", "http://a@127.0.0.1/", "gopher://x"]
@@ -164,8 +170,8 @@ async fn g1_internal_addresses_are_refused_before_a_connection() {
 
 static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
 
-/// Another address each time it is asked: the first leads here, the next would lead elsewhere.
-fn fickle(_: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+/// Returns this machine for the first lookup, and another address for later ones.
+fn rebinding(_: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
     let number = LOOKUPS.fetch_add(1, Ordering::SeqCst);
     let address = if number == 0 { [127, 0, 0, 1] } else { [127, 0, 0, 99] };
     async move { Ok(vec![IpAddr::from(address)]) }.boxed()
@@ -176,28 +182,28 @@ fn mixed(_: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
 }
 
 #[tokio::test]
-async fn g1_a_name_is_looked_up_once_and_every_address_is_judged() {
+async fn g1_name_is_looked_up_once_and_every_address_is_checked() {
     let server = StandIn::new([]);
     let port = server.url().rsplit(':').next().unwrap().to_owned();
     let url: Url = format!("http://rebind.example:{port}/").parse().unwrap();
-    let post = |reach| Post {
+    let post = |egress| Post {
         url: &url,
-        reach,
+        egress,
         token: None,
         key: None,
         body: &[(); 0],
-        time_max: HANGING,
+        time_max: HANG_TIMEOUT,
     };
-    let http = Http::with_names(fickle);
-    assert_eq!(http.post(post(Reach::Private)).await.unwrap().status(), 200);
+    let http = Http::with_lookup(rebinding);
+    assert_eq!(http.post(post(Egress::Unrestricted)).await.unwrap().status(), 200);
     assert_eq!((LOOKUPS.load(Ordering::SeqCst), server.asked().len()), (1, 1));
 
-    for lookup in [mixed, fickle] {
+    for lookup in [mixed, rebinding] {
         for name in ["rebind.example", "localhost."] {
             let url: Url = format!("http://{name}:{port}/").parse().unwrap();
-            let refused = Post { url: &url, ..post(Reach::Public) };
-            let said = Http::with_names(lookup).post(refused).await.unwrap_err().to_string();
-            assert!(said.ends_with("is an address of this machine"), "{name}: {said}");
+            let refused = Post { url: &url, ..post(Egress::Public) };
+            let outcome = Http::with_lookup(lookup).post(refused).await.unwrap_err().to_string();
+            assert!(outcome.ends_with("is an address of this machine"), "{name}: {outcome}");
         }
     }
     assert_eq!(server.asked().len(), 1);

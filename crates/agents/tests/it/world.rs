@@ -6,38 +6,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{Backends, AgentBackend, Ended, Http, Outcome, Said, Secrets, Work};
+use agents::{AgentBackend, Attempt, AttemptResult, Backends, Http, LiveOutput, Outcome, Secrets};
 use kernel::Timestamp;
 use kernel::agent::Agent;
 use kernel::backend::{Backend, BackendKind, SecretRef, Settings, Tier};
-use kernel::run::Kind;
+use kernel::run::FailureKind;
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Far more than anything here takes; reaching it means that something hangs.
-pub(crate) const HANGING: Duration = Duration::from_secs(120);
+/// Far more than any test takes; reaching it means that something hangs.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) const SECRET: &str = "canary-4f1d0c";
 
-/// The one that is in the environment, and what is said to be one.
+/// The secret in the environment, and additional values to redact.
 #[derive(Debug, Default)]
-struct OneSecret {
+struct TestSecrets {
     also: Vec<String>,
 }
 
-impl Secrets for OneSecret {
+impl Secrets for TestSecrets {
     fn read(&self, secret: &SecretRef) -> Option<String> {
         (*secret == SecretRef::Env("SECRET".into())).then(|| SECRET.to_owned())
     }
 
-    fn hide(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         let also = self.also.iter();
         also.fold(text.replace(SECRET, "[hidden]"), |text, it| text.replace(it, "[hidden]"))
     }
 
-    fn and(&self, values: &[&str]) -> Arc<dyn Secrets> {
-        Arc::new(OneSecret { also: values.iter().map(ToString::to_string).collect() })
+    fn with_values(&self, values: &[&str]) -> Arc<dyn Secrets> {
+        Arc::new(TestSecrets { also: values.iter().map(ToString::to_string).collect() })
     }
 }
 
@@ -62,29 +62,35 @@ impl World {
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let outputs = root.path().canonicalize().unwrap().join("outputs");
         let backends =
-            Backends::new(outputs, environment, Arc::new(OneSecret::default()), Http::new());
+            Backends::new(outputs, environment, Arc::new(TestSecrets::default()), Http::new());
         World { root, backends }
     }
 
-    /// Also the home directory, in which programs are started.
+    /// Also the home directory, where programs are started.
     pub(crate) fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
     }
 
-    pub(crate) async fn run(&self, work: Work) -> Ended {
-        self.run_until(work, CancellationToken::new()).await
+    pub(crate) async fn run(&self, attempt: Attempt) -> AttemptResult {
+        self.run_until(attempt, CancellationToken::new()).await
     }
 
-    pub(crate) async fn run_until(&self, work: Work, stop: CancellationToken) -> Ended {
-        tokio::time::timeout(HANGING, self.backends.work(work, stop)).await.expect("it hangs")
+    pub(crate) async fn run_until(
+        &self,
+        attempt: Attempt,
+        stop: CancellationToken,
+    ) -> AttemptResult {
+        tokio::time::timeout(HANG_TIMEOUT, self.backends.run(attempt, stop))
+            .await
+            .expect("it hangs")
     }
 
     /// Runs a script for `sh`.
-    pub(crate) async fn sh(&self, script: &str) -> Ended {
+    pub(crate) async fn sh(&self, script: &str) -> AttemptResult {
         self.run(sh(script)).await
     }
 
-    /// The numbers of processes that were written into a file, as soon as there are so many.
+    /// Waits until `count` process ids are written to a file, and returns them.
     pub(crate) async fn pids(&self, file: &str, count: usize) -> Vec<Pid> {
         let path = self.root().join(file);
         let read = || -> Vec<Pid> {
@@ -97,29 +103,29 @@ impl World {
     }
 }
 
-/// Polls until something is so.
-pub(crate) async fn until(is_so: impl Fn() -> bool) {
+/// Polls until a condition holds.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
     let polling = async {
-        while !is_so() {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(HANGING, polling).await.expect("it never became so");
+    tokio::time::timeout(HANG_TIMEOUT, polling).await.expect("the condition never held");
 }
 
-/// Whether a process still does something. One that nobody has buried yet does not.
-pub(crate) fn is_alive(pid: Pid) -> bool {
+/// Whether a process is running; a zombie is not.
+pub(crate) fn is_running(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     let state = stat.ok().and_then(|stat| stat.rsplit_once(") ")?.1.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Whether there is such a process at all, buried or not.
+/// Whether a process exists, possibly as a zombie.
 pub(crate) fn exists(pid: Pid) -> bool {
     test_kill_process(pid).is_ok()
 }
 
-pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
+pub(crate) fn attempt(backend: Backend, prompt: &str) -> Attempt {
     let at = Timestamp::from_micros(0);
     let agent = Agent {
         name: "ada".parse().unwrap(),
@@ -133,46 +139,48 @@ pub(crate) fn work(backend: Backend, prompt: &str) -> Work {
         registered_at: at,
         changed_at: at,
     };
-    Work {
+    Attempt {
         run: "run-7".into(),
         schedule: None,
         slot: None,
-        attempt: 1,
+        number: 1,
         epoch: 1,
-        at,
+        started_at: at,
         agent,
         prompt: prompt.into(),
         is_sensitive: false,
-        time_max: HANGING,
-        said: Said::default(),
+        time_max: HANG_TIMEOUT,
+        live_output: LiveOutput::default(),
     }
 }
 
-pub(crate) fn command(settings: Settings, argv: &[&str], prompt: &str) -> Work {
+pub(crate) fn command(settings: Settings, argv: &[&str], prompt: &str) -> Attempt {
     let argv = argv.iter().map(ToString::to_string).collect();
     let settings = Settings { argv, ..settings };
-    work(Backend::parse(BackendKind::Command, settings).unwrap(), prompt)
+    attempt(Backend::parse(BackendKind::Command, settings).unwrap(), prompt)
 }
 
-pub(crate) fn sh(script: &str) -> Work {
+pub(crate) fn sh(script: &str) -> Attempt {
     command(Settings::default(), &["sh", "-c", script], "")
 }
 
 /// An outcome as `reason kind: message`.
-pub(crate) fn said(outcome: &Outcome) -> String {
+pub(crate) fn describe(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done => "done".into(),
         Outcome::Cancelled => "cancelled".into(),
         Outcome::Failed(failure) => {
-            let lasts = match failure.kind {
-                Kind::Permanent => "permanent".to_owned(),
-                Kind::Unpaid => "unpaid".to_owned(),
-                Kind::Passing { wait_us: 0 } => "passing".to_owned(),
-                Kind::Passing { wait_us } => format!("passing after {}s", wait_us / 1_000_000),
-                Kind::Delivered => "delivered".to_owned(),
-                Kind::Doubtful => "doubtful".to_owned(),
+            let kind = match failure.kind {
+                FailureKind::Permanent => "permanent".to_owned(),
+                FailureKind::PaymentRequired => "payment_required".to_owned(),
+                FailureKind::Transient { wait_us: 0 } => "transient".to_owned(),
+                FailureKind::Transient { wait_us } => {
+                    format!("transient after {}s", wait_us / 1_000_000)
+                }
+                FailureKind::Delivered => "delivered".to_owned(),
+                FailureKind::Indeterminate => "indeterminate".to_owned(),
             };
-            format!("{} {lasts}: {}", failure.reason.as_str(), failure.message)
+            format!("{} {kind}: {}", failure.reason.as_str(), failure.message)
         }
     }
 }

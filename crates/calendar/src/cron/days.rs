@@ -1,7 +1,7 @@
-//! The two day fields: which days of a month they match, as one bit per day from bit 1 on.
+//! The day-of-month and day-of-week fields. The days of a month are bits, from bit 1 on.
 
 use super::field::{Field, FieldName};
-use super::parse::{Item, field};
+use super::parse::{Item, to_field};
 use crate::civil::Month;
 
 const SATURDAY: u32 = 6;
@@ -10,7 +10,7 @@ const WEEK_BITS: u32 = 0x7f;
 
 /// Day-of-month: plain days, and days that depend on the month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MonthDays {
+pub(crate) struct DayOfMonthField {
     pub(crate) plain: Field,
     /// Bit n: n days before the last day.
     pub(crate) from_last: u32,
@@ -19,18 +19,19 @@ pub(crate) struct MonthDays {
     pub(crate) last_weekday: bool,
 }
 
-/// Day-of-week: plain weekdays with Sunday = bit 0, and weekdays that are counted in the month.
+/// Day-of-week: plain weekdays with Sunday = bit 0, and weekdays counted within the month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WeekDays {
+pub(crate) struct DayOfWeekField {
     pub(crate) plain: Field,
-    /// The weekdays of the first to the fifth count.
+    /// The weekdays that match on their first to fifth occurrence in the month.
     pub(crate) nth: [u32; 5],
+    /// The weekdays that match on their last occurrence in the month.
     pub(crate) last: u32,
 }
 
-impl MonthDays {
-    pub(super) fn of(items: &[Item]) -> MonthDays {
-        let mut days = MonthDays { plain: field(items), ..MonthDays::default() };
+impl DayOfMonthField {
+    pub(super) fn of(items: &[Item]) -> DayOfMonthField {
+        let mut days = DayOfMonthField { plain: to_field(items), ..DayOfMonthField::default() };
         for item in items {
             match item {
                 Item::FromLast(back) => days.from_last |= 1 << back,
@@ -72,13 +73,13 @@ impl MonthDays {
         let nearest = bits(self.nearest).map(|day| format!("{day}W"));
         let last_weekday = self.last_weekday.then(|| "LW".to_owned());
         let special = last.chain(nearest).chain(last_weekday).collect();
-        joined(self.plain, FieldName::DayOfMonth, special)
+        join_items(self.plain, FieldName::DayOfMonth, special)
     }
 }
 
-impl WeekDays {
-    pub(super) fn of(items: &[Item]) -> WeekDays {
-        let mut days = WeekDays { plain: field(items), ..WeekDays::default() };
+impl DayOfWeekField {
+    pub(super) fn of(items: &[Item]) -> DayOfWeekField {
+        let mut days = DayOfWeekField { plain: to_field(items), ..DayOfWeekField::default() };
         // Sunday is also 7.
         days.plain.bits = (days.plain.bits | days.plain.bits >> 7) & u64::from(WEEK_BITS);
         for item in items {
@@ -101,14 +102,14 @@ impl WeekDays {
 
     pub(super) fn days(&self, month: Month) -> u32 {
         let first = month.first_weekday();
-        let mut days = weekly(self.plain.bits as u32, first);
+        let mut days = days_on_weekdays(self.plain.bits as u32, first);
         if self.is_plain() {
             return days;
         }
         for (week, weekdays) in (0..).zip(self.nth) {
-            days |= weekly(weekdays, first) & WEEK_BITS << (1 + 7 * week);
+            days |= days_on_weekdays(weekdays, first) & WEEK_BITS << (1 + 7 * week);
         }
-        days | (weekly(self.last, first) & WEEK_BITS << (month.days() - 6))
+        days | (days_on_weekdays(self.last, first) & WEEK_BITS << (month.days() - 6))
     }
 
     pub(super) fn text(&self) -> String {
@@ -117,17 +118,17 @@ impl WeekDays {
             bits(weekdays).map(move |day| format!("{}#{nth}", name(day)))
         });
         let last = bits(self.last).map(|day| format!("{}#L", name(day)));
-        joined(self.plain, FieldName::DayOfWeek, nth.chain(last).collect())
+        join_items(self.plain, FieldName::DayOfWeek, nth.chain(last).collect())
     }
 }
 
 /// Weekdays as cron writes them, from bits with Sunday = bit 0.
 pub(crate) fn weekday_text(weekdays: u8) -> String {
-    Field { bits: u64::from(weekdays), star: false }.text(FieldName::DayOfWeek)
+    Field { bits: u64::from(weekdays), starts_with_star: false }.text(FieldName::DayOfWeek)
 }
 
-/// The plain part first: it decides whether the field starts with a star.
-fn joined(plain: Field, name: FieldName, mut items: Vec<String>) -> String {
+/// The plain part comes first, because it decides whether the field starts with a star.
+fn join_items(plain: Field, name: FieldName, mut items: Vec<String>) -> String {
     if plain.bits != 0 {
         items.insert(0, plain.text(name));
     }
@@ -135,13 +136,14 @@ fn joined(plain: Field, name: FieldName, mut items: Vec<String>) -> String {
 }
 
 /// All days of a month that fall on these weekdays, given the weekday of day 1.
-pub(crate) fn weekly(weekdays: u32, first: u32) -> u32 {
+pub(crate) fn days_on_weekdays(weekdays: u32, first: u32) -> u32 {
     let from_first = (weekdays >> first | weekdays << (7 - first)) & WEEK_BITS;
     let weeks = (0..5).fold(0_u64, |days, week| days | u64::from(from_first) << (7 * week));
     (weeks << 1) as u32
 }
 
-/// Never leaves the month: a Saturday the 1st moves on to Monday, a Sunday at the end back to Friday.
+/// The Monday to Friday nearest to a day, within the same month: from Saturday the 1st to Monday the
+/// 3rd, from a Sunday at the end of the month back to Friday.
 fn nearest_weekday(month: Month, day: u32) -> u32 {
     match (month.first_weekday() + day - 1) % 7 {
         SATURDAY if day == 1 => 3,
@@ -159,7 +161,7 @@ fn nearest_weekday_before(month: Month, day: u32) -> u32 {
     }
 }
 
-/// The numbers of the bits that are set, in order.
+/// The indices of the set bits, in order.
 pub(crate) fn bits(mut set: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = (set != 0).then(|| set.trailing_zeros())?;

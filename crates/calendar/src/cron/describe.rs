@@ -1,13 +1,13 @@
-//! An expression in words. Plain and true for every expression, before it is elegant: a phrase is
-//! used only where it says exactly what the expression matches.
+//! Describes an expression in English. Exactness comes first: a phrase is used only if it says
+//! exactly what the expression matches.
 
 use super::Cron;
-use super::days::{MonthDays, WeekDays, bits};
-use super::field::{Field, FieldName, Years, runs, week_order};
+use super::days::{DayOfMonthField, DayOfWeekField, bits};
+use super::field::{Field, FieldName, Years, runs, sort_from_monday};
 
-/// Times of the day up to which all of them are listed.
+/// Up to this many times of day are listed.
 const TIMES_LISTED_MAX: usize = 6;
-/// Minutes or hours at equal distances up to which all of them are listed.
+/// Up to this many evenly spaced minutes or hours are listed.
 const VALUES_LISTED_MAX: u16 = 4;
 
 const MONTHS: [&str; 12] = [
@@ -37,7 +37,7 @@ pub(super) fn describe(cron: &Cron) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// `at 09:30 and 17:30`, if there are few.
+/// `at 09:30 and 17:30`; `None` if there are too many.
 fn time_list(cron: &Cron) -> Option<String> {
     let [hours, minutes, seconds] = [cron.hours, cron.minutes, cron.seconds].map(Field::values);
     if TIMES_LISTED_MAX < hours.len() * minutes.len() * seconds.len() {
@@ -54,10 +54,10 @@ fn time_list(cron: &Cron) -> Option<String> {
             }
         }
     }
-    Some(format!("at {}", listed(&times)))
+    Some(format!("at {}", join_with_and(&times)))
 }
 
-/// `every 5 minutes of hours 9 to 17`: the finest field first, each coarser one added if it limits.
+/// `every 5 minutes of hours 9 to 17`: the finest field first, then each coarser one that restricts it.
 fn clock(cron: &Cron) -> String {
     let zero = |field: Field| field.bits == 1;
     let (seconds, minutes, hours) = (cron.seconds, cron.minutes, cron.hours);
@@ -69,8 +69,8 @@ fn clock(cron: &Cron) -> String {
         (false, _) => &[(seconds, second), (minutes, minute), (hours, hour)],
     };
     let mut text = String::new();
-    // After named seconds or minutes it must be said of what.
-    let mut is_open = false;
+    // Listed seconds or minutes need an `of …` after them.
+    let mut needs_of = false;
     for (position, (field, name)) in fields.iter().enumerate() {
         let unit = unit(*name);
         let step = even_step(*field, *name);
@@ -79,20 +79,20 @@ fn clock(cron: &Cron) -> String {
             (0, Some(1), _) => format!("every {unit}"),
             (0, Some(step), _) => format!("every {step} {unit}s"),
             (0, None, _) => format!("at {}", numbered(*field, unit)),
-            (_, Some(1), _) if is_open => format!(" of every {unit}"),
+            (_, Some(1), _) if needs_of => format!(" of every {unit}"),
             (_, Some(1), _) => String::new(),
             (_, _, Some(step)) => {
                 format!(" of every {} {unit} (0, {step}, {} …)", ordinal(step), 2 * step)
             }
             (_, _, None) => format!(" of {}", numbered(*field, unit)),
         };
-        is_open = step.is_none() || (0 < position && step != Some(1));
+        needs_of = step.is_none() || (0 < position && step != Some(1));
         text.push_str(&phrase);
     }
     text
 }
 
-/// The step of a field that starts at 0 and comes out even: only then is it `every n`.
+/// The step of a field that starts at 0 and divides its range evenly: only then `every n` is exact.
 fn even_step(field: Field, name: FieldName) -> Option<u16> {
     field.step(name).filter(|step| name.len().is_multiple_of(*step) && *step < name.len())
 }
@@ -118,15 +118,15 @@ fn days(cron: &Cron) -> Option<String> {
     let (days, weekdays) = (month_days(&cron.days), week_days(&cron.weekdays));
     match (every, every_weekday) {
         (true, true) => None,
-        (true, false) | (false, true) if cron.either_day() => None,
+        (true, false) | (false, true) if cron.matches_either_day() => None,
         (true, false) => Some(format!("on {weekdays}")),
         (false, true) => Some(format!("on {days}")),
-        (false, false) if cron.either_day() => Some(format!("on {days} or on {weekdays}")),
+        (false, false) if cron.matches_either_day() => Some(format!("on {days} or on {weekdays}")),
         (false, false) => Some(format!("on {days}, but only on {weekdays}")),
     }
 }
 
-fn month_days(days: &MonthDays) -> String {
+fn month_days(days: &DayOfMonthField) -> String {
     let values = days.plain.values();
     let plain = (!values.is_empty()).then(|| {
         let plural = if values.len() == 1 { "" } else { "s" };
@@ -141,22 +141,22 @@ fn month_days(days: &MonthDays) -> String {
     let last_weekday = days.last_weekday.then(|| "the last weekday".to_owned());
     let all: Vec<String> =
         plain.into_iter().chain(last).chain(nearest).chain(last_weekday).collect();
-    format!("{} of the month", listed(&all))
+    format!("{} of the month", join_with_and(&all))
 }
 
-fn week_days(days: &WeekDays) -> String {
+fn week_days(days: &DayOfWeekField) -> String {
     let plain = (days.plain.bits != 0).then(|| weekday_list(days.plain.bits as u32));
     let counted = ORDINALS.into_iter().zip(days.nth).chain([("last", days.last)]);
     let counted = counted.flat_map(|(count, weekdays)| {
         bits(weekdays).map(move |day| format!("the {count} {} of the month", name(&WEEKDAYS, day)))
     });
-    listed(&plain.into_iter().chain(counted).collect::<Vec<_>>())
+    join_with_and(&plain.into_iter().chain(counted).collect::<Vec<_>>())
 }
 
 /// `Monday to Friday`, from bits with Sunday = bit 0.
 pub(crate) fn weekday_list(weekdays: u32) -> String {
     let mut days: Vec<u16> = bits(weekdays).map(|day| day as u16).collect();
-    week_order(&mut days);
+    sort_from_monday(&mut days);
     ranges(&days, |day| name(&WEEKDAYS, u32::from(day)).to_owned())
 }
 
@@ -192,11 +192,11 @@ fn ranges(values: &[u16], text: impl Fn(u16) -> String) -> String {
         true => text(first),
         false => format!("{} to {}", text(first), text(last)),
     });
-    listed(&runs.collect::<Vec<_>>())
+    join_with_and(&runs.collect::<Vec<_>>())
 }
 
 /// `a, b and c`.
-pub(crate) fn listed(items: &[String]) -> String {
+pub(crate) fn join_with_and(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),

@@ -1,4 +1,4 @@
-//! The seven fields of an expression: their ranges, their names, and the sets that they hold.
+//! The seven fields of an expression: their ranges, the names of their values, and their value sets.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ pub const YEAR_MAX: u16 = 2199;
 
 const MONTHS: &[&str] =
     &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-/// Sunday at both ends, for it is 0 and 7.
+/// Sunday is both 0 and 7.
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl FieldName {
         }
     }
 
-    /// The largest value of `*`; only day-of-week takes one more, the other Sunday.
+    /// The largest value that `*` matches.
     pub(crate) const fn max(self) -> u16 {
         match self {
             FieldName::Second | FieldName::Minute => 59,
@@ -42,20 +42,21 @@ impl FieldName {
         }
     }
 
-    pub(crate) const fn limit(self) -> u16 {
+    /// The largest value that may be written: day-of-week also accepts 7 for Sunday.
+    pub(crate) const fn max_accepted(self) -> u16 {
         match self {
             FieldName::DayOfWeek => 7,
             _ => self.max(),
         }
     }
 
-    /// How many values there are, and so the largest step that means anything.
+    /// The number of values, and so the largest useful step.
     pub(crate) const fn len(self) -> u16 {
         self.max() - self.min() + 1
     }
 
-    /// In words, what may stand in it.
-    pub(crate) const fn takes(self) -> &'static str {
+    /// What the field accepts, for a hint.
+    pub(crate) const fn accepted_values(self) -> &'static str {
         match self {
             FieldName::Second | FieldName::Minute => "0 to 59, as in `0,30`, `10-20` or `*/15`",
             FieldName::Hour => "0 to 23, as in `9,17`, `9-17` or `*/2`",
@@ -72,13 +73,13 @@ impl FieldName {
         matches!(self, FieldName::DayOfMonth | FieldName::DayOfWeek)
     }
 
-    /// The value of a name in this field, in upper case.
+    /// The value of an upper-case name in this field.
     pub(crate) fn value_of(self, name: &str) -> Option<u16> {
         let position = self.names().iter().position(|known| *known == name)?;
         Some(position as u16 + self.min())
     }
 
-    /// How a value is written: by its name if the field has names.
+    /// The text of a value: its name, if the field has names.
     pub(crate) fn text_of(self, value: u16) -> String {
         let name = self.names().get(usize::from(value.saturating_sub(self.min())));
         name.map_or_else(|| value.to_string(), |name| (*name).to_owned())
@@ -107,34 +108,34 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// The values of a field. Whether it *starts with* a star is part of its meaning: the rules for
-/// days and for daylight saving ask for that and not for the values.
+/// The values of a field as bits. Whether the field *starts with* a star is part of its meaning: the
+/// rules for the day fields and for daylight saving depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) bits: u64,
-    pub(crate) star: bool,
+    pub(crate) starts_with_star: bool,
 }
 
 impl Field {
     pub(crate) fn only(value: u16) -> Field {
-        Field { bits: 1 << value, star: false }
+        Field { bits: 1 << value, starts_with_star: false }
     }
 
-    pub(crate) fn has(self, value: u32) -> bool {
+    pub(crate) fn contains(self, value: u32) -> bool {
         self.bits & (1 << value) != 0
     }
 
     pub(crate) fn is_full(self, name: FieldName) -> bool {
-        self.bits == steps(name, 1)
+        self.bits == step_bits(name, 1)
     }
 
-    /// The smallest value from this one on.
+    /// The smallest value at or after `value`.
     pub(crate) fn at_or_after(self, value: u32) -> Option<u32> {
         let rest = self.bits & u64::MAX.checked_shl(value).unwrap_or(0);
         (rest != 0).then(|| rest.trailing_zeros())
     }
 
-    /// The largest value up to this one.
+    /// The largest value at or before `value`.
     pub(crate) fn at_or_before(self, value: u32) -> Option<u32> {
         let rest = self.bits & (u64::MAX >> (63 - value.min(63)));
         (rest != 0).then(|| 63 - rest.leading_zeros())
@@ -149,23 +150,23 @@ impl Field {
     }
 
     pub(crate) fn values(self) -> Vec<u16> {
-        (0..64).filter(|value| self.has(u32::from(*value))).collect()
+        (0..64).filter(|value| self.contains(u32::from(*value))).collect()
     }
 
-    /// The step `n` if the values are those of `*/n` and no others.
+    /// The step `n` if the values are exactly those of `*/n`.
     pub(crate) fn step(self, name: FieldName) -> Option<u16> {
-        (1..=name.len()).find(|step| steps(name, *step) == self.bits)
+        (1..=name.len()).find(|step| step_bits(name, *step) == self.bits)
     }
 
-    /// One text for one meaning, whatever was typed.
+    /// The canonical text.
     pub(crate) fn text(self, name: FieldName) -> String {
-        if !self.star {
+        if !self.starts_with_star {
             return list_text(name, self.bits);
         }
-        let step = (1..=name.len()).find(|step| steps(name, *step) & !self.bits == 0);
+        let step = (1..=name.len()).find(|step| step_bits(name, *step) & !self.bits == 0);
         let step = step.unwrap_or(name.len());
         let star = if step == 1 { "*".to_owned() } else { format!("*/{step}") };
-        match self.bits & !steps(name, step) {
+        match self.bits & !step_bits(name, step) {
             0 => star,
             rest => format!("{star},{}", list_text(name, rest)),
         }
@@ -173,21 +174,21 @@ impl Field {
 }
 
 /// The bits of `*/step`.
-fn steps(name: FieldName, step: u16) -> u64 {
+fn step_bits(name: FieldName, step: u16) -> u64 {
     let values = (name.min()..=name.max()).step_by(usize::from(step.max(1)));
     values.fold(0, |bits, value| bits | 1 << value)
 }
 
 fn list_text(name: FieldName, bits: u64) -> String {
-    let mut values = Field { bits, star: false }.values();
+    let mut values = Field { bits, starts_with_star: false }.values();
     if name == FieldName::DayOfWeek {
-        week_order(&mut values);
+        sort_from_monday(&mut values);
     }
     values_text(name, &values)
 }
 
-/// Monday first and Sunday last, as 7: then Friday to Sunday is one run.
-pub(crate) fn week_order(values: &mut [u16]) {
+/// Sorts weekdays from Monday to Sunday, with Sunday as 7, so that Friday to Sunday is one run.
+pub(crate) fn sort_from_monday(values: &mut [u16]) {
     values.iter_mut().filter(|day| **day == 0).for_each(|day| *day = 7);
     values.sort_unstable();
 }
@@ -204,7 +205,7 @@ pub(crate) fn values_text(name: FieldName, values: &[u16]) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
-/// First, last and step of at least four values that are equally far apart, but not adjacent.
+/// First, last and step of at least four evenly spaced values that are not adjacent.
 fn progression(values: &[u16]) -> Option<(u16, u16, u16)> {
     let (first, second) = (*values.first()?, *values.get(1)?);
     let step = second - first;
@@ -212,7 +213,7 @@ fn progression(values: &[u16]) -> Option<(u16, u16, u16)> {
     (even && 1 < step && 4 <= values.len()).then_some((first, *values.last()?, step))
 }
 
-/// Sorted values as first and last of each run; two neighbours alone stay two.
+/// The first and last value of each run of consecutive values; a run of two stays two values.
 pub(crate) fn runs(values: &[u16]) -> Vec<(u16, u16)> {
     let chunks = values.chunk_by(|a, b| a + 1 == *b);
     let pairs = chunks.flat_map(|run| match run {
@@ -226,7 +227,7 @@ pub(crate) fn runs(values: &[u16]) -> Vec<(u16, u16)> {
 
 const YEAR_WORDS: usize = 4;
 
-/// The years of an expression, as bits from 1970 on.
+/// The years of an expression as bits, from 1970 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Years([u64; YEAR_WORDS]);
 
@@ -244,12 +245,12 @@ impl Years {
         }
     }
 
-    pub(crate) fn has(&self, year: i64) -> bool {
+    pub(crate) fn contains(&self, year: i64) -> bool {
         let bit = usize::try_from(year - i64::from(YEAR_MIN)).unwrap_or(usize::MAX);
         self.0.get(bit / 64).is_some_and(|word| word & (1 << (bit % 64)) != 0)
     }
 
     pub(crate) fn values(&self) -> Vec<u16> {
-        (YEAR_MIN..=YEAR_MAX).filter(|year| self.has(i64::from(*year))).collect()
+        (YEAR_MIN..=YEAR_MAX).filter(|year| self.contains(i64::from(*year))).collect()
     }
 }

@@ -1,14 +1,14 @@
 //! Cron expressions with 5, 6 or 7 fields.
 //!
-//! An expression is the set of wall times that it matches, plus two facts about its text that the
-//! rules ask for: which fields start with a star, and whether day-of-week starts with a plus. What
-//! was typed is not kept: [`Cron`] prints one text for one meaning, and that text parses to it.
+//! An expression is the set of wall times that it matches, plus two facts that change its meaning:
+//! which fields start with a star, and whether day-of-week starts with a plus. The original text is
+//! not kept: [`Cron`] prints one canonical text per meaning, and that text parses to the same value.
 
 mod days;
 mod describe;
+mod error;
 mod field;
 mod parse;
-mod refusal;
 mod warning;
 
 use std::fmt;
@@ -17,21 +17,22 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::civil::Month;
-use crate::pattern::{Pattern, first_from};
+use crate::pattern::{Pattern, first_match_at_or_after};
+pub use error::{InvalidCron, Problem};
 pub use field::FieldName;
 use field::{Field, Years, values_text};
 pub use field::{YEAR_MAX, YEAR_MIN};
-pub use refusal::{Problem, Refusal};
 pub use warning::Warning;
 
-use days::{MonthDays, WeekDays};
-pub(crate) use days::{weekday_text, weekly};
-pub(crate) use describe::{listed, weekday_list};
+use days::{DayOfMonthField, DayOfWeekField};
+pub(crate) use days::{days_on_weekdays, weekday_text};
+pub(crate) use describe::{join_with_and, weekday_list};
 pub(crate) use parse::parse_weekdays;
 
-/// Long enough for the longest text that an expression prints.
+/// At least the length of the longest canonical text.
 pub const EXPRESSION_BYTES_MAX: usize = 2048;
 
+/// A cron expression.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Cron {
@@ -39,72 +40,77 @@ pub struct Cron {
     seconds: Field,
     minutes: Field,
     hours: Field,
-    days: MonthDays,
+    days: DayOfMonthField,
     months: Field,
-    weekdays: WeekDays,
-    /// A plus in front of day-of-week: both day fields must match.
-    both: bool,
+    weekdays: DayOfWeekField,
+    /// Set by a plus before day-of-week: both day fields must match.
+    requires_both_days: bool,
     years: Years,
 }
 
-/// An accepted expression, and what its author should know about it.
+/// A valid expression, and warnings about its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedCron {
     pub cron: Cron,
     pub warnings: Vec<Warning>,
 }
 
 impl Cron {
-    pub fn parse(text: &str) -> Result<Parsed, Refusal> {
+    pub fn parse(text: &str) -> Result<ParsedCron, InvalidCron> {
         let mut parsed = parse::parse(text)?;
         let cron = &mut parsed.cron;
-        // With a star in either day field both must match anyway.
-        cron.both &= !cron.days.plain.star && !cron.weekdays.plain.star;
+        // With a star in either day field, both must match anyway.
+        cron.requires_both_days &=
+            !cron.days.plain.starts_with_star && !cron.weekdays.plain.starts_with_star;
         Ok(parsed)
     }
 
-    /// Whether it names times of the day: then a time that the clock skips is made up for, and a
-    /// time that the clock shows twice is used once.
+    /// Whether it names fixed times of day. By default, such a time runs after the gap if the clock
+    /// skips it, and runs once if the clock shows it twice.
     pub fn is_fixed_time(&self) -> bool {
-        !self.seconds.star && !self.minutes.star && !self.hours.star
+        !self.seconds.starts_with_star
+            && !self.minutes.starts_with_star
+            && !self.hours.starts_with_star
     }
 
-    /// In words, for every expression: `at 09:30 on Monday to Friday`.
+    /// An English phrase: `at 09:30 on Monday to Friday`.
     pub fn describe(&self) -> String {
         describe::describe(self)
     }
 
     /// Whether any date from 1970 to 2199 matches.
-    pub fn ever_fires(&self) -> bool {
-        first_from(self, 0).is_some()
+    pub fn can_fire(&self) -> bool {
+        first_match_at_or_after(self, 0).is_some()
     }
 
-    /// What to suggest for an expression that never fires: mostly, the last day of a short month
-    /// was meant.
-    pub fn instead_of_never(&self) -> Option<Cron> {
-        let days = MonthDays { from_last: 1, ..MonthDays::default() };
+    /// A suggestion for an expression that never fires: usually the last day of a short month was
+    /// meant. `None` if it fires.
+    pub fn suggest_if_never(&self) -> Option<Cron> {
+        let days = DayOfMonthField { from_last: 1, ..DayOfMonthField::default() };
         let last_day = Cron { days, ..self.clone() };
-        (!self.ever_fires() && last_day.ever_fires()).then_some(last_day)
+        (!self.can_fire() && last_day.can_fire()).then_some(last_day)
     }
 
-    fn either_day(&self) -> bool {
-        !self.both && !self.days.plain.star && !self.weekdays.plain.star
+    fn matches_either_day(&self) -> bool {
+        !self.requires_both_days
+            && !self.days.plain.starts_with_star
+            && !self.weekdays.plain.starts_with_star
     }
 }
 
 impl Pattern for Cron {
     fn days(&self, month: Month) -> u32 {
-        if !self.months.has(month.month) || !self.years.has(month.year) {
+        if !self.months.contains(month.month) || !self.years.contains(month.year) {
             return 0;
         }
         let (days, weekdays) = (self.days.days(month), self.weekdays.days(month));
-        if self.either_day() { days | weekdays } else { days & weekdays }
+        if self.matches_either_day() { days | weekdays } else { days & weekdays }
     }
 
-    fn time_from(&self, second: u32) -> Option<u32> {
+    fn time_at_or_after(&self, second: u32) -> Option<u32> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        if self.hours.has(hour) {
-            let this_minute = Some(second).filter(|_| self.minutes.has(minute));
+        if self.hours.contains(hour) {
+            let this_minute = Some(second).filter(|_| self.minutes.contains(minute));
             if let Some(second) = this_minute.and_then(|from| self.seconds.at_or_after(from)) {
                 return Some(hour * 3600 + minute * 60 + second);
             }
@@ -116,11 +122,11 @@ impl Pattern for Cron {
         Some(hour * 3600 + self.minutes.at_or_after(0)? * 60 + self.seconds.at_or_after(0)?)
     }
 
-    fn time_until(&self, second: u32) -> Option<u32> {
+    fn time_at_or_before(&self, second: u32) -> Option<u32> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let last_second = self.seconds.at_or_before(59)?;
-        if self.hours.has(hour) {
-            let this_minute = Some(second).filter(|_| self.minutes.has(minute));
+        if self.hours.contains(hour) {
+            let this_minute = Some(second).filter(|_| self.minutes.contains(minute));
             if let Some(second) = this_minute.and_then(|until| self.seconds.at_or_before(until)) {
                 return Some(hour * 3600 + minute * 60 + second);
             }
@@ -138,14 +144,14 @@ impl Pattern for Cron {
         let (per_minute, per_hour) = (self.seconds.count(), self.minutes.count());
         let hours = self.hours.count_before(hour) * per_hour * per_minute;
         let minutes = self.minutes.count_before(minute) * per_minute;
-        let minutes = if self.hours.has(hour) { minutes } else { 0 };
-        let here = self.hours.has(hour) && self.minutes.has(minute);
+        let minutes = if self.hours.contains(hour) { minutes } else { 0 };
+        let here = self.hours.contains(hour) && self.minutes.contains(minute);
         hours + minutes + if here { self.seconds.count_before(second) } else { 0 }
     }
 }
 
 impl fmt::Display for Cron {
-    /// The shortest of 5, 6 and 7 fields that says it.
+    /// The canonical text, with as few of 5, 6 or 7 fields as possible.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_years = self.years != Years::all();
         if has_years || self.seconds != Field::only(0) {
@@ -155,7 +161,7 @@ impl fmt::Display for Cron {
         write!(out, "{} ", self.hours.text(FieldName::Hour))?;
         write!(out, "{} ", self.days.text())?;
         write!(out, "{} ", self.months.text(FieldName::Month))?;
-        write!(out, "{}{}", if self.both { "+" } else { "" }, self.weekdays.text())?;
+        write!(out, "{}{}", if self.requires_both_days { "+" } else { "" }, self.weekdays.text())?;
         match has_years {
             true => write!(out, " {}", values_text(FieldName::Year, &self.years.values())),
             false => Ok(()),
@@ -170,9 +176,9 @@ impl fmt::Debug for Cron {
 }
 
 impl FromStr for Cron {
-    type Err = Refusal;
+    type Err = InvalidCron;
 
-    fn from_str(text: &str) -> Result<Cron, Refusal> {
+    fn from_str(text: &str) -> Result<Cron, InvalidCron> {
         Cron::parse(text).map(|parsed| parsed.cron)
     }
 }

@@ -1,4 +1,4 @@
-//! Expressions in words: a table of the phrases, and a test that no two meanings share a text.
+//! Descriptions of triggers: a table of phrases, and a test that no two meanings share one.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use calendar::{Calendar, Cron, Dst, Trigger, Weekdays};
 use crate::support::{at, zone};
 
 #[test]
-fn phrases() {
+fn cron_descriptions() {
     let table = [
         ("* * * * *", "every minute"),
         ("*/5 * * * *", "every 5 minutes"),
@@ -61,7 +61,7 @@ fn phrases() {
 }
 
 #[test]
-fn other_triggers() {
+fn descriptions_of_other_triggers() {
     let check = |trigger: Trigger, expected: &str| {
         let calendar = Calendar::new(trigger, zone("Europe/Berlin")).unwrap();
         assert_eq!(calendar.describe(), expected);
@@ -84,9 +84,8 @@ fn other_triggers() {
     check(daily("09:00:05", "fri-sun".parse().unwrap()), "at 09:00:05 on Friday to Sunday");
 }
 
-/// All combinations of some fields: if two have the same words, they have the same slots.
 #[test]
-fn the_same_words_mean_the_same_slots() {
+fn same_description_means_same_slots() {
     let seconds = ["0", "*", "0,30", "7"];
     let minutes = ["*", "0", "*/15", "0,15,30,45", "*/2", "1-59/2", "*/7", "5", "10-20"];
     let hours = ["*", "*/2", "1-23/2", "*/6", "0", "9-17", "3,5"];
@@ -102,13 +101,16 @@ fn the_same_words_mean_the_same_slots() {
                 let mut slots = Vec::new();
                 for start in starts {
                     slots.push(calendar.next_after(start));
-                    slots.push(calendar.last_until(start));
-                    slots.push(Some(calendar.count(start, start + 40 * 86_400_000_000) as i64));
+                    slots.push(calendar.last_at_or_before(start));
+                    slots.push(Some(
+                        calendar.count_slots(start, start + 40 * 86_400_000_000) as i64
+                    ));
                 }
-                let words = calendar.describe();
-                let (expected, other) =
-                    seen.entry(words.clone()).or_insert_with(|| (slots.clone(), text.clone()));
-                assert_eq!(&slots, expected, "{text} and {other}: {words}");
+                let description = calendar.describe();
+                let (expected, other) = seen
+                    .entry(description.clone())
+                    .or_insert_with(|| (slots.clone(), text.clone()));
+                assert_eq!(&slots, expected, "{text} and {other}: {description}");
             }
         }
     }

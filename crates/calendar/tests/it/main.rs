@@ -1,30 +1,30 @@
-//! Everything that the crate promises to others, tested through its public surface.
+//! Tests of the public API.
 
+#[cfg(test)]
+mod cron_days;
+#[cfg(test)]
+mod cron_errors;
 #[cfg(test)]
 mod croner;
 #[cfg(test)]
-mod days;
+mod daylight_saving;
 #[cfg(test)]
 mod describe;
 #[cfg(test)]
-mod hostile;
+mod hostile_input;
 #[cfg(test)]
-mod input;
+mod jitter;
 #[cfg(test)]
-mod jumps;
-#[cfg(test)]
-mod limits;
+mod no_next_slot;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
-mod refusals;
+mod oracle_comparison;
 #[cfg(test)]
-mod silence;
+mod parsing;
 #[cfg(test)]
-mod stored;
+mod stored_format;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
 mod vectors;
-#[cfg(test)]
-mod walk;

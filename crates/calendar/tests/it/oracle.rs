@@ -1,6 +1,5 @@
-//! An evaluator written from the rules, slow and obvious: it walks every instant of a window and
-//! asks the zone library what the clock shows. It shares nothing with the crate but the texts of
-//! expressions, which it writes and does not read.
+//! A slow, simple evaluator: it iterates over every instant of a window and asks the zone library for
+//! its wall time. It shares only the expression texts with the crate, and never parses them.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +78,7 @@ impl Item {
             Item::Last => day == last,
             Item::BeforeLast(n) => day == last - n,
             Item::LastWeekday => working_days(date).last() == Some(&day),
-            // The nearest working day of the month, looked for among all of them.
+            // The nearest of all working days of the month.
             Item::Nearest(n) => {
                 let nearest = working_days(date).into_iter().min_by_key(|other| (other - n).abs());
                 *n <= last && nearest == Some(day)
@@ -165,16 +164,17 @@ impl Expression {
         while instant <= window_s.1 {
             let at = Timestamp::from_second(instant).unwrap();
             let wall = zone.to_datetime(at);
-            if self.matches(wall) && passes(zone, at, wall, fold) {
+            if self.matches(wall) && runs_in_pass(zone, at, wall, fold) {
                 slots.insert(instant);
             }
             instant += step_s;
         }
-        slots.extend(self.made_up(zone, window_s, step_s, gap));
+        slots.extend(self.gap_slots(zone, window_s, step_s, gap));
         slots.into_iter().filter(|slot| (window_s.0..=window_s.1).contains(slot)).collect()
     }
 
-    fn made_up(
+    /// The slots that run because of a gap.
+    fn gap_slots(
         &self,
         zone: &TimeZone,
         (first, last): (i64, i64),
@@ -205,8 +205,8 @@ impl Expression {
     }
 }
 
-/// Whether this showing of a wall time counts.
-fn passes(zone: &TimeZone, at: Timestamp, wall: DateTime, fold: Fold) -> bool {
+/// Whether a wall time runs in this pass of a fold.
+fn runs_in_pass(zone: &TimeZone, at: Timestamp, wall: DateTime, fold: Fold) -> bool {
     let is_first = match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Fold { before, .. } => zone.to_offset(at) == before,
         AmbiguousOffset::Gap { .. } | AmbiguousOffset::Unambiguous { .. } => return true,

@@ -1,4 +1,4 @@
-//! What the tests share: short ways to make a calendar and to read its slots.
+//! Shared helpers: build a calendar and check its slots.
 
 use calendar::{Calendar, Dst, Trigger, Zone, format_instant, parse_instant};
 
@@ -23,7 +23,7 @@ pub(crate) fn next(calendar: &Calendar, after_us: i64, count: usize) -> Vec<i64>
     calendar.slots_after(after_us).take(count).collect()
 }
 
-/// The next slots as texts in UTC, as many as are expected; none means that there is none.
+/// Checks the next slots, as UTC texts. An empty `expected` means that no slot follows.
 pub(crate) fn check(calendar: &Calendar, from: &str, expected: &[&str]) {
     if expected.is_empty() {
         assert_eq!(calendar.next_after(at(from)), None, "{:?} from {from}", calendar.trigger());
@@ -32,6 +32,11 @@ pub(crate) fn check(calendar: &Calendar, from: &str, expected: &[&str]) {
     let texts: Vec<String> = slots.iter().copied().map(format_instant).collect();
     assert_eq!(texts, expected, "{:?} from {from}", calendar.trigger());
     for pair in slots.windows(2) {
-        assert_eq!(calendar.last_until(pair[1] - 1), Some(pair[0]), "{:?}", calendar.trigger());
+        assert_eq!(
+            calendar.last_at_or_before(pair[1] - 1),
+            Some(pair[0]),
+            "{:?}",
+            calendar.trigger()
+        );
     }
 }

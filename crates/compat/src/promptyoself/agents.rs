@@ -1,16 +1,15 @@
-//! Agents by the ids that promptyoself knows them by: a Letta agent by its id at the server, any other
-//! agent by its name.
+//! Agents and their promptyoself ids: a Letta agent has its id on the Letta server, any other agent its name.
 
-use api::{Agent, AgentList, Error, Handle, LIST_ITEMS_MAX, ask};
+use api::{Agent, AgentList, Error, Handle, LIST_ITEMS_MAX, send};
 use serde::Serialize;
 
-/// All that whoever asks can see.
+/// Every agent that the caller can see.
 #[derive(Debug, Default)]
 pub struct Agents(Vec<Agent>);
 
-/// An agent as it is listed.
+/// An agent as promptyoself lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct AgentItem {
     pub id: String,
     pub name: Option<String>,
     pub created_at: Option<String>,
@@ -18,11 +17,11 @@ pub struct Listed {
 }
 
 impl Agents {
-    pub async fn registered(handle: &dyn Handle) -> Result<Agents, Error> {
+    pub async fn load(handle: &dyn Handle) -> Result<Agents, Error> {
         let (mut agents, mut cursor) = (Vec::new(), None);
         loop {
-            let asked = AgentList { limit: Some(LIST_ITEMS_MAX), cursor, ..AgentList::default() };
-            let page = ask(handle, asked).await?;
+            let request = AgentList { limit: Some(LIST_ITEMS_MAX), cursor, ..AgentList::default() };
+            let page = send(handle, request).await?;
             agents.extend(page.agents);
             cursor = page.cursor;
             if cursor.is_none() {
@@ -31,27 +30,28 @@ impl Agents {
         }
     }
 
-    /// One that has an id at a server goes by that alone: its name may be the id of another there.
+    /// Finds an agent by its promptyoself id. An agent with a remote id is not found by its name, which may be the
+    /// remote id of another agent.
     pub fn find(&self, id: &str) -> Option<&Agent> {
-        let is_meant = |agent: &&Agent| agent.remote_id.as_deref().unwrap_or(&agent.name) == id;
-        self.0.iter().find(is_meant)
+        let has_id = |agent: &&Agent| agent.remote_id.as_deref().unwrap_or(&agent.name) == id;
+        self.0.iter().find(has_id)
     }
 
-    pub fn id_of(&self, name: &str) -> String {
+    pub fn id_of_name(&self, name: &str) -> String {
         let found = self.0.iter().find(|agent| agent.name == name);
         found.map_or_else(|| name.to_owned(), id)
     }
 
-    /// The agent that is meant when there is no other.
-    pub fn only(&self) -> Option<String> {
+    /// The id of the only agent, if there is exactly one.
+    pub fn only_agent_id(&self) -> Option<String> {
         match self.0.as_slice() {
             [agent] => Some(id(agent)),
             _ => None,
         }
     }
 
-    pub fn listed(&self) -> Vec<Listed> {
-        let listed = self.0.iter().map(|agent| Listed {
+    pub fn to_list(&self) -> Vec<AgentItem> {
+        let listed = self.0.iter().map(|agent| AgentItem {
             id: id(agent),
             name: Some(agent.name.clone()),
             created_at: Some(agent.registered_at.clone()),
@@ -60,8 +60,8 @@ impl Agents {
         listed.collect()
     }
 
-    /// Those at a server of Letta.
-    pub fn of_letta(&self) -> impl Iterator<Item = &Agent> {
+    /// The agents on Letta servers.
+    pub fn letta_agents(&self) -> impl Iterator<Item = &Agent> {
         self.0.iter().filter(|agent| agent.backend == "letta")
     }
 }

@@ -1,7 +1,7 @@
 //! Schedules as promptyoself shows them. Pure.
 //!
-//! A schedule that was registered here has its number in its name, and the text of the caller that said
-//! when. Every other schedule that prompts an agent is shown as well: its number is that of its id.
+//! The name of a registered schedule is `promptyoself NUMBER: TEXT`, where TEXT is the caller's trigger. Every other
+//! schedule that prompts an agent is shown, too; its number is made from its id.
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use kernel::schedule::NAME_CHARS_MAX;
 use serde::Serialize;
 
 use super::agents::Agents;
-use super::register::{cron, interval, time};
+use super::register::{parse_cron, parse_interval, parse_time};
 
-const NAME: &str = "promptyoself ";
-/// Digits of an id that make a number: as many as every id has.
+const NAME_PREFIX: &str = "promptyoself ";
+/// Digits of an id that are read as a number. Every id has as many.
 const ID_DIGITS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct PromptItem {
     pub id: u64,
     pub agent_id: String,
     pub prompt_text: String,
@@ -32,48 +32,53 @@ pub struct Item {
     pub repetition_count: u64,
 }
 
-/// The name of a schedule: its number, and when it is due in the caller's words if they fit.
-pub fn name(number: u64, value: &str) -> String {
-    let name = format!("{NAME}{number}: {}", value.trim());
+/// The name of a schedule: its number, and the caller's text of the trigger if it fits.
+pub fn schedule_name(number: u64, value: &str) -> String {
+    let name = format!("{NAME_PREFIX}{number}: {}", value.trim());
     match name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control) {
         true => name,
-        false => format!("{NAME}{number}"),
+        false => format!("{NAME_PREFIX}{number}"),
     }
 }
 
-/// The number in a name, if it was given here.
-pub fn number_in(name: &str) -> Option<u64> {
-    let rest = name.strip_prefix(NAME)?;
+/// The number in the name of a registered schedule.
+pub fn number_in_name(name: &str) -> Option<u64> {
+    let rest = name.strip_prefix(NAME_PREFIX)?;
     let digits = rest.split_once(':').map_or(rest, |(digits, _)| digits);
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-pub fn number(schedule: &Schedule) -> u64 {
+/// The number of any schedule.
+pub fn schedule_number(schedule: &Schedule) -> u64 {
     let digits = || schedule.id.split_once('_')?.1.get(..ID_DIGITS);
-    let of_id = || digits().and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    number_in(&schedule.name).or_else(of_id).unwrap_or_default()
+    let from_id = || digits().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number_in_name(&schedule.name).or_else(from_id).unwrap_or_default()
 }
 
-/// What is shown in the place of a prompt that is not.
+/// Shown instead of the prompt of a sensitive schedule.
 const SENSITIVE: &str = "(sensitive)";
 
-/// Numbers from here on are not given one after the other: they follow from the key of a caller, from the
-/// name of an agent that does not see them all, or from a number in a table of the earlier program.
-pub const DERIVED_FROM: u64 = 1 << 32;
+/// Smallest derived number. Numbers below it are assigned in order; the others are hashes of an idempotency key, of
+/// the name of an agent that does not see all schedules, or of a number in an imported promptyoself database.
+pub const DERIVED_NUMBERS_START: u64 = 1 << 32;
 
-/// The first number that none of these has.
-pub fn free_number(schedules: &[Schedule]) -> u64 {
-    let numbers = schedules.iter().filter_map(|schedule| number_in(&schedule.name));
-    numbers.filter(|number| *number < DERIVED_FROM).max().unwrap_or_default().saturating_add(1)
+/// The number after the highest assigned one.
+pub fn next_free_number(schedules: &[Schedule]) -> u64 {
+    let numbers = schedules.iter().filter_map(|schedule| number_in_name(&schedule.name));
+    numbers
+        .filter(|number| *number < DERIVED_NUMBERS_START)
+        .max()
+        .unwrap_or_default()
+        .saturating_add(1)
 }
 
-/// What is shown of a schedule, if it prompts an agent.
-pub fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
+/// A schedule as an item of a list. `None` if it does not prompt an agent.
+pub fn prompt_item(schedule: &Schedule, agents: &Agents) -> Option<PromptItem> {
     let agent = schedule.action.agent.as_deref()?;
     let (schedule_type, schedule_value) = trigger(schedule);
-    Some(Item {
-        id: number(schedule),
-        agent_id: agents.id_of(agent),
+    Some(PromptItem {
+        id: schedule_number(schedule),
+        agent_id: agents.id_of_name(agent),
         prompt_text: schedule.action.prompt.clone().unwrap_or_else(|| SENSITIVE.to_owned()),
         schedule_type,
         schedule_value,
@@ -86,36 +91,37 @@ pub fn item(schedule: &Schedule, agents: &Agents) -> Option<Item> {
     })
 }
 
-/// The next one first; those that have none come last.
-pub fn by_next_run(one: &Item, other: &Item) -> Ordering {
-    let instant = |item: &Item| {
+/// Orders by next run; items without one come last.
+pub fn by_next_run(one: &PromptItem, other: &PromptItem) -> Ordering {
+    let instant = |item: &PromptItem| {
         let at = item.next_run.as_deref().and_then(|text| parse_instant(text, None).ok());
         (at.unwrap_or(i64::MAX), item.id)
     };
     instant(one).cmp(&instant(other))
 }
 
-/// What the caller said, as long as that is what counts; it may have been changed elsewhere.
+/// The type and value of the trigger. The value is the caller's text if it still means the same: the trigger may have
+/// been edited since.
 fn trigger(schedule: &Schedule) -> (String, String) {
-    let said = schedule.name.strip_prefix(NAME).and_then(|rest| rest.split_once(": "));
-    let said = said.map(|(_, said)| said.to_owned());
-    let or = |means: &dyn Fn(&str) -> bool, value: String| {
-        said.clone().filter(|said| means(said)).unwrap_or(value)
+    let text = schedule.name.strip_prefix(NAME_PREFIX).and_then(|rest| rest.split_once(": "));
+    let text = text.map(|(_, text)| text.to_owned());
+    let text_if = |is_same: &dyn Fn(&str) -> bool, value: String| {
+        text.clone().filter(|text| is_same(text)).unwrap_or(value)
     };
     match serde_json::from_value(schedule.trigger.clone()) {
         Ok(Trigger::Once { at_us }) => {
-            let means = |said: &str| time(said).is_ok_and(|said_us| said_us == at_us);
-            ("once".to_owned(), or(&means, format_instant(at_us)))
+            let is_same = |text: &str| parse_time(text).is_ok_and(|text_us| text_us == at_us);
+            ("once".to_owned(), text_if(&is_same, format_instant(at_us)))
         }
         Ok(Trigger::Interval { every, .. }) => {
-            let means = |said: &str| interval(said) == Some(every);
-            ("interval".to_owned(), or(&means, every.to_string()))
+            let is_same = |text: &str| parse_interval(text) == Some(every);
+            ("interval".to_owned(), text_if(&is_same, every.to_string()))
         }
         Ok(Trigger::Cron { expression, .. }) => {
-            let means = |said: &str| cron(said).as_ref() == Some(&expression);
-            ("cron".to_owned(), or(&means, expression.to_string()))
+            let is_same = |text: &str| parse_cron(text).as_ref() == Some(&expression);
+            ("cron".to_owned(), text_if(&is_same, expression.to_string()))
         }
-        // What promptyoself has no word for.
+        // promptyoself has no such type.
         Ok(Trigger::Daily { .. }) | Err(_) => {
             let kind = schedule.trigger.get("kind").and_then(serde_json::Value::as_str);
             (kind.unwrap_or("other").to_owned(), schedule.describe.clone())
@@ -128,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_holds_the_number_and_the_words_if_they_fit() {
-        assert_eq!(name(7, " 5m "), "promptyoself 7: 5m");
-        assert_eq!(name(7, &"x".repeat(NAME_CHARS_MAX)), "promptyoself 7");
-        assert_eq!(name(7, "a\nb"), "promptyoself 7");
+    fn a_name_holds_the_number_and_the_trigger_text_if_it_fits() {
+        assert_eq!(schedule_name(7, " 5m "), "promptyoself 7: 5m");
+        assert_eq!(schedule_name(7, &"x".repeat(NAME_CHARS_MAX)), "promptyoself 7");
+        assert_eq!(schedule_name(7, "a\nb"), "promptyoself 7");
         for (name, expected) in [
             ("promptyoself 7: 5m", Some(7)),
             ("promptyoself 7", Some(7)),
@@ -141,7 +147,7 @@ mod tests {
             ("promptyoself ", None),
             ("standup", None),
         ] {
-            assert_eq!(number_in(name), expected, "{name}");
+            assert_eq!(number_in_name(name), expected, "{name}");
         }
     }
 }

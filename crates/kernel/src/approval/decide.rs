@@ -1,19 +1,19 @@
-//! Every rule about what people say to a question, and about questions that nobody answers.
+//! Every rule about approving, denying, revoking and expiring approvals.
 
-use super::event::{Assented, Decided, Decision, Event, Lapsed, Signature, Streak};
-use super::{Approval, EXECUTE_WITHIN_US, Lapse, State};
+use super::event::{Assented, Decided, Decision, DenialStreak, Event, Lapsed, Signature};
+use super::{Approval, EXECUTE_WITHIN_US, LapseReason, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::authority::Authority;
-use crate::event::Body;
+use crate::event::EventBody;
 use crate::id::ApprovalId;
-use crate::run::{self, Cause, Ground};
+use crate::run::{self, Cause, RunContext};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `shown` is the hash of the plan that the human saw.
+    /// `shown` is the hash of the plan that was shown to the human.
     Approve {
         shown: String,
         note: Option<String>,
@@ -28,7 +28,7 @@ pub enum Command {
     },
 }
 
-/// A signature that was found good, and whose it is. Whoever brings it, it is that person who approves.
+/// A verified signature and its signer. The signer is the approver, whichever caller submits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub by: Actor,
@@ -37,76 +37,76 @@ pub struct Signed {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no approval `{0}`")]
+    #[error("approval `{0}` does not exist")]
     Unknown(ApprovalId),
-    #[error("approval `{id}` {happened}, so it cannot be {done}")]
-    Over { id: ApprovalId, happened: String, done: &'static str },
-    #[error("approval `{0}` is about another plan than the one that was shown")]
-    OtherPlan(ApprovalId),
-    #[error("approval `{0}` needs a person who is known by a token of their own")]
+    #[error("approval `{id}` {state}, so it cannot be {action}")]
+    Closed { id: ApprovalId, state: String, action: &'static str },
+    #[error("approval `{0}` is for another plan than the one that was shown")]
+    PlanMismatch(ApprovalId),
+    #[error("approval `{0}` needs a person with a personal token")]
     NotPersonal(ApprovalId),
     #[error("approval `{0}` needs a signature made with the approver's own key")]
     NotSigned(ApprovalId),
-    #[error("`{by}` has written the schedule, and approval `{id}` needs somebody else")]
+    #[error("`{by}` wrote the schedule, but approval `{id}` needs another person")]
     Author { id: ApprovalId, by: String },
     #[error(
-        "approval `{0}` was asked under other rules than those in force, and a yes would begin nothing"
+        "approval `{0}` was requested under other rules than the active ones, so approving it would start nothing"
     )]
-    OtherRules(ApprovalId),
-    #[error("the watch is frozen, and what is approved now would not begin")]
+    PolicyChanged(ApprovalId),
+    #[error("Midwatch is frozen, so an approved run would not start")]
     Frozen,
-    #[error("this needs a human with the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs a human with the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error(transparent)]
     Schedule(#[from] crate::schedule::Refusal),
 }
 
-/// A question and what belongs to it, when something about it is decided.
+/// An approval and the state that its rules depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct ApprovalContext<'a> {
     pub id: &'a ApprovalId,
     pub approval: &'a Approval,
-    /// Of its run.
-    pub ground: Ground<'a>,
-    /// That it is about, if it is still there.
+    pub run_context: RunContext<'a>,
+    /// The agent of the run, if it still exists.
     pub agent: Option<&'a Agent>,
-    /// Which rules are in force.
-    pub rules: &'a str,
+    /// The start of the hash of the active rules.
+    pub active_policy: &'a str,
 }
 
-/// What people say to a question. Nothing happens when it was said before.
+/// Decides a human's command about an approval. Repeating a command changes nothing.
 pub fn decide(
-    question: Question<'_>,
+    context: ApprovalContext<'_>,
     authority: &Authority,
     actor: &Actor,
     command: Command,
-) -> Result<Vec<Body>, Refusal> {
-    let Question { id, approval, ground, .. } = question;
-    // A run, and whatever an agent holds, has a lower role: nobody approves what they ask for.
+) -> Result<Vec<EventBody>, Refusal> {
+    let ApprovalContext { id, approval, run_context, .. } = context;
+    // Runs and agents' tokens have a lower role, so no agent approves its own runs.
     check_role(actor, Role::Operator)?;
-    let now = ground.now;
-    let over = |done| Err(Refusal::Over { id: id.clone(), happened: approval.happened(), done });
+    let now = run_context.now;
+    let closed =
+        |action| Err(Refusal::Closed { id: id.clone(), state: approval.describe_state(), action });
     let (shown, note) = match &command {
         Command::Approve { shown, note, .. } | Command::Deny { shown, note } => (Some(shown), note),
         Command::Revoke { note } => (None, note),
     };
     check_note(note.as_deref())?;
     if shown.is_some_and(|shown| *shown != approval.plan_hash) {
-        return Err(Refusal::OtherPlan(id.clone()));
+        return Err(Refusal::PlanMismatch(id.clone()));
     }
     match (command, approval.state) {
         (Command::Approve { .. }, State::Approved { .. } | State::Consumed) => Ok(Vec::new()),
         (Command::Approve { .. } | Command::Deny { .. }, State::Pending { approve_by })
             if approve_by <= now =>
         {
-            Ok(expire(question))
+            Ok(expire(context))
         }
         (Command::Approve { .. }, State::Pending { .. })
-            if approval.plan.policy != question.rules =>
+            if approval.plan.policy != context.active_policy =>
         {
-            Err(Refusal::OtherRules(id.clone()))
+            Err(Refusal::PolicyChanged(id.clone()))
         }
-        // What is approved begins soon or never, and nothing begins now.
+        // An approval expires soon, and no run starts during a freeze.
         (Command::Approve { .. }, State::Pending { .. }) if authority.frozen.is_some() => {
             Err(Refusal::Frozen)
         }
@@ -115,96 +115,97 @@ pub fn decide(
                 Some(Signed { by, signature }) => (by, Some(signature)),
                 None => (actor.clone(), None),
             };
-            question.assent(&by, note, signature)
+            context.approve(&by, note, signature)
         }
-        (Command::Approve { .. }, _) => over("approved"),
+        (Command::Approve { .. }, _) => closed("approved"),
         (Command::Deny { .. }, State::Denied) => Ok(Vec::new()),
         (Command::Deny { note, .. }, State::Pending { .. } | State::Approved { .. }) => {
             let cause = denied_by(&actor.name, note.as_deref());
             let by = actor.name.clone();
             let decision = Decision { by, is_approved: false, note, signature: None, at: now };
-            let ended = run::deny(ground, cause, approval.action_hash.clone());
-            Ok([question.decided(decision, None)].into_iter().chain(ended).collect())
+            let ended = run::deny(run_context, cause, approval.action_hash.clone());
+            Ok([context.decided(decision, None)].into_iter().chain(ended).collect())
         }
-        (Command::Deny { .. }, _) => over("denied"),
-        (Command::Revoke { .. }, State::Lapsed(Lapse::Revoked)) => Ok(Vec::new()),
+        (Command::Deny { .. }, _) => closed("denied"),
+        (Command::Revoke { .. }, State::Lapsed(LapseReason::Revoked)) => Ok(Vec::new()),
         (Command::Revoke { note }, State::Pending { .. } | State::Approved { .. }) => {
-            let said = note.map(|note| format!(": {note}")).unwrap_or_default();
+            let note = note.map(|note| format!(": {note}")).unwrap_or_default();
             let cause =
-                Cause::new("revoked", &format!("{} took the approval back{said}", actor.name));
-            Ok(question.lapse(Lapse::Revoked, Some(actor.name.clone()), cause))
+                Cause::new("revoked", &format!("{} revoked the approval{note}", actor.name));
+            Ok(context.lapse(LapseReason::Revoked, Some(actor.name.clone()), cause))
         }
-        (Command::Revoke { .. }, _) => over("revoked"),
+        (Command::Revoke { .. }, _) => closed("revoked"),
     }
 }
 
-/// What becomes of a question that nobody has answered, or whose run did not begin, in time. Nothing, if
-/// there is time left.
-pub fn expire(question: Question<'_>) -> Vec<Body> {
-    match question.approval.ran_out(question.ground.now) {
-        Some(cause) => question.lapse(Lapse::Expired, None, cause),
+/// Closes an approval that was not decided in time, or whose run did not start in time. Returns no events
+/// before that.
+pub fn expire(context: ApprovalContext<'_>) -> Vec<EventBody> {
+    match context.approval.expiry_cause(context.run_context.now) {
+        Some(cause) => context.lapse(LapseReason::Expired, None, cause),
         None => Vec::new(),
     }
 }
 
-impl Question<'_> {
-    /// One more has said yes, if they may.
-    fn assent(
+impl ApprovalContext<'_> {
+    /// Records the approval of one person, if they may approve.
+    fn approve(
         self,
         by: &Actor,
         note: Option<String>,
         signature: Option<Signature>,
-    ) -> Result<Vec<Body>, Refusal> {
-        let Question { id, approval, ground, .. } = self;
-        let needs = approval.needs();
-        check_role(by, needs.role)?;
-        if needs.is_signed && signature.is_none() {
+    ) -> Result<Vec<EventBody>, Refusal> {
+        let ApprovalContext { id, approval, run_context, .. } = self;
+        let required = approval.requirements();
+        check_role(by, required.role)?;
+        if required.needs_signature && signature.is_none() {
             return Err(Refusal::NotSigned(id.clone()));
         }
-        if needs.is_personal && by.is_local_user() {
+        if required.needs_personal_token && by.is_local_user() {
             return Err(Refusal::NotPersonal(id.clone()));
         }
-        let is_author = needs.is_personal && approval.authors.contains(&by.name);
-        // However few are asked: no agent approves what it wrote, whatever else it has got hold of.
-        if is_author || approval.authors.contains(&Actor::of_agent(&by.name)) {
+        let is_author = required.needs_personal_token && approval.authors.contains(&by.name);
+        // An agent never approves its own schedule, even with an operator's token of the same name.
+        if is_author || approval.authors.contains(&Actor::agent_author_name(&by.name)) {
             return Err(Refusal::Author { id: id.clone(), by: by.name.clone() });
         }
         if approval.assents.iter().any(|assent| assent.by == by.name) {
             return Ok(Vec::new());
         }
-        let (by, now) = (by.name.clone(), ground.now);
+        let (by, now) = (by.name.clone(), run_context.now);
         let decision = Decision { by, is_approved: true, note, signature, at: now };
-        Ok(vec![match approval.assents.len() + 1 < needs.persons.into() {
+        Ok(vec![match approval.assents.len() + 1 < required.persons.into() {
             true => {
                 let (run, plan_hash) = (approval.plan.run.clone(), approval.plan_hash.clone());
                 let assented = Assented { run, plan_hash, decision };
-                Body::Approval(id.clone(), Event::Assented(assented))
+                EventBody::Approval(id.clone(), Event::Assented(assented))
             }
             false => self.decided(decision, Some(now.after_us(EXECUTE_WITHIN_US))),
         }])
     }
 
-    fn decided(self, decision: Decision, execute_by: Option<Timestamp>) -> Body {
-        let Question { id, approval, ground, .. } = self;
+    fn decided(self, decision: Decision, execute_by: Option<Timestamp>) -> EventBody {
+        let ApprovalContext { id, approval, run_context, .. } = self;
         let (run, plan_hash) = (approval.plan.run.clone(), approval.plan_hash.clone());
-        let (frees, streak) = (ground.run.asking.clone(), self.streak(decision.is_approved));
+        let (frees, streak) =
+            (run_context.run.pending_ask_agent.clone(), self.streak(decision.is_approved));
         let decided = Decided { run, plan_hash, decision, execute_by, frees, streak };
-        Body::Approval(id.clone(), Event::Decided(decided))
+        EventBody::Approval(id.clone(), Event::Decided(decided))
     }
 
-    /// How often in a row it was no with this answer, if that is news.
-    fn streak(self, is_approved: bool) -> Option<Streak> {
+    /// The agent's consecutive denials after this decision, if their number changes.
+    fn streak(self, is_approved: bool) -> Option<DenialStreak> {
         let Agent { name, denials, .. } = self.agent?;
         let after = if is_approved { 0 } else { denials.saturating_add(1) };
-        (after != *denials).then(|| Streak { agent: name.clone(), denials: after })
+        (after != *denials).then(|| DenialStreak { agent: name.clone(), denials: after })
     }
 
-    fn lapse(self, why: Lapse, by: Option<String>, cause: Cause) -> Vec<Body> {
-        let Question { id, approval, ground, .. } = self;
-        let (run, frees) = (approval.plan.run.clone(), ground.run.asking.clone());
-        let lapsed = Lapsed { run, why, by, frees, changed: Vec::new(), at: ground.now };
-        let lapsed = Body::Approval(id.clone(), Event::Lapsed(lapsed));
-        [lapsed].into_iter().chain(run::refuse(ground, cause)).collect()
+    fn lapse(self, why: LapseReason, by: Option<String>, cause: Cause) -> Vec<EventBody> {
+        let ApprovalContext { id, approval, run_context, .. } = self;
+        let (run, frees) = (approval.plan.run.clone(), run_context.run.pending_ask_agent.clone());
+        let lapsed = Lapsed { run, why, by, frees, changed: Vec::new(), at: run_context.now };
+        let lapsed = EventBody::Approval(id.clone(), Event::Lapsed(lapsed));
+        [lapsed].into_iter().chain(run::refuse(run_context, cause)).collect()
     }
 }
 

@@ -1,85 +1,84 @@
-//! What can happen to an approval. These are stored formats.
+//! The events of an approval. These are stored formats.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lapse, Plan};
+use super::{LapseReason, Plan};
 use crate::agent::AgentName;
 use crate::budget::Charge;
 use crate::id::{RunId, TokenId};
-use crate::ruling::{Facts, Request, Ruling};
+use crate::policy_decision::{Facts, PolicyDecision, Request};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    Asked(Box<Asked>),
+    Requested(Box<Requested>),
     Assented(Assented),
     Decided(Decided),
     Consumed(Consumed),
     Lapsed(Lapsed),
 }
 
-/// The run waits from here on.
+/// A human must decide about a plan; its run is parked until then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct Requested {
     pub plan: Plan,
     pub plan_hash: String,
-    /// Of the plan without its run and try: another question about the same has the same.
+    /// Of the plan without its run and attempt: equal for two approvals of the same action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_hash: Option<String>,
     pub request: Request,
-    /// What was so then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    pub ruling: Ruling,
-    /// Who wrote the schedule.
+    pub ruling: PolicyDecision,
+    /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    /// What it is counted for among the questions.
+    /// The counters of approval requests that it adds to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
     pub approve_by: Timestamp,
     pub at: Timestamp,
 }
 
-/// One has said yes, and others have to.
+/// One person approved, and more approvals are needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assented {
     pub run: RunId,
-    /// The hash of what was shown.
+    /// The hash of the plan that was shown.
     pub plan_hash: String,
     pub decision: Decision,
 }
 
-/// No more need be said: the last has said yes, or one no.
+/// The final decision: the last required person approved, or one denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decided {
     pub run: RunId,
-    /// The hash of what was shown.
+    /// The hash of the plan that was shown.
     pub plan_hash: String,
     pub decision: Decision,
-    /// Until when its run must begin, if it was approved.
+    /// When the run must have started, if it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execute_by: Option<Timestamp>,
-    /// Whose open questions are one less.
+    /// The agent that has one pending approval fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frees: Option<AgentName>,
-    /// How often in a row it was no, where that has changed.
+    /// The agent's consecutive denials, if their number changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streak: Option<Streak>,
+    pub streak: Option<DenialStreak>,
 }
 
-/// Questions about an agent that were denied one after the other.
+/// Consecutive denied approvals of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Streak {
+pub struct DenialStreak {
     pub agent: AgentName,
     pub denials: u32,
 }
 
-/// What a human said.
+/// One human's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
@@ -92,18 +91,18 @@ pub struct Decision {
     pub at: Timestamp,
 }
 
-/// Made with the key of a person, over the approval, its plan, the watch and the time to answer.
+/// A signature with a person's key over the approval, its plan, the installation and the expiry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// That the key belongs to.
+    /// The token that the key belongs to.
     pub token: TokenId,
     pub text: String,
-    /// Until when it could be given.
+    /// When the signature could no longer be submitted.
     pub expires_at: Timestamp,
 }
 
-/// Its run begins, in the same commit.
+/// The run starts, in the same commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Consumed {
@@ -116,13 +115,13 @@ pub struct Consumed {
 #[serde(deny_unknown_fields)]
 pub struct Lapsed {
     pub run: RunId,
-    pub why: Lapse,
+    pub why: LapseReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Whose open questions are one less.
+    /// The agent that has one pending approval fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frees: Option<AgentName>,
-    /// What of the footing of its plan is not as it was, if that is why.
+    /// The parts of the plan that changed, if that is why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     pub at: Timestamp,

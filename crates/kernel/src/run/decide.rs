@@ -1,37 +1,39 @@
-//! Every rule about runs: what people may ask of one, and what becomes of its tries.
+//! Rules about runs: which commands are allowed, and what each attempt leads to.
 
-use super::decision::{Task, circumstances, judged};
+use super::decision::{Task, decision_context, evaluate};
 use super::event::{Ended, Event, Requeued, Retried, Settled, Started};
-use super::{CANCELLED, Cancel, Cause, Lack, OUTPUT_BYTES_MAX, Outcome, Output, Run, State};
+use super::{
+    CANCELLED, CancelRequest, Cause, OUTPUT_BYTES_MAX, Outcome, Output, Run, StartBlocker, State,
+};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::approval::{
-    self, APPROVE_WITHIN_US, Approval, Asked, Consumed, Decision, Footing, Hashes, Lapse, Lapsed,
-    Looked, Plan, Uncovered,
+    self, APPROVE_WITHIN_US, Approval, Consumed, Decision, ExecutionFingerprint, Hashes,
+    LapseReason, Lapsed, NotCovered, Plan, Preflight, Requested,
 };
-use crate::authority::{Authority, Lease, Step};
+use crate::authority::{Authority, Lease, LeaseState};
 use crate::backend::Tier;
-use crate::budget::{Charge, Hold, Limits, Spent, Usage, charge, day, expected};
-use crate::event::Body;
+use crate::budget::{Charge, Limits, Reservation, Spent, Usage, charge_for, day, expected_use};
+use crate::event::EventBody;
 use crate::id::{ApprovalId, RunId};
+use crate::policy_decision::{DecisionContext, Details, PolicyDecision, Request, Verdict};
 use crate::posture::Trust;
 use crate::progress::{Progress, Status};
-use crate::ruling::{Circumstances, Details, Request, Ruling, Verdict};
 use crate::schedule::trigger::Since;
-use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_room};
+use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_overlap};
 use crate::tables::Counter;
 use crate::tick::Tick;
 use crate::time::Timestamp;
-use crate::tool::Called;
+use crate::tool::ToolCall;
 
-/// Who does what nobody asked for.
-pub(crate) const WATCH: &str = "midwatch";
-const REPLACED: &str = "a newer slot takes its place";
-/// However long somebody asks us to wait.
-pub const WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
-/// How long after it began a call of a tool may be repeated: the answer to its key is kept for a week, and
-/// without it nobody can tell any more whether it took effect.
-const CALLED_AGAIN_US_MAX: i64 = 6 * 86_400 * 1_000_000;
+/// The name under which Midwatch itself acts.
+pub(crate) const SYSTEM_NAME: &str = "midwatch";
+const REPLACED: &str = "a newer slot replaced it";
+/// Longest wait before a retry that an agent can ask for.
+pub const RETRY_WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
+/// How long after its start a tool call may be repeated. The response to its idempotency key is stored for
+/// a week; after that a repeated call could take effect twice.
+const TOOL_CALL_REPEAT_US_MAX: i64 = 6 * 86_400 * 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -40,7 +42,7 @@ pub enum Command {
     Settle { outcome: Outcome, note: Option<String> },
 }
 
-/// How a try ended, as the one who worked on it says.
+/// How an attempt ended, as the backend reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub result: Result<(), Failure>,
@@ -51,39 +53,39 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub cause: Cause,
-    pub kind: Kind,
+    pub kind: FailureKind,
 }
 
-/// What is known of a try that failed, and so what another one can do.
+/// Whether a failed attempt may have taken effect, and whether a retry can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing came of it, and another may help, after so long at the earliest.
-    Passing { wait_us: i64 },
-    /// Another cannot help.
+pub enum FailureKind {
+    /// It had no effect, and a retry may help, after `wait_us` at the earliest.
+    Transient { wait_us: i64 },
+    /// A retry cannot help.
     Permanent,
-    /// Nobody pays for it any more: neither another try nor the next run can help.
-    Unpaid,
-    /// It took effect and failed nevertheless: another would take effect again.
+    /// The provider demands payment: neither a retry nor the next run can help.
+    PaymentRequired,
+    /// It took effect and still failed: a retry would repeat the effect.
     Delivered,
-    /// Whether it took effect is not known.
-    Doubtful,
+    /// Whether it took effect is unknown.
+    Indeterminate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no run `{0}`")]
+    #[error("run `{0}` does not exist")]
     Unknown(RunId),
-    #[error("run `{id}` is {state}, and only a run that {needed} can be {done}")]
+    #[error("run `{id}` is {state}; only a run that {needed} can be {done}")]
     Wrong { id: RunId, state: &'static str, needed: &'static str, done: &'static str },
-    #[error("run `{0}` is another's by now")]
+    #[error("run `{0}` has a newer attempt")]
     Stale(RunId),
     #[error(transparent)]
     Schedule(#[from] schedule::Refusal),
 }
 
-/// A run and what belongs to it, when something about it is decided.
+/// The rows that a decision about a run depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct RunContext<'a> {
     pub id: &'a RunId,
     pub run: &'a Run,
     pub definition: Option<&'a Definition>,
@@ -91,49 +93,53 @@ pub struct Ground<'a> {
     pub now: Timestamp,
 }
 
-/// What the standing orders are, when a run is to begin.
+/// What the decision to start a run depends on, besides the rows of [`RunContext`].
 #[expect(missing_debug_implementations, reason = "it is mostly functions")]
-pub struct Orders<'a> {
-    /// Of the watch.
+pub struct StartContext<'a> {
+    /// Id of the installation.
     pub instance: &'a str,
-    /// Of its data directory, if the log is there.
-    pub place: Option<&'a str>,
+    /// Id of the data directory, if the ledger is stored in it.
+    pub data_directory: Option<&'a str>,
     pub authority: &'a Authority,
     pub lease: Lease,
-    /// What the clock shows, which the log may be ahead of.
+    /// The system clock; the ledger may be ahead of it.
     pub clock: Timestamp,
-    pub judge: &'a dyn Fn(&Request) -> Ruling,
-    pub hash: &'a dyn Fn(&Plan) -> Hashes,
-    /// The one that the run names.
+    pub evaluate: &'a dyn Fn(&Request) -> PolicyDecision,
+    pub hash_plan: &'a dyn Fn(&Plan) -> Hashes,
+    /// The approval that the run refers to.
     pub approval: Option<&'a Approval>,
-    /// Whether what was said to it carries a signature that holds now.
+    /// Whether a decision about the approval has a signature that is valid now.
     pub is_signed: &'a dyn Fn(&Decision) -> bool,
     pub new_approval: &'a dyn Fn() -> ApprovalId,
-    /// Who wrote the schedule.
+    /// Authors of the schedule.
     pub authors: &'a [String],
     pub limits: &'a Limits,
-    /// What the schedule's call of a tool comes to now, or why it cannot be made; nothing where it prompts.
-    pub called: Option<&'a Result<Called, Cause>>,
-    /// What counters of budgets show, as far as somebody has looked.
-    pub used: &'a [(Counter, i64)],
-    /// What posture and flags leave.
+    /// The tool call of the schedule, or why it cannot be made; `None` for a prompt.
+    pub tool_call: Option<&'a Result<ToolCall, Cause>>,
+    /// Budget counters that the caller has read.
+    pub counters: &'a [(Counter, i64)],
+    /// What posture and flags allow.
     pub trust: Trust,
-    /// What rules can narrow their view to, of an agent.
-    pub details: &'a dyn Fn(&Agent) -> Details,
-    /// What was seen of the machine, if somebody has looked. Nobody is asked, and no answer is used, before.
-    pub looked: Option<&'a Looked>,
-    /// Other questions about runs of the schedule.
-    pub questions: &'a [(&'a ApprovalId, &'a Approval)],
+    /// The details of an agent that rules can match.
+    pub agent_details: &'a dyn Fn(&Agent) -> Details,
+    /// Result of the preflight check. Without one, no approval is requested or used.
+    pub preflight: Option<&'a Preflight>,
+    /// Other approvals for runs of the schedule.
+    pub other_approvals: &'a [(&'a ApprovalId, &'a Approval)],
 }
 
-/// Every rule about what people ask of a run. Nothing happens when it is so already.
-pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
+/// Decides a command about a run. Returns no events if the run is already in the requested state.
+pub fn decide(
+    context: RunContext<'_>,
+    actor: &Actor,
+    command: Command,
+) -> Result<Vec<EventBody>, Refusal> {
     let is_for_people = matches!(command, Command::Settle { .. });
     if actor.role < Role::Operator && (is_for_people || !actor.is_assistant()) {
         let needed = Role::Operator;
         return Err(schedule::Refusal::RoleTooLow { actor: actor.clone(), needed }.into());
     }
-    let Ground { id, run, now, .. } = ground;
+    let RunContext { id, run, now, .. } = context;
     let wrong = |needed, done| {
         Err(Refusal::Wrong { id: id.clone(), state: run.state.name(), needed, done })
     };
@@ -142,38 +148,38 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
         (Command::Cancel { note }, State::Queued { .. } | State::Parked) => {
             check_note(note.as_deref())?;
             let cause = cancelled_by(&by, note.as_deref());
-            Ok(ground.ended(Outcome::Cancelled, Some(cause), Left::default()))
+            Ok(context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default()))
         }
         (Command::Cancel { note }, State::Running { .. }) => {
             check_note(note.as_deref())?;
-            let cancel = Cancel { by, note, at: now };
+            let cancel = CancelRequest { by, note, at: now };
             let is_new = run.cancel.is_none();
-            Ok(is_new.then(|| ground.body(Event::CancelAsked(cancel))).into_iter().collect())
+            Ok(is_new.then(|| context.event(Event::CancelRequested(cancel))).into_iter().collect())
         }
         (Command::Cancel { .. }, State::Ended(Outcome::Cancelled)) => Ok(Vec::new()),
         (Command::Cancel { .. }, State::Ended(_)) => wrong("has not ended", "cancelled"),
         (Command::Retry, State::Ended(Outcome::Failed | Outcome::Cancelled)) => {
-            let Some(definition) = ground.definition else {
+            let Some(definition) = context.definition else {
                 return Err(schedule::Refusal::Unknown(run.schedule.clone()).into());
             };
-            if let Some(progress) = ground.progress {
-                check_room(&definition.terms, progress)?;
+            if let Some(progress) = context.progress {
+                check_overlap(&definition.terms, progress)?;
             }
             let (schedule, by_runner) = (run.schedule.clone(), actor.role < Role::Operator);
             let requeued = Requeued { schedule, by, by_runner, attempts: run.attempt, at: now };
-            Ok(vec![ground.body(Event::Requeued(requeued))])
+            Ok(vec![context.event(Event::Requeued(requeued))])
         }
-        (Command::Retry, _) => wrong("has failed or was cancelled", "tried again"),
+        (Command::Retry, _) => wrong("failed or was cancelled", "retried"),
         (Command::Settle { outcome: Outcome::Unknown, .. }, _) => {
-            let said = "a run is settled as done, failed or cancelled";
-            Err(schedule::Refusal::invalid(said, "look at what it was to do, and say what you see")
-                .into())
+            let what = "a run is settled as done, failed or cancelled";
+            let hint = "check what the run did, then settle it with the outcome that you see";
+            Err(schedule::Refusal::invalid(what, hint).into())
         }
         (Command::Settle { outcome, note }, State::Ended(Outcome::Unknown)) => {
             check_note(note.as_deref())?;
             let doubt = run.cause.as_ref().map_or(run.state.name(), |cause| &cause.code);
             let doubt = Some(doubt.to_owned());
-            Ok(vec![ground.body(Event::Settled(Settled { outcome, by, note, doubt, at: now }))])
+            Ok(vec![context.event(Event::Settled(Settled { outcome, by, note, doubt, at: now }))])
         }
         (Command::Settle { outcome, .. }, State::Ended(ended))
             if run.settled_by.is_some() && outcome == *ended =>
@@ -184,148 +190,158 @@ pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec
     }
 }
 
-/// Begins a try: from here on its effect may happen. A run that has nothing to do any more ends.
-/// Nothing, if it is not to be begun. The clock may be behind the log, by which the rest is decided.
+/// Starts an attempt: from its commit on, the effect may happen. A run that has nothing left to do ends.
+/// Returns no events if the run must not start now. `clock` may be behind `now`, which follows the ledger.
 pub fn start(
-    ground: Ground<'_>,
+    context: RunContext<'_>,
     agent: Option<&Agent>,
     holder: &str,
-    orders: &Orders<'_>,
+    start_context: &StartContext<'_>,
     clock: Timestamp,
-) -> Vec<Body> {
-    let Ground { run, now, .. } = ground;
+) -> Vec<EventBody> {
+    let RunContext { run, now, .. } = context;
     match run.state {
-        // Nobody waits for a time again that a clock has shown already.
-        State::Queued { from } if from <= now || clock < run.waits_since() => {}
+        // A clock that was set back does not make the run wait a second time.
+        State::Queued { from } if from <= now || clock < run.waiting_since() => {}
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             return Vec::new();
         }
     }
-    if orders.authority.frozen.is_some() {
+    if start_context.authority.frozen.is_some() {
         return Vec::new();
     }
-    let Some(definition) = ground.definition else {
-        let cause = Cause::new("schedule_removed", "its schedule was removed before it began");
-        return ground.ended(Outcome::Cancelled, Some(cause), Left::default());
+    let Some(definition) = context.definition else {
+        let cause = Cause::new("schedule_removed", "its schedule was removed before it started");
+        return context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default());
     };
-    // A run is begun with the agent that it was queued for, or not at all.
+    // A run starts only with the agent that it was queued for.
     let agent = agent.filter(|agent| run.agent.as_ref() == Some(&agent.name));
-    let task = match Task::of(&run.schedule, definition, agent, orders) {
+    let task = match Task::of(&run.schedule, definition, agent, start_context) {
         Ok(task) => task,
-        Err(cause) => return ground.failed(cause, Left::default()),
+        Err(cause) => return context.fail(cause, AttemptRecord::default()),
     };
     let (agent, tier) = (task.agent(), task.tier);
     let name = agent.map(|agent| &agent.name);
-    let facts = orders.facts(run, definition, &task, now);
-    let ruling = judged(&task.request, facts.lease, orders.judge);
-    let circumstances = Some(Box::new(circumstances(&task.request, facts.clone())));
-    let ruled = |ruling| Some(Ruled { ruling, tier, circumstances: circumstances.clone() });
-    if facts.lease == Step::Paused {
-        return ground.without_lease(ruled(ruling));
+    let facts = start_context.facts(run, definition, &task, now);
+    let ruling = evaluate(&task.request, facts.lease, start_context.evaluate);
+    let decision_context = Some(Box::new(decision_context(&task.request, facts.clone())));
+    let evaluated =
+        |ruling| Some(EvaluatedPolicy { ruling, tier, decision_context: decision_context.clone() });
+    if facts.lease == LeaseState::Paused {
+        return context.end_without_lease(evaluated(ruling));
     }
-    let plan = |ruling: &Ruling, footing: &Option<Footing>| Plan {
-        instance: orders.instance.to_owned(),
-        place: orders.place.map(str::to_owned),
-        run: ground.id.clone(),
+    let plan = |ruling: &PolicyDecision, fingerprint: &Option<ExecutionFingerprint>| Plan {
+        instance: start_context.instance.to_owned(),
+        data_directory: start_context.data_directory.map(str::to_owned),
+        run: context.id.clone(),
         schedule: run.schedule.clone(),
-        revision: ground.progress.map_or(run.revision, |progress| progress.revision),
+        revision: context.progress.map_or(run.revision, |progress| progress.revision),
         attempt: run.attempt + 1,
         agent: name.cloned(),
         backend: agent.map(|agent| agent.backend.clone()),
         credential: agent.and_then(|agent| agent.credential.clone()),
         tool: task.planned_tool(),
-        prompt: task.words.clone(),
+        prompt: task.text.clone(),
         tier,
         policy: ruling.policy.clone(),
-        footing: footing.clone(),
+        fingerprint: fingerprint.clone(),
     };
-    let started = |ruling: Ruling| {
-        ground.body(Event::Started(Started {
+    let started = |ruling: PolicyDecision| {
+        context.event(Event::Started(Started {
             epoch: run.epoch + 1,
             attempt: run.attempt + 1,
             holder: holder.to_owned(),
             repeatable: task.is_repeatable(),
             tier,
             ruling: Some(ruling),
-            circumstances: circumstances.clone(),
-            charge: charge(name, tier, now),
-            hold: agent.and_then(|agent| ground.hold(definition, agent, orders.limits)),
+            decision_context: decision_context.clone(),
+            charge: charge_for(name, tier, now),
+            reservation: agent
+                .and_then(|agent| context.reserve(definition, agent, start_context.limits)),
             price: agent.map(|agent| agent.price).unwrap_or_default(),
             at: now,
         }))
     };
-    let looked = match (ruling.verdict, orders.looked) {
+    let preflight = match (ruling.verdict, start_context.preflight) {
         (Verdict::Ask, None) => return Vec::new(),
-        (_, looked) => looked.unwrap_or(&Ok(None)),
+        (_, preflight) => preflight.unwrap_or(&Ok(None)),
     };
     match (ruling.verdict, &run.approval) {
         (Verdict::Deny, _) => {
             let by = ruling.rules.first().map(|rule| format!(": `{rule}`")).unwrap_or_default();
-            let cause = Cause::new("refused", &format!("the standing orders do not allow it{by}"));
-            ground.refused(cause, ruled(ruling), Some(Lapse::RunEnded))
+            let cause = Cause::new("refused", &format!("denied by policy{by}"));
+            context.refuse(cause, evaluated(ruling), Some(LapseReason::RunEnded))
         }
         (Verdict::Allow, None) => vec![started(ruling)],
-        (Verdict::Allow, Some(_)) => {
-            ground.lapse(Lapse::NotNeeded).into_iter().chain([started(ruling)]).collect()
-        }
+        (Verdict::Allow, Some(_)) => context
+            .lapse_approval(LapseReason::NotNeeded)
+            .into_iter()
+            .chain([started(ruling)])
+            .collect(),
         (Verdict::Ask, None) => {
-            // Nobody is asked about what cannot be done.
-            let footing = match looked {
-                Ok(footing) => footing,
-                Err(cause) => return ground.failed(cause.clone(), Left::default()),
+            // No approval is requested for a run that cannot execute.
+            let fingerprint = match preflight {
+                Ok(fingerprint) => fingerprint,
+                Err(cause) => return context.fail(cause.clone(), AttemptRecord::default()),
             };
-            let plan = plan(&ruling, footing);
-            let hashes = (orders.hash)(&plan);
-            if let Some(agent) = agent.filter(|it| it.is_silenced() && !run.is_by_hand()) {
-                let what =
-                    format!("the last {} questions about agent `{}`", agent.denials, agent.name);
-                let cause = Cause::new("denied_often", &format!("{what} were denied"));
-                return ground.refused(cause, ruled(ruling), None);
+            let plan = plan(&ruling, fingerprint);
+            let hashes = (start_context.hash_plan)(&plan);
+            if let Some(agent) = agent.filter(|it| it.is_silenced() && !run.is_requested_by_human())
+            {
+                let what = format!(
+                    "the last {} approval requests for agent `{}` were denied",
+                    agent.denials, agent.name
+                );
+                let cause = Cause::new("denied_often", &what);
+                return context.refuse(cause, evaluated(ruling), None);
             }
-            if ground.was_denied(&hashes.action, orders.limits.denied_for_us) {
-                let cause = Cause::new("denied_before", "a human has denied the same before");
-                return ground.refused(cause, ruled(ruling), None);
+            if context.was_denied_recently(&hashes.action, start_context.limits.denied_for_us) {
+                let cause = Cause::new("denied_before", "a human denied the same action before");
+                return context.refuse(cause, evaluated(ruling), None);
             }
-            if let Some(cause) = orders.asked_already(&hashes.action, now) {
-                return ground.refused(cause, ruled(ruling), None);
+            if let Some(cause) = start_context.same_pending_approval(&hashes.action, now) {
+                return context.refuse(cause, evaluated(ruling), None);
             }
-            let asked = Asked {
+            let requested = Requested {
                 plan,
                 plan_hash: hashes.plan,
                 action_hash: Some(hashes.action),
                 request: task.request.clone(),
                 facts: Some(facts),
                 ruling,
-                authors: orders.authors.to_vec(),
+                authors: start_context.authors.to_vec(),
                 charge: name.map(|name| Charge { agent: Some(name.clone()), day: day(now) }),
                 approve_by: now.after_us(APPROVE_WITHIN_US),
                 at: now,
             };
-            vec![Body::Approval((orders.new_approval)(), approval::Event::Asked(Box::new(asked)))]
+            vec![EventBody::Approval(
+                (start_context.new_approval)(),
+                approval::Event::Requested(Box::new(requested)),
+            )]
         }
         (Verdict::Ask, Some(id)) => {
-            let covered = match (orders.approval, looked) {
-                (Some(approval), Ok(footing)) => {
-                    let plan = plan(&ruling, footing);
-                    let hash = (orders.hash)(&plan).plan;
-                    approval.covers((&plan, &hash), orders.is_signed, now)
+            let covered = match (start_context.approval, preflight) {
+                (Some(approval), Ok(fingerprint)) => {
+                    let plan = plan(&ruling, fingerprint);
+                    let hash = (start_context.hash_plan)(&plan).plan;
+                    approval.check_covers((&plan, &hash), start_context.is_signed, now)
                 }
-                (Some(_), Err(cause)) => Err(Uncovered::impossible(cause)),
-                (None, _) => Err(Uncovered {
-                    why: Lapse::RunEnded,
-                    cause: Cause::new("refused", "there is no such approval"),
+                (Some(_), Err(cause)) => Err(NotCovered::impossible(cause)),
+                (None, _) => Err(NotCovered {
+                    why: LapseReason::RunEnded,
+                    cause: Cause::new("refused", "its approval does not exist"),
                     changed: Vec::new(),
                 }),
             };
             match covered {
                 Ok(()) => {
-                    let (run, epoch) = (ground.id.clone(), run.epoch + 1);
+                    let (run, epoch) = (context.id.clone(), run.epoch + 1);
                     let consumed = approval::Event::Consumed(Consumed { run, epoch, at: now });
-                    vec![Body::Approval(id.clone(), consumed), started(ruling)]
+                    vec![EventBody::Approval(id.clone(), consumed), started(ruling)]
                 }
-                Err(Uncovered { why, cause, changed }) => {
-                    let lapsed = ground.lapse_by(why, changed);
-                    let ended = ground.refused(cause, ruled(ruling), None);
+                Err(NotCovered { why, cause, changed }) => {
+                    let lapsed = context.lapse_approval_changed(why, changed);
+                    let ended = context.refuse(cause, evaluated(ruling), None);
                     lapsed.into_iter().chain(ended).collect()
                 }
             }
@@ -333,114 +349,127 @@ pub fn start(
     }
 }
 
-/// Ends a run that could not begin because as many have begun today as may.
-pub fn starve(ground: Ground<'_>, what: &str) -> Vec<Body> {
-    match ground.run.state {
+/// Ends a queued run that cannot start because a budget of the day is used up.
+pub fn end_over_budget(context: RunContext<'_>, what: &str) -> Vec<EventBody> {
+    match context.run.state {
         State::Queued { .. } => {
-            let ended = ground.not_begun(Cause::new("budget_used_up", what), None);
-            let ended = Ended { lacking: Some(Lack::Budget), ..ended };
-            ground.over(Some(Lapse::RunEnded), ended)
+            let ended = context.not_started(Cause::new("budget_used_up", what), None);
+            let ended = Ended { blocked_by: Some(StartBlocker::Budget), ..ended };
+            context.end_with(Some(LapseReason::RunEnded), ended)
         }
         State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
-/// Ends a run that may not ask a human, as its agent has asked too much.
-pub fn hush(ground: Ground<'_>, what: &str) -> Vec<Body> {
-    match ground.run.state {
+/// Ends a queued run whose agent has reached its limit of approval requests.
+pub fn end_over_ask_limit(context: RunContext<'_>, what: &str) -> Vec<EventBody> {
+    match context.run.state {
         State::Queued { .. } => {
-            ground.refused(Cause::new("asked_too_much", what), None, Some(Lapse::RunEnded))
+            context.refuse(Cause::new("asked_too_much", what), None, Some(LapseReason::RunEnded))
         }
         State::Parked | State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
-/// Ends a run that a human has denied, and remembers what that was.
-pub(crate) fn deny(ground: Ground<'_>, cause: Cause, action: Option<String>) -> Vec<Body> {
-    match ground.run.state {
+/// Ends a run that a human denied, and records the denied action.
+pub(crate) fn deny(
+    context: RunContext<'_>,
+    cause: Cause,
+    action: Option<String>,
+) -> Vec<EventBody> {
+    match context.run.state {
         State::Parked | State::Queued { .. } => {
-            let ended = ground.not_begun(cause, None);
-            ground.over(None, Ended { denied: action, ..ended })
+            let ended = context.not_started(cause, None);
+            context.end_with(None, Ended { denied: action, ..ended })
         }
         State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
-/// Ends a run that waits for an approval which it does not get.
-pub(crate) fn refuse(ground: Ground<'_>, cause: Cause) -> Vec<Body> {
-    match ground.run.state {
-        State::Parked | State::Queued { .. } => ground.refused(cause, None, None),
+/// Ends a run whose approval was not granted.
+pub(crate) fn refuse(context: RunContext<'_>, cause: Cause) -> Vec<EventBody> {
+    match context.run.state {
+        State::Parked | State::Queued { .. } => context.refuse(cause, None, None),
         State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
-/// What a report leads to. `epoch` is that of the try which it is about.
+/// Decides what the report of an attempt leads to. `epoch` is the epoch of that attempt.
 pub fn finish(
-    ground: Ground<'_>,
+    context: RunContext<'_>,
     epoch: u32,
     report: Report,
     random: u64,
-) -> Result<Vec<Body>, Refusal> {
-    let Ground { run, now, .. } = ground;
-    ground.check_held(epoch)?;
+) -> Result<Vec<EventBody>, Refusal> {
+    let RunContext { run, now, .. } = context;
+    context.check_epoch(epoch)?;
     let Report { result, output, usage } = report.within_limits();
     let is_known = match &result {
         Ok(()) => true,
-        Err(Failure { kind: Kind::Passing { .. } | Kind::Permanent | Kind::Unpaid, .. }) => {
-            run.cancel.is_none()
-        }
-        Err(Failure { kind: Kind::Delivered | Kind::Doubtful, .. }) => false,
+        Err(Failure {
+            kind:
+                FailureKind::Transient { .. } | FailureKind::Permanent | FailureKind::PaymentRequired,
+            ..
+        }) => run.cancel.is_none(),
+        Err(Failure { kind: FailureKind::Delivered | FailureKind::Indeterminate, .. }) => false,
     };
-    let left = match is_known || usage.is_some() {
-        true => Left { output, spent: ground.spent(usage), frees: run.hold.clone(), refund: None },
-        false => Left { output, ..Left::default() },
+    let record = match is_known || usage.is_some() {
+        true => AttemptRecord {
+            output,
+            spent: context.spending(usage),
+            released: run.reservation.clone(),
+            refund: None,
+        },
+        false => AttemptRecord { output, ..AttemptRecord::default() },
     };
-    // Cancel wins unless the end was committed first.
+    // A cancel wins unless the end was committed first.
     if let Some(cancel) = &run.cancel {
         let cause = cancel.cause();
-        return Ok(ground.ended(Outcome::Cancelled, Some(cause), left));
+        return Ok(context.end(Outcome::Cancelled, Some(cause), record));
     }
     let Failure { cause, kind } = match result {
-        Ok(()) => return Ok(ground.ended(Outcome::Done, None, left)),
+        Ok(()) => return Ok(context.end(Outcome::Done, None, record)),
         Err(failure) => failure,
     };
     let may_repeat = matches!(run.state, State::Running { repeatable: true, .. });
     let wait_us = match kind {
-        Kind::Passing { wait_us } => Some(wait_us.clamp(0, WAIT_US_MAX)),
-        Kind::Delivered | Kind::Doubtful if may_repeat => Some(0),
-        Kind::Doubtful => return Ok(ground.ended(Outcome::Unknown, Some(cause), left)),
-        Kind::Delivered | Kind::Permanent => None,
-        Kind::Unpaid => return Ok(ground.unpaid(cause, left)),
+        FailureKind::Transient { wait_us } => Some(wait_us.clamp(0, RETRY_WAIT_US_MAX)),
+        FailureKind::Delivered | FailureKind::Indeterminate if may_repeat => Some(0),
+        FailureKind::Indeterminate => {
+            return Ok(context.end(Outcome::Unknown, Some(cause), record));
+        }
+        FailureKind::Delivered | FailureKind::Permanent => None,
+        FailureKind::PaymentRequired => return Ok(context.fail_unpaid(cause, record)),
     };
-    let retry = ground.definition.map(|definition| definition.terms.retry);
-    match retry.filter(|retry| run.tries() < retry.attempts).zip(wait_us) {
-        Some((retry, wait_us)) => Ok(vec![ground.body(Event::Retried(Retried {
+    let retry = context.definition.map(|definition| definition.terms.retry);
+    match retry.filter(|retry| run.attempts_since_retry() < retry.attempts).zip(wait_us) {
+        Some((retry, wait_us)) => Ok(vec![context.event(Event::Retried(Retried {
             epoch,
             cause,
-            output: left.output,
+            output: record.output,
             uncounted: false,
             refund: None,
-            spent: left.spent,
-            frees: left.frees,
-            from: now.after_us(retry.delay_us(run.tries(), random).max(wait_us)),
+            spent: record.spent,
+            released: record.released,
+            from: now.after_us(retry.delay_us(run.attempts_since_retry(), random).max(wait_us)),
             at: now,
         }))]),
-        None => Ok(ground.failed(cause, left)),
+        None => Ok(context.fail(cause, record)),
     }
 }
 
-/// Puts back a run that its holder has begun and then done nothing about.
-pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
-    let run = ground.run;
+/// Requeues a run that its holder has claimed but not executed. The attempt does not count.
+pub fn requeue(context: RunContext<'_>, holder: &str) -> Vec<EventBody> {
+    let run = context.run;
     match &run.state {
         State::Running { holder: held_by, .. } if held_by == holder && run.cancel.is_some() => {
-            let (refund, frees) = (run.charge.clone(), run.hold.clone());
-            let left = Left { refund, frees, ..Left::default() };
-            ground.ended(Outcome::Cancelled, run.cancel.as_ref().map(Cancel::cause), left)
+            let (refund, released) = (run.charge.clone(), run.reservation.clone());
+            let record = AttemptRecord { refund, released, ..AttemptRecord::default() };
+            context.end(Outcome::Cancelled, run.cancel.as_ref().map(CancelRequest::cause), record)
         }
         State::Running { holder: held_by, .. } if held_by == holder => {
-            let cause = Cause::new("not_begun", "it was given back before anything was done");
-            vec![ground.again(cause, run.charge.clone(), run.hold.clone())]
+            let cause = Cause::new("not_begun", "requeued before the attempt did anything");
+            vec![context.retry_uncounted(cause, run.charge.clone(), run.reservation.clone())]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
             Vec::new()
@@ -448,42 +477,42 @@ pub fn give_back(ground: Ground<'_>, holder: &str) -> Vec<Body> {
     }
 }
 
-/// What becomes of a try that its own process had to break off.
-pub fn interrupt(ground: Ground<'_>, epoch: u32) -> Result<Vec<Body>, Refusal> {
-    ground.check_held(epoch)?;
-    Ok(match ground.run.state {
-        State::Running { repeatable: true, .. } if ground.run.cancel.is_none() => {
-            let cause = Cause::new("stopped", "the watch stopped, and it may be done twice");
-            vec![ground.again(cause, None, None)]
+/// Decides what becomes of an attempt that its own process interrupts, as when the daemon stops.
+pub fn interrupt(context: RunContext<'_>, epoch: u32) -> Result<Vec<EventBody>, Refusal> {
+    context.check_epoch(epoch)?;
+    Ok(match context.run.state {
+        State::Running { repeatable: true, .. } if context.run.cancel.is_none() => {
+            let cause = Cause::new("stopped", "the daemon stopped, and the run is repeatable");
+            vec![context.retry_uncounted(cause, None, None)]
         }
         State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => {
-            recover(ground)
+            recover(context)
         }
     })
 }
 
-/// What becomes of a run that a process has left behind. Nothing, if it was not at work on it.
-pub fn recover(ground: Ground<'_>) -> Vec<Body> {
-    let Ground { run, now, .. } = ground;
+/// Decides what becomes of a run whose process died. Returns no events if the run is not running.
+pub fn recover(context: RunContext<'_>) -> Vec<EventBody> {
+    let RunContext { run, now, .. } = context;
     let State::Running { repeatable, .. } = run.state else { return Vec::new() };
-    if !repeatable || ground.was_called_long_ago() {
+    if !repeatable || context.is_tool_call_result_expired() {
         let cause = Cause::new(
             "interrupted",
-            "it was cut off after it had begun; whether it took effect is not known",
+            "interrupted after it started; whether it took effect is unknown",
         );
-        return ground.ended(Outcome::Unknown, Some(cause), Left::default());
+        return context.end(Outcome::Unknown, Some(cause), AttemptRecord::default());
     }
     if let Some(cancel) = &run.cancel {
         let cause = cancel.cause();
-        return ground.ended(Outcome::Cancelled, Some(cause), Left::default());
+        return context.end(Outcome::Cancelled, Some(cause), AttemptRecord::default());
     }
-    // It may be what brings the watch down.
-    let retry = ground.definition.map(|definition| definition.terms.retry);
-    if retry.is_some_and(|retry| retry.attempts <= run.tries()) {
-        let cause = Cause::new("interrupted", "it was cut off as often as it may be tried");
-        return ground.failed(cause, Left::default());
+    // The run itself may be what crashes the daemon.
+    let retry = context.definition.map(|definition| definition.terms.retry);
+    if retry.is_some_and(|retry| retry.attempts <= run.attempts_since_retry()) {
+        let cause = Cause::new("interrupted", "interrupted in its last allowed attempt");
+        return context.fail(cause, AttemptRecord::default());
     }
-    let cause = Cause::new("interrupted", "it was cut off, and may be done twice");
+    let cause = Cause::new("interrupted", "interrupted, and the run is repeatable");
     let retried = Retried {
         epoch: run.epoch,
         cause,
@@ -491,155 +520,166 @@ pub fn recover(ground: Ground<'_>) -> Vec<Body> {
         uncounted: false,
         refund: None,
         spent: None,
-        frees: None,
+        released: None,
         from: now,
         at: now,
     };
-    vec![ground.body(Event::Retried(retried))]
+    vec![context.event(Event::Retried(retried))]
 }
 
-/// Asks a live run to make room for a newer slot.
-pub(crate) fn replace(ground: Ground<'_>) -> Vec<Body> {
-    match ground.run.state {
+/// Cancels a live run in favour of a newer slot; a running one is only asked to stop.
+pub(crate) fn replace(context: RunContext<'_>) -> Vec<EventBody> {
+    match context.run.state {
         State::Queued { .. } | State::Parked => {
-            ground.ended(Outcome::Cancelled, Some(replaced()), Left::default())
+            context.end(Outcome::Cancelled, Some(replaced()), AttemptRecord::default())
         }
-        State::Running { .. } if ground.run.cancel.is_none() => {
-            let (by, note) = (WATCH.to_owned(), Some(REPLACED.to_owned()));
-            vec![ground.body(Event::CancelAsked(Cancel { by, note, at: ground.now }))]
+        State::Running { .. } if context.run.cancel.is_none() => {
+            let (by, note) = (SYSTEM_NAME.to_owned(), Some(REPLACED.to_owned()));
+            vec![context.event(Event::CancelRequested(CancelRequest { by, note, at: context.now }))]
         }
         State::Running { .. } | State::Ended(_) => Vec::new(),
     }
 }
 
-/// Takes a live run from whoever works on it; what they say about it does not count any more.
-pub(crate) fn terminate(ground: Ground<'_>) -> Vec<Body> {
-    match ground.run.state {
+/// Ends a live run at once in favour of a newer slot. A later report of its process is refused.
+pub(crate) fn terminate(context: RunContext<'_>) -> Vec<EventBody> {
+    match context.run.state {
         State::Running { repeatable: false, .. } => {
             let cause = Cause::new(
                 "terminated",
-                "a newer slot took its place after it had begun; whether it took effect is not known",
+                "a newer slot replaced it after it started; whether it took effect is unknown",
             );
-            ground.ended(Outcome::Unknown, Some(cause), Left::default())
+            context.end(Outcome::Unknown, Some(cause), AttemptRecord::default())
         }
         State::Queued { .. } | State::Parked | State::Running { .. } => {
-            ground.ended(Outcome::Cancelled, Some(replaced()), Left::default())
+            context.end(Outcome::Cancelled, Some(replaced()), AttemptRecord::default())
         }
         State::Ended(_) => Vec::new(),
     }
 }
 
 impl Report {
-    /// Whoever works on a run may say too much.
+    /// Truncates message and output to their limits.
     fn within_limits(self) -> Report {
         let shorten = |cause: Cause| Cause::new(&cause.code, &cause.message);
         let result =
             self.result.map_err(|failure| Failure { cause: shorten(failure.cause), ..failure });
         let output = self.output.map(|mut output| {
-            output.text.cut(OUTPUT_BYTES_MAX);
+            output.text.truncate(OUTPUT_BYTES_MAX);
             output
         });
         Report { result, output, usage: self.usage }
     }
 }
 
-/// What a try leaves behind, however it ended. What it does not free is held back for good.
+/// What is recorded of an attempt that is over. A reservation that is not released counts as spent.
 #[derive(Debug, Default)]
-struct Left {
+struct AttemptRecord {
     output: Option<Output>,
     spent: Option<Spent>,
-    frees: Option<Hold>,
-    /// What it is not counted for, as it did nothing.
+    released: Option<Reservation>,
+    /// The charge to undo, because the attempt did nothing.
     refund: Option<Charge>,
 }
 
-/// What the standing orders said of a run, and what they were told.
+/// A policy decision about a run, and its inputs.
 #[derive(Debug)]
-struct Ruled {
-    ruling: Ruling,
+struct EvaluatedPolicy {
+    ruling: PolicyDecision,
     tier: Tier,
-    circumstances: Option<Box<Circumstances>>,
+    decision_context: Option<Box<DecisionContext>>,
 }
 
-impl Orders<'_> {
-    /// Why nobody is asked about an action, if somebody has the same question before them.
-    fn asked_already(&self, action: &str, now: Timestamp) -> Option<Cause> {
-        let mut questions = self.questions.iter();
-        let (id, _) = questions.find(|(_, question)| question.asks(action, now))?;
-        let what = format!("approval `{id}` asks the same, and nobody has answered it yet");
+impl StartContext<'_> {
+    /// Returns why no approval is requested, if one for the same action is pending.
+    fn same_pending_approval(&self, action: &str, now: Timestamp) -> Option<Cause> {
+        let mut approvals = self.other_approvals.iter();
+        let (id, _) =
+            approvals.find(|(_, approval)| approval.is_pending_for_action(action, now))?;
+        let what = format!("approval `{id}` for the same action is still pending");
         Some(Cause::new("asked_already", &what))
     }
 }
 
-impl Ground<'_> {
-    /// Refuses what is said of another try than the one at work.
-    fn check_held(&self, epoch: u32) -> Result<(), Refusal> {
-        let is_at_work = matches!(self.run.state, State::Running { .. });
-        match is_at_work && self.run.epoch == epoch {
+impl RunContext<'_> {
+    /// Refuses a report about any attempt but the running one.
+    fn check_epoch(&self, epoch: u32) -> Result<(), Refusal> {
+        let is_running = matches!(self.run.state, State::Running { .. });
+        match is_running && self.run.epoch == epoch {
             true => Ok(()),
             false => Err(Refusal::Stale(self.id.clone())),
         }
     }
 
-    /// Whether its work is a call whose answer may be forgotten by now.
-    fn was_called_long_ago(&self) -> bool {
+    /// Whether the run is a tool call whose stored response may have been deleted by now.
+    fn is_tool_call_result_expired(&self) -> bool {
         let is_call = self.definition.is_some_and(|it| matches!(it.action, Action::Tool { .. }));
         let since =
             self.run.started_at.map(|at| self.now.as_micros().saturating_sub(at.as_micros()));
-        is_call && since.is_some_and(|since| CALLED_AGAIN_US_MAX < since)
+        is_call && since.is_some_and(|since| TOOL_CALL_REPEAT_US_MAX < since)
     }
 
-    fn body(&self, event: Event) -> Body {
-        Body::Run(self.id.clone(), event)
+    fn event(&self, event: Event) -> EventBody {
+        EventBody::Run(self.id.clone(), event)
     }
 
-    /// Another try at once, for which this one does not count.
-    fn again(&self, cause: Cause, refund: Option<Charge>, frees: Option<Hold>) -> Body {
-        self.body(Event::Retried(Retried {
+    /// Retries at once without counting this attempt.
+    fn retry_uncounted(
+        &self,
+        cause: Cause,
+        refund: Option<Charge>,
+        released: Option<Reservation>,
+    ) -> EventBody {
+        self.event(Event::Retried(Retried {
             epoch: self.run.epoch,
             cause,
             output: None,
             uncounted: true,
             refund,
             spent: None,
-            frees,
+            released,
             from: self.now,
             at: self.now,
         }))
     }
 
-    fn ended(&self, outcome: Outcome, cause: Option<Cause>, left: Left) -> Vec<Body> {
+    fn end(&self, outcome: Outcome, cause: Option<Cause>, record: AttemptRecord) -> Vec<EventBody> {
         let ended = Ended {
             schedule: self.run.schedule.clone(),
             outcome,
             cause,
-            output: left.output,
+            output: record.output,
             no_room: self.leaves_no_room(),
             ruling: None,
             tier: None,
-            circumstances: None,
+            decision_context: None,
             refused: false,
-            lacking: None,
+            blocked_by: None,
             denied: None,
-            refund: left.refund,
-            spent: left.spent,
-            frees: left.frees,
+            refund: record.refund,
+            spent: record.spent,
+            released: record.released,
             at: self.now,
         };
-        self.over(Some(Lapse::RunEnded), ended)
+        self.end_with(Some(LapseReason::RunEnded), ended)
     }
 
-    /// What a try is expected to use that begins now, if that is something.
-    fn hold(&self, definition: &Definition, agent: &Agent, limits: &Limits) -> Option<Hold> {
+    /// The reservation for an attempt that starts now, if it is expected to use anything.
+    fn reserve(
+        &self,
+        definition: &Definition,
+        agent: &Agent,
+        limits: &Limits,
+    ) -> Option<Reservation> {
         let last = self.progress.and_then(|progress| progress.usage);
-        let (tokens, money) = expected(last, agent, &definition.terms, limits);
+        let (tokens, money) = expected_use(last, agent, &definition.terms, limits);
         let (agent, schedule) = (agent.name.clone(), self.run.schedule.clone());
-        let hold = Hold { agent, schedule, day: day(self.now), tokens, money };
-        (0 < tokens || !money.is_zero()).then_some(hold)
+        let reservation = Reservation { agent, schedule, day: day(self.now), tokens, money };
+        (0 < tokens || !money.is_zero()).then_some(reservation)
     }
 
-    /// What was used and what it costs, as far as that is something, and what that is counted for.
-    fn spent(&self, usage: Option<Usage>) -> Option<Spent> {
+    /// What the attempt used and costs, if anything, and the budgets that this counts in.
+    fn spending(&self, usage: Option<Usage>) -> Option<Spent> {
         let agent = self.run.agent.clone()?;
         let cost = self.run.price.cost(usage.unwrap_or_default());
         let schedule = Some(self.run.schedule.clone());
@@ -647,21 +687,30 @@ impl Ground<'_> {
         (usage.is_some() || !cost.is_zero()).then_some(spent)
     }
 
-    /// It was not let begin. `lapse` is why its approval is not open any more, unless that is known.
-    fn refused(&self, cause: Cause, ruled: Option<Ruled>, lapse: Option<Lapse>) -> Vec<Body> {
-        self.over(lapse, self.not_begun(cause, ruled))
+    /// Ends the run because its start was refused. `lapse` is why its approval lapses, unless that is
+    /// recorded already.
+    fn refuse(
+        &self,
+        cause: Cause,
+        evaluated: Option<EvaluatedPolicy>,
+        lapse: Option<LapseReason>,
+    ) -> Vec<EventBody> {
+        self.end_with(lapse, self.not_started(cause, evaluated))
     }
 
-    fn without_lease(&self, ruled: Option<Ruled>) -> Vec<Body> {
-        let what = "no human has renewed the lease of the watch for too long";
-        let ended = self.not_begun(Cause::new("lease_ended", what), ruled);
-        self.over(Some(Lapse::RunEnded), Ended { lacking: Some(Lack::Lease), ..ended })
+    fn end_without_lease(&self, evaluated: Option<EvaluatedPolicy>) -> Vec<EventBody> {
+        let what = "the lease has expired: no human renewed it in time";
+        let ended = self.not_started(Cause::new("lease_ended", what), evaluated);
+        self.end_with(
+            Some(LapseReason::RunEnded),
+            Ended { blocked_by: Some(StartBlocker::Lease), ..ended },
+        )
     }
 
-    fn not_begun(&self, cause: Cause, ruled: Option<Ruled>) -> Ended {
-        let (ruling, tier, circumstances) = match ruled {
-            Some(Ruled { ruling, tier, circumstances }) => {
-                (Some(ruling), Some(tier), circumstances)
+    fn not_started(&self, cause: Cause, evaluated: Option<EvaluatedPolicy>) -> Ended {
+        let (ruling, tier, decision_context) = match evaluated {
+            Some(EvaluatedPolicy { ruling, tier, decision_context }) => {
+                (Some(ruling), Some(tier), decision_context)
             }
             None => (None, None, None),
         };
@@ -673,28 +722,28 @@ impl Ground<'_> {
             no_room: self.leaves_no_room(),
             ruling,
             tier,
-            circumstances,
+            decision_context,
             refused: true,
-            lacking: None,
+            blocked_by: None,
             denied: None,
             refund: None,
             spent: None,
-            frees: None,
+            released: None,
             at: self.now,
         }
     }
 
-    /// Whether a human has denied the same not long ago. Somebody who starts it by hand, or again, wants
-    /// to be asked.
-    fn was_denied(&self, action: &str, within_us: i64) -> bool {
+    /// Whether a human recently denied the same action. A manual start or retry requests approval again.
+    fn was_denied_recently(&self, action: &str, within_us: i64) -> bool {
         let denied = self.progress.and_then(|progress| progress.denied.as_ref());
-        let is_same = |at: Timestamp| self.now < at.after_us(within_us);
-        !self.run.is_by_hand() && denied.is_some_and(|it| it.action == action && is_same(it.at))
+        let is_recent = |at: Timestamp| self.now < at.after_us(within_us);
+        !self.run.is_requested_by_human()
+            && denied.is_some_and(|it| it.action == action && is_recent(it.at))
     }
 
-    fn over(&self, lapse: Option<Lapse>, ended: Ended) -> Vec<Body> {
-        let lapsed = lapse.and_then(|why| self.lapse(why));
-        let ended = [self.body(Event::Ended(ended))].into_iter().chain(self.next_after_this());
+    fn end_with(&self, lapse: Option<LapseReason>, ended: Ended) -> Vec<EventBody> {
+        let lapsed = lapse.and_then(|why| self.lapse_approval(why));
+        let ended = [self.event(Event::Ended(ended))].into_iter().chain(self.schedule_next_slot());
         lapsed.into_iter().chain(ended).collect()
     }
 
@@ -705,25 +754,25 @@ impl Ground<'_> {
         })
     }
 
-    /// Nobody waits for the approval any more, if there is one.
-    fn lapse(&self, why: Lapse) -> Option<Body> {
-        self.lapse_by(why, Vec::new())
+    /// Marks the approval of the run as lapsed, if it has one.
+    fn lapse_approval(&self, why: LapseReason) -> Option<EventBody> {
+        self.lapse_approval_changed(why, Vec::new())
     }
 
-    /// The same, because of parts of its footing if there are any.
-    fn lapse_by(&self, why: Lapse, changed: Vec<String>) -> Option<Body> {
-        let (run, frees) = (self.id.clone(), self.run.asking.clone());
+    /// Marks the approval as lapsed, naming the parts of the execution fingerprint that changed.
+    fn lapse_approval_changed(&self, why: LapseReason, changed: Vec<String>) -> Option<EventBody> {
+        let (run, frees) = (self.id.clone(), self.run.pending_ask_agent.clone());
         let lapsed = Lapsed { run, why, by: None, frees, changed, at: self.now };
         let id = self.run.approval.clone()?;
-        Some(Body::Approval(id, approval::Event::Lapsed(lapsed)))
+        Some(EventBody::Approval(id, approval::Event::Lapsed(lapsed)))
     }
 
-    /// A schedule that goes by the end of its own last run has its next slot now.
-    fn next_after_this(&self) -> Option<Body> {
+    /// Sets the next slot of a schedule that counts from the end of its own last run.
+    fn schedule_next_slot(&self) -> Option<EventBody> {
         let (definition, progress) = self.definition.zip(self.progress)?;
-        definition.again().filter(|(_, since)| *since == Since::Finish)?;
+        definition.own_run_interval().filter(|(_, since)| *since == Since::Finish)?;
         let is_last = progress.live.iter().all(|live| live == self.id);
-        let is_idle = progress.ahead.next.is_none() && progress.waiting.is_empty();
+        let is_idle = progress.next_fire.slot.is_none() && progress.waiting.is_empty();
         let calendar = definition.calendar(None).ok()?;
         let (id, revision, now) = (&self.run.schedule, progress.revision, self.now);
         let tick = Tick {
@@ -733,62 +782,64 @@ impl Ground<'_> {
             calendar: &calendar,
             live: &[],
             decided_wall: None,
-            filled: None,
+            backfill_slot: None,
             now,
         };
-        let ahead = tick.ahead(now.max(progress.decided_until).as_micros(), progress.taken(), 0);
-        let moved = Moved { why: MovedWhy::Finished, at: now, ahead };
-        (is_last && is_idle && ahead.next.is_some())
-            .then(|| Body::Schedule(id.clone(), schedule::Event::Moved(moved)))
+        let next_fire =
+            tick.next_fire(now.max(progress.decided_until).as_micros(), progress.slots_used(), 0);
+        let moved = Moved { why: MovedWhy::Finished, at: now, next_fire };
+        (is_last && is_idle && next_fire.slot.is_some())
+            .then(|| EventBody::Schedule(id.clone(), schedule::Event::Moved(moved)))
     }
 
-    /// It has failed for good, and with it perhaps the schedule.
-    fn failed(&self, cause: Cause, left: Left) -> Vec<Body> {
-        let ended = self.ended(Outcome::Failed, Some(cause), left);
+    /// Ends the run as failed, and pauses the schedule if it has failed too often.
+    fn fail(&self, cause: Cause, record: AttemptRecord) -> Vec<EventBody> {
+        let ended = self.end(Outcome::Failed, Some(cause), record);
         ended.into_iter().chain(self.pause_after_failures()).collect()
     }
 
-    /// It has failed, and so will all that follow until somebody pays.
-    fn unpaid(&self, cause: Cause, left: Left) -> Vec<Body> {
-        let ended = self.ended(Outcome::Failed, Some(cause), left);
-        let note = "nobody pays for its agent any more: resume it when somebody does";
-        let paused = self.may_pause().map(|_| self.paused(note.to_owned()));
+    /// Ends the run as failed and pauses the schedule: later runs would fail until the provider is paid.
+    fn fail_unpaid(&self, cause: Cause, record: AttemptRecord) -> Vec<EventBody> {
+        let ended = self.end(Outcome::Failed, Some(cause), record);
+        let note = "its agent needs payment: resume the schedule when the provider is paid";
+        let paused = self.failure_limit().map(|_| self.pause_schedule(note.to_owned()));
         ended.into_iter().chain(paused).collect()
     }
 
-    /// Stops a schedule that only burns money.
-    fn pause_after_failures(&self) -> Option<Body> {
-        let (limit, progress) = self.may_pause()?;
+    /// Pauses a schedule whose runs keep failing.
+    fn pause_after_failures(&self) -> Option<EventBody> {
+        let (limit, progress) = self.failure_limit()?;
         let failures = progress.failures + 1;
         (limit <= failures).then(|| {
-            self.paused(match failures {
+            self.pause_schedule(match failures {
                 1 => "the last run failed".to_owned(),
                 _ => format!("the last {failures} runs failed"),
             })
         })
     }
 
-    /// After how many failures its schedule is paused, if it is one that ever is and goes on now.
-    fn may_pause(&self) -> Option<(u32, &Progress)> {
+    /// The number of failures after which the schedule pauses, if it has one and is active.
+    fn failure_limit(&self) -> Option<(u32, &Progress)> {
         let limit = self.definition?.terms.pause_after;
         let progress = self.progress.filter(|progress| progress.status == Status::Active)?;
         (0 < limit).then_some((limit, progress))
     }
 
-    fn paused(&self, note: String) -> Body {
-        let paused = schedule::Paused { by: WATCH.to_owned(), note: Some(note), at: self.now };
-        Body::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
+    fn pause_schedule(&self, note: String) -> EventBody {
+        let paused =
+            schedule::Paused { by: SYSTEM_NAME.to_owned(), note: Some(note), at: self.now };
+        EventBody::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
     }
 }
 
-impl Cancel {
+impl CancelRequest {
     fn cause(&self) -> Cause {
         cancelled_by(&self.by, self.note.as_deref())
     }
 }
 
 fn replaced() -> Cause {
-    cancelled_by(WATCH, Some(REPLACED))
+    cancelled_by(SYSTEM_NAME, Some(REPLACED))
 }
 
 fn cancelled_by(by: &str, note: Option<&str>) -> Cause {

@@ -1,97 +1,98 @@
-//! What a run asks of the standing orders, and what the log tells of it later.
+//! The policy request of a run, and how to restore it from the ledger later.
 //!
-//! What is asked is not stored where it follows from the run: who asks is its schedule, and the agent
-//! is the one that it was queued for. How far it reaches, what its agent stands on and what else was so is
-//! known when it is to begin, and recorded then.
+//! Events do not store what follows from the run: its principal is its schedule, and its agent is the one
+//! that it was queued for. Tier, agent details and facts are known at the start, and recorded then.
 
-use super::{Cause, Ended, Event, Orders, Run, Started};
+use super::{Cause, Ended, Event, Run, StartContext, Started};
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::approval::{self, PlannedTool};
-use crate::authority::Step;
+use crate::authority::LeaseState;
 use crate::backend::Tier;
-use crate::budget::{Left, day};
-use crate::event::Body;
+use crate::budget::{Remaining, day};
+use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
-use crate::ruling::{Circumstances, Details, Facts, Request, Ruling, Verdict};
+use crate::policy_decision::{DecisionContext, Details, Facts, PolicyDecision, Request, Verdict};
 use crate::schedule::{Action, Definition};
-use crate::tables::bounds;
+use crate::sealable_text::SealableText;
+use crate::tables::run_counter_limits;
 use crate::time::{Now, Timestamp};
-use crate::tool::Called;
-use crate::wording::Wording;
+use crate::tool::ToolCall;
 
-/// What the lease is called among the rules that had something to say.
-pub const LEASE: &str = "@lease";
+/// The lease's name in the list of rules that matched.
+pub const LEASE_RULE: &str = "@lease";
 
-/// What a run asks that prompts an agent.
+/// The capability of a run that prompts an agent.
 const PROMPT: &str = "agent.prompt";
 
-/// What becomes of the runs of a schedule if all stays as it is.
+/// What policy would decide about a run of a schedule that starts now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foretold {
-    /// What is said of each, or why there is nothing to begin.
-    pub ruling: Result<Ruling, Cause>,
-    /// None begins before the watch is thawed.
+pub struct PolicyPreview {
+    /// The decision, or why the run could not start.
+    pub ruling: Result<PolicyDecision, Cause>,
+    /// The installation is frozen: no run starts until it is thawed.
     pub is_frozen: bool,
 }
 
-/// The run of an event that tells what the standing orders decided, and what that was.
+/// Returns the policy decision that an event records, and its run.
 ///
-/// What was asked of a human is told when it is asked; that the run begins or ends then is no decision
-/// of theirs again. What the lease decided is one where it was recorded how far it had run out.
-pub fn ruled(body: &Body) -> Option<(&RunId, &Ruling)> {
-    let is_told = facts(body).is_some();
+/// A decision that needs approval is recorded when the approval is requested; the run's later start or end
+/// is not a second decision. A decision by the lease counts only if the event has its facts.
+pub fn recorded_decision(body: &EventBody) -> Option<(&RunId, &PolicyDecision)> {
+    let has_facts = recorded_facts(body).is_some();
     let (id, ruling) = match body {
-        Body::Approval(_, approval::Event::Asked(asked)) => {
-            let by_lease = asked.ruling.rules.first().is_some_and(|rule| rule == LEASE);
-            return (is_told || !by_lease).then_some((&asked.plan.run, &asked.ruling));
+        EventBody::Approval(_, approval::Event::Requested(requested)) => {
+            let by_lease = requested.ruling.rules.first().is_some_and(|rule| rule == LEASE_RULE);
+            return (has_facts || !by_lease).then_some((&requested.plan.run, &requested.ruling));
         }
-        Body::Run(id, Event::Started(Started { ruling: Some(ruling), .. })) => (id, ruling),
-        Body::Run(id, Event::Ended(Ended { ruling: Some(ruling), .. })) => (id, ruling),
+        EventBody::Run(id, Event::Started(Started { ruling: Some(ruling), .. })) => (id, ruling),
+        EventBody::Run(id, Event::Ended(Ended { ruling: Some(ruling), .. })) => (id, ruling),
         _ => return None,
     };
-    let by_lease = ruling.rules.iter().any(|rule| rule == LEASE);
-    (ruling.verdict != Verdict::Ask && (is_told || !by_lease)).then_some((id, ruling))
+    let by_lease = ruling.rules.iter().any(|rule| rule == LEASE_RULE);
+    (ruling.verdict != Verdict::Ask && (has_facts || !by_lease)).then_some((id, ruling))
 }
 
-/// What was so when they decided that, where it was recorded.
-pub fn facts(body: &Body) -> Option<&Facts> {
+/// Returns the facts of the policy decision that an event records.
+pub fn recorded_facts(body: &EventBody) -> Option<&Facts> {
     match body {
-        Body::Approval(_, approval::Event::Asked(asked)) => asked.facts.as_ref(),
-        _ => recorded(body).map(|it| &it.facts),
+        EventBody::Approval(_, approval::Event::Requested(requested)) => requested.facts.as_ref(),
+        _ => stored_context(body).map(|it| &it.facts),
     }
 }
 
-fn recorded(body: &Body) -> Option<&Circumstances> {
+fn stored_context(body: &EventBody) -> Option<&DecisionContext> {
     match body {
-        Body::Run(_, Event::Started(started)) => started.circumstances.as_deref(),
-        Body::Run(_, Event::Ended(ended)) => ended.circumstances.as_deref(),
+        EventBody::Run(_, Event::Started(started)) => started.decision_context.as_deref(),
+        EventBody::Run(_, Event::Ended(ended)) => ended.decision_context.as_deref(),
         _ => None,
     }
 }
 
-/// What they were asked when they decided that, as far as the log tells.
-pub fn requested(body: &Body, run: &Run) -> Option<Request> {
+/// Returns the request of the policy decision that an event records, as far as the ledger has it.
+pub fn recorded_request(body: &EventBody, run: &Run) -> Option<Request> {
     let tier = match body {
-        Body::Approval(_, approval::Event::Asked(asked)) => return Some(asked.request.clone()),
-        Body::Run(_, Event::Started(started)) => Some(started.tier),
-        Body::Run(_, Event::Ended(ended)) => ended.tier,
+        EventBody::Approval(_, approval::Event::Requested(requested)) => {
+            return Some(requested.request.clone());
+        }
+        EventBody::Run(_, Event::Started(started)) => Some(started.tier),
+        EventBody::Run(_, Event::Ended(ended)) => ended.tier,
         _ => None,
     };
-    match recorded(body) {
-        Some(recorded) => Some(recorded.request_of(run)),
+    match stored_context(body) {
+        Some(recorded) => Some(recorded.request(run)),
         None => Some(request(&run.schedule, run.agent.as_ref(), tier?, Details::default())),
     }
 }
 
-/// What they were asked of a run last, and what was so then, where its row tells.
-pub fn asked_of(run: &Run) -> Option<(Request, &Facts)> {
-    let recorded = run.circumstances.as_deref()?;
-    Some((recorded.request_of(run), &recorded.facts))
+/// Returns request and facts of the last policy decision about a run, if its row has them.
+pub fn last_request(run: &Run) -> Option<(Request, &Facts)> {
+    let recorded = run.decision_context.as_deref()?;
+    Some((recorded.request(run), &recorded.facts))
 }
 
-impl Circumstances {
-    fn request_of(&self, run: &Run) -> Request {
+impl DecisionContext {
+    fn request(&self, run: &Run) -> Request {
         match self.request.as_deref() {
             Some(whole) => whole.clone(),
             None => request(&run.schedule, run.agent.as_ref(), self.tier, self.details.clone()),
@@ -99,49 +100,54 @@ impl Circumstances {
     }
 }
 
-/// What the standing orders say of a request, and what the lease leaves of it. Whoever rules: nothing
-/// reaches outside without a human's word.
-pub fn judged(request: &Request, lease: Step, judge: impl FnOnce(&Request) -> Ruling) -> Ruling {
-    let mut ruling = judge(request);
+/// Evaluates a request against the policy and the lease. An external action always needs at least a human's
+/// approval, whatever the policy says.
+pub fn evaluate(
+    request: &Request,
+    lease: LeaseState,
+    evaluate_rules: impl FnOnce(&Request) -> PolicyDecision,
+) -> PolicyDecision {
+    let mut ruling = evaluate_rules(request);
     if request.tier == Tier::External {
         ruling.verdict = ruling.verdict.max(Verdict::Ask);
     }
     match lease {
-        Step::Full => {}
-        Step::Ask => ruling.join(Verdict::Ask, LEASE),
-        Step::Paused => ruling.join(Verdict::Deny, LEASE),
+        LeaseState::Full => {}
+        LeaseState::Ask => ruling.add_verdict(Verdict::Ask, LEASE_RULE),
+        LeaseState::Paused => ruling.add_verdict(Verdict::Deny, LEASE_RULE),
     }
     ruling
 }
 
-/// What the standing orders will say of the runs of a schedule, by what holds now.
-pub fn foretell(
+/// Previews the policy decision about a run of a schedule that starts now.
+pub fn preview(
     schedule: &ScheduleId,
     definition: &Definition,
     agent: Option<&Agent>,
-    orders: &Orders<'_>,
+    start_context: &StartContext<'_>,
     now: Timestamp,
-) -> Foretold {
-    let ruling = Task::of(schedule, definition, agent, orders)
-        .map(|task| judged(&task.request, orders.step(now), orders.judge));
-    Foretold { ruling, is_frozen: orders.authority.frozen.is_some() }
+) -> PolicyPreview {
+    let ruling = Task::of(schedule, definition, agent, start_context).map(|task| {
+        evaluate(&task.request, start_context.lease_state(now), start_context.evaluate)
+    });
+    PolicyPreview { ruling, is_frozen: start_context.authority.frozen.is_some() }
 }
 
-impl Foretold {
-    /// No human is needed.
-    pub fn is_by_itself(&self) -> bool {
-        let is_allowed = |ruling: &Ruling| ruling.verdict == Verdict::Allow;
+impl PolicyPreview {
+    /// Whether the run would start without a human.
+    pub fn starts_without_human(&self) -> bool {
+        let is_allowed = |ruling: &PolicyDecision| ruling.verdict == Verdict::Allow;
         !self.is_frozen && self.ruling.as_ref().is_ok_and(is_allowed)
     }
 }
 
-impl Orders<'_> {
-    /// What is left of the authority of the watch.
-    pub(super) fn step(&self, now: Timestamp) -> Step {
-        self.authority.step(self.lease, Now { clock: self.clock, latest: now })
+impl StartContext<'_> {
+    /// The state of the installation's lease.
+    pub(super) fn lease_state(&self, now: Timestamp) -> LeaseState {
+        self.authority.lease_state(self.lease, Now { clock: self.clock, latest: now })
     }
 
-    /// What is so when a run is to begin.
+    /// The facts that are recorded with the decision to start a run.
     pub(super) fn facts(
         &self,
         run: &Run,
@@ -150,118 +156,127 @@ impl Orders<'_> {
         now: Timestamp,
     ) -> Facts {
         let rules = (&definition.terms, self.limits);
-        let bounds = bounds(task.agent(), &run.schedule, task.tier, rules, day(now));
+        let counter_limits =
+            run_counter_limits(task.agent(), &run.schedule, task.tier, rules, day(now));
         Facts {
-            left: Left::of(&bounds, self.used),
-            unattended: !run.is_by_hand(),
-            lease: self.step(now),
-            off: self.trust.off(),
+            left: Remaining::from_counters(&counter_limits, self.counters),
+            unattended: !run.is_requested_by_human(),
+            lease: self.lease_state(now),
+            off: self.trust.disabled_switches(),
         }
     }
 }
 
-/// What a run is about to do.
+/// What a run executes.
 pub(super) struct Task<'a> {
-    pub(super) does: Does<'a>,
-    /// What the agent or the tool is told.
-    pub(super) words: &'a Wording,
-    /// A schedule reaches at least as far as what it does.
+    pub(super) kind: TaskKind<'a>,
+    /// The prompt, or the payload of the tool call.
+    pub(super) text: &'a SealableText,
+    /// The schedule's tier, but at least that of its agent or tool.
     pub(super) tier: Tier,
-    /// What the standing orders are asked.
+    /// The policy request.
     pub(super) request: Request,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Does<'a> {
+pub(super) enum TaskKind<'a> {
     Prompt(&'a Agent),
     Call { tool: &'a str, hash: &'a str },
 }
 
 impl<'a> Task<'a> {
-    /// Or why there is nothing to do.
+    /// Resolves the action of a schedule, or returns why it cannot be executed.
     pub(super) fn of(
         schedule: &ScheduleId,
         definition: &'a Definition,
         agent: Option<&'a Agent>,
-        orders: &Orders<'a>,
+        start_context: &StartContext<'a>,
     ) -> Result<Task<'a>, Cause> {
         match &definition.action {
             Action::Prompt { agent: name, prompt } => {
                 let missing =
-                    || Cause::new("agent_missing", &format!("there is no agent `{name}`"));
+                    || Cause::new("agent_missing", &format!("agent `{name}` does not exist"));
                 let agent = agent.ok_or_else(missing)?;
-                let tier = tier(definition, agent);
-                let request = request(schedule, Some(&agent.name), tier, (orders.details)(agent));
-                Ok(Task { does: Does::Prompt(agent), words: prompt, tier, request })
+                let tier = effective_tier(definition, agent);
+                let request = request(
+                    schedule,
+                    Some(&agent.name),
+                    tier,
+                    (start_context.agent_details)(agent),
+                );
+                Ok(Task { kind: TaskKind::Prompt(agent), text: prompt, tier, request })
             }
             Action::Tool { tool, payload, hash } => {
-                let missing = || Cause::new("tool_missing", &format!("there is no tool `{tool}`"));
-                let called = orders.called.ok_or_else(missing)?.as_ref().map_err(Clone::clone)?;
-                if hash.as_ref().is_some_and(|hash| *hash != called.hash) {
+                let missing =
+                    || Cause::new("tool_missing", &format!("tool `{tool}` does not exist"));
+                let tool_call =
+                    start_context.tool_call.ok_or_else(missing)?.as_ref().map_err(Clone::clone)?;
+                if hash.as_ref().is_some_and(|hash| *hash != tool_call.hash) {
                     let what = format!(
-                        "the tool `{tool}` is not what it was when the schedule was written; look at it, then \
+                        "tool `{tool}` has changed since the schedule was written; review it, then \
                          `midwatch schedule edit {schedule} --tool {tool}`"
                     );
                     return Err(Cause::new("tool_changed", &what));
                 }
-                let tier = definition.tier.unwrap_or(called.tier).max(called.tier);
-                let does = Does::Call { tool, hash: &called.hash };
-                let request = called.request(schedule, tier);
-                Ok(Task { does, words: payload, tier, request })
+                let tier = definition.tier.unwrap_or(tool_call.tier).max(tool_call.tier);
+                let kind = TaskKind::Call { tool, hash: &tool_call.hash };
+                let request = tool_call.request(schedule, tier);
+                Ok(Task { kind, text: payload, tier, request })
             }
         }
     }
 
     pub(super) fn agent(&self) -> Option<&'a Agent> {
-        match self.does {
-            Does::Prompt(agent) => Some(agent),
-            Does::Call { .. } => None,
+        match self.kind {
+            TaskKind::Prompt(agent) => Some(agent),
+            TaskKind::Call { .. } => None,
         }
     }
 
-    /// Whether it may be begun again after a crash. A tool is called with a key of the run, so that its
-    /// effect happens once however often it is called.
+    /// Whether it may be repeated after a crash. A tool call is: the run's idempotency key lets it take
+    /// effect only once.
     pub(super) fn is_repeatable(&self) -> bool {
-        let is_harmless = match self.does {
-            Does::Prompt(agent) => agent.is_repeatable(),
-            Does::Call { .. } => true,
+        let is_harmless = match self.kind {
+            TaskKind::Prompt(agent) => agent.is_repeatable(),
+            TaskKind::Call { .. } => true,
         };
         is_harmless && self.tier < Tier::External
     }
 
     pub(super) fn planned_tool(&self) -> Option<PlannedTool> {
-        match self.does {
-            Does::Prompt(_) => None,
-            Does::Call { tool, hash } => {
+        match self.kind {
+            TaskKind::Prompt(_) => None,
+            TaskKind::Call { tool, hash } => {
                 Some(PlannedTool { name: tool.to_owned(), hash: hash.to_owned() })
             }
         }
     }
 }
 
-impl Called {
+impl ToolCall {
     fn request(&self, schedule: &ScheduleId, tier: Tier) -> Request {
-        let Called { capability, agent, resource, .. } = self.clone();
-        let of = request(schedule, agent.as_ref(), tier, Details::default());
-        Request { capability, details: Details { resource, ..Details::default() }, ..of }
+        let ToolCall { capability, agent, resource, .. } = self.clone();
+        let base = request(schedule, agent.as_ref(), tier, Details::default());
+        Request { capability, details: Details { resource, ..Details::default() }, ..base }
     }
 }
 
-/// Who it is whose runs ask.
-pub fn principal(schedule: &ScheduleId) -> String {
+/// Returns the policy principal of a schedule's runs.
+pub fn schedule_principal(schedule: &ScheduleId) -> String {
     format!("schedule:{schedule}")
 }
 
-/// A schedule reaches at least as far as its agent.
-pub fn tier(definition: &Definition, agent: &Agent) -> Tier {
+/// Returns the tier of a schedule's prompts: its own, but at least its agent's.
+pub fn effective_tier(definition: &Definition, agent: &Agent) -> Tier {
     definition.tier.unwrap_or(agent.tier).max(agent.tier)
 }
 
-/// What is recorded of a decision besides what follows from its run; of a call nothing does.
-pub(super) fn circumstances(request: &Request, facts: Facts) -> Circumstances {
+/// Returns what is recorded of a decision besides what follows from its run. A tool call records its whole
+/// request.
+pub(super) fn decision_context(request: &Request, facts: Facts) -> DecisionContext {
     let is_prompt = request.capability == PROMPT;
     let details = Details { resource: None, ..request.details.clone() };
-    Circumstances {
+    DecisionContext {
         tier: request.tier,
         details: if is_prompt { details } else { Details::default() },
         request: (!is_prompt).then(|| Box::new(request.clone())),
@@ -269,19 +284,24 @@ pub(super) fn circumstances(request: &Request, facts: Facts) -> Circumstances {
     }
 }
 
-/// What a run of a schedule asks of the standing orders. What it is done to is the agent.
+/// Returns the policy request of a run that prompts an agent.
 pub(super) fn request(
     schedule: &ScheduleId,
     agent: Option<&AgentName>,
     tier: Tier,
     details: Details,
 ) -> Request {
-    let by = Actor { name: principal(schedule), role: Role::Runner };
-    prompting(by, agent, tier, details)
+    let by = Actor { name: schedule_principal(schedule), role: Role::Runner };
+    prompt_request(by, agent, tier, details)
 }
 
-/// What is asked of the standing orders by whoever wants to prompt an agent.
-pub fn prompting(by: Actor, agent: Option<&AgentName>, tier: Tier, details: Details) -> Request {
+/// Returns the policy request of an actor that wants to prompt an agent.
+pub fn prompt_request(
+    by: Actor,
+    agent: Option<&AgentName>,
+    tier: Tier,
+    details: Details,
+) -> Request {
     Request {
         principal: by.name,
         role: by.role,

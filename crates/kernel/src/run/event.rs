@@ -1,17 +1,17 @@
-//! What happens to a run. The serde names are the stored format.
+//! Events of a run. The serde names are the stored format.
 
 use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cancel, Cause, Lack, Origin, Outcome, Output};
+use super::{CancelRequest, Cause, Origin, Outcome, Output, StartBlocker};
 use crate::agent::AgentName;
 use crate::backend::Tier;
-use crate::budget::{Charge, Hold, Spent};
+use crate::budget::{Charge, Reservation, Spent};
 use crate::id::ScheduleId;
 use crate::money::Price;
-use crate::progress::Ahead;
-use crate::ruling::{Circumstances, Ruling};
+use crate::policy_decision::{DecisionContext, PolicyDecision};
+use crate::progress::NextFire;
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
@@ -21,7 +21,7 @@ pub enum Event {
     Queued(Queued),
     Started(Started),
     Retried(Retried),
-    CancelAsked(Cancel),
+    CancelRequested(CancelRequest),
     Ended(Ended),
     Requeued(Requeued),
     Settled(Settled),
@@ -40,47 +40,48 @@ pub struct Queued {
     pub keys: Vec<Key>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// An agent has started it, and no human.
+    /// The caller was below operator: an agent or an assistant.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub by_runner: bool,
     pub at: Timestamp,
 }
 
-/// What makes two runs of a schedule the same run.
+/// The identity of a run within its schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Occurrence {
-    Slot(Fired),
+    Slot(FiredSlot),
     Manual { key: String },
-    Backfill(Fill),
+    Backfill(BackfillSlot),
 }
 
-/// A slot that fires.
+/// A slot that got a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fired {
+pub struct FiredSlot {
     pub nominal: Timestamp,
     pub wall: String,
     pub origin: Origin,
     pub late_us: i64,
-    /// What made it a slot, if that is not the time.
+    /// What created the slot, if it was not the calendar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
-/// A slot of the past that is run by a backfill.
+/// A past slot that a backfill runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fill {
+pub struct BackfillSlot {
     pub nominal: Timestamp,
     pub wall: String,
-    /// Which the backfill goes on with, if any.
+    /// The backfill's next slot, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
-/// It is about to do what it does.
+/// An attempt was started; it may take effect from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Started {
@@ -89,25 +90,25 @@ pub struct Started {
     pub holder: String,
     pub repeatable: bool,
     pub tier: Tier,
-    /// What the standing orders said.
+    /// The policy decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<Ruling>,
-    /// What else was told when the standing orders were asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub circumstances: Option<Box<Circumstances>>,
-    /// What it is counted for.
+    pub ruling: Option<PolicyDecision>,
+    /// The inputs of the policy decision.
+    #[serde(rename = "circumstances", default, skip_serializing_if = "Option::is_none")]
+    pub decision_context: Option<Box<DecisionContext>>,
+    /// The budget that the attempt is counted in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,
-    /// What is held back for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
-    /// What its cost goes by.
+    /// Tokens and money reserved for the attempt.
+    #[serde(rename = "hold", default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
+    /// The price that its cost is computed from.
     #[serde(default, skip_serializing_if = "Price::is_free")]
     pub price: Price,
     pub at: Timestamp,
 }
 
-/// A try has failed, or was cut off and may be repeated; another follows.
+/// An attempt failed or was interrupted, and another follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retried {
@@ -115,17 +116,17 @@ pub struct Retried {
     pub cause: Cause,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// The try was not the run's to lose, and does not count.
+    /// The attempt does not count towards the retry limit.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub uncounted: bool,
-    /// What it is not counted for any more, as nothing was done.
+    /// The charge that is undone, because the attempt did nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Charge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// What is not held back any more, as it is known what was used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frees: Option<Hold>,
+    /// The reservation that is released, because the usage is known.
+    #[serde(rename = "frees", default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Reservation>,
     pub from: Timestamp,
     pub at: Timestamp,
 }
@@ -139,54 +140,54 @@ pub struct Ended {
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// Other runs of its schedule still are in the way of slots that wait.
+    /// Other live runs of the schedule still block its waiting slots.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub no_room: bool,
-    /// What the standing orders said, if that is why.
+    /// The policy decision, if it ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<Ruling>,
-    /// How far it would have reached, where there is a ruling.
+    pub ruling: Option<PolicyDecision>,
+    /// The tier that the policy decision is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
-    /// What else was told when the standing orders were asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub circumstances: Option<Box<Circumstances>>,
-    /// The standing orders or a human did not let it begin.
+    /// The inputs of the policy decision.
+    #[serde(rename = "circumstances", default, skip_serializing_if = "Option::is_none")]
+    pub decision_context: Option<Box<DecisionContext>>,
+    /// Policy or a human did not allow the start.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub refused: bool,
-    /// What it lacked, if that is why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lacking: Option<Lack>,
-    /// The hash of what a human denied, if that is why.
+    /// What blocked the start, if neither policy nor a human did.
+    #[serde(rename = "lacking", default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<StartBlocker>,
+    /// Hash of the action that a human denied, if that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
-    /// What it is not counted for any more, as nothing was done.
+    /// The charge that is undone, because the attempt did nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Charge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// What is not held back any more, as it is known what was used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frees: Option<Hold>,
+    /// The reservation that is released, because the usage is known.
+    #[serde(rename = "frees", default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Reservation>,
     pub at: Timestamp,
 }
 
-/// Somebody wants it to be tried again.
+/// A caller requested a retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requeued {
     pub schedule: ScheduleId,
     pub by: String,
-    /// An agent wants it again, and no human.
+    /// The caller was below operator: an agent or an assistant.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub by_runner: bool,
-    /// Tries that it had, from which those to come are counted; none in what was stored when they were counted anew.
+    /// Attempts so far; the retry limit applies to later ones. 0 in older events, which restarted the count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     pub at: Timestamp,
 }
 
-/// Somebody says how it ended.
+/// A human stated how the run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settled {
@@ -194,19 +195,19 @@ pub struct Settled {
     pub by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The code of why nobody knew; absent in what was stored before that was kept.
+    /// Cause code of the unknown outcome; absent in older events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     pub at: Timestamp,
 }
 
 impl Queued {
-    /// Whether it is for a slot that was known before.
-    pub fn has_waited(&self) -> bool {
+    /// Whether the run is for a slot that was buffered.
+    pub fn was_buffered(&self) -> bool {
         matches!(&self.occurrence, Occurrence::Slot(fired) if fired.origin == Origin::Buffer)
     }
 
-    /// The row of what it stands for; there is at most one run for each.
+    /// Key of the slot row that the run belongs to; each has at most one run.
     pub fn slot_key(&self) -> String {
         match &self.occurrence {
             Occurrence::Slot(fired) => slot::key(&self.schedule, fired.nominal),
@@ -215,7 +216,7 @@ impl Queued {
         }
     }
 
-    /// What made its slot, if that is not the time and this is where it is taken.
+    /// What created the slot of this run, if it was not the calendar.
     pub fn source(&self) -> Option<&Source> {
         match &self.occurrence {
             Occurrence::Slot(fired) => fired.source.as_ref(),

@@ -1,40 +1,40 @@
-//! Every rule about what people ask of a schedule.
+//! Rules for commands about a schedule: who may give them, and which definitions are valid.
 
 use calendar::{Calendar, Span};
 
-use super::event::{Added, BackfillBegun, BackfillMoved, Changed, Dropped, Event};
-use super::event::{MadeBy, Passed, Paused, Removed, Resumed};
+use super::event::{Added, BackfillMoved, BackfillStarted, Changed, Dropped, Event};
+use super::event::{AddingAgent, Passed, Paused, Removed, Resumed};
 use super::terms::{ATTEMPTS_MAX, BACKOFF_CAP_MAX, BACKOFF_FACTOR_MAX};
 use super::terms::{KEYS_MAX, PRIORITY_MAX, Resume, Terms};
 use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, Schedule};
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
-use crate::event::Body;
+use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
 use crate::money::Money;
-use crate::progress::{Ahead, Progress, Status};
+use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, Occurrence, Queued, Run};
-use crate::slot::{Disposition, Fate, Reason, Slot};
+use crate::slot::{Disposition, Reason, Slot, SlotOutcome};
 use crate::tick::Tick;
 use crate::time::Timestamp;
 
-/// Schedules in a row, each of which follows the next.
+/// Longest chain of schedules that depend on each other.
 pub const CHAIN_MAX: usize = 16;
-/// Schedules that follow one.
-const FOLLOWERS_MAX: usize = 100;
-/// Schedules that a run may add.
-const MADE_BY_RUN_MAX: u32 = 10;
-/// Schedules that there may be which runs of one agent have added.
-const MADE_BY_AGENT_MAX: u32 = 100;
-/// Slots of one backfill.
+/// Schedules that depend on the same one.
+const DEPENDENTS_MAX: usize = 100;
+/// Schedules that one run may add.
+const ADDED_BY_RUN_MAX: u32 = 10;
+/// Existing schedules that one agent has added.
+const ADDED_BY_AGENT_MAX: u32 = 100;
+/// Slots in one backfill.
 const BACKFILL_SLOTS_MAX: u64 = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     Add {
         definition: Box<Definition>,
-        /// It does nothing until somebody resumes it.
+        /// Add the schedule paused.
         paused: bool,
     },
     Edit {
@@ -45,14 +45,14 @@ pub enum Command {
     },
     Resume,
     Remove,
-    /// Run it now. The same key is the same run.
+    /// Run it now. A key starts at most one run.
     Fire {
         run: RunId,
         key: String,
     },
-    /// Run slots of the past.
+    /// Run past slots.
     Backfill(Backfill),
-    /// Leave the rest of a backfill.
+    /// End a backfill early.
     EndBackfill,
 }
 
@@ -64,62 +64,62 @@ pub struct Backfill {
     pub gap: Option<Span>,
 }
 
-/// Why a command was not carried out. Nothing was recorded.
+/// Why a command was refused. Nothing was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no schedule `{0}`")]
+    #[error("schedule `{0}` does not exist")]
     Unknown(ScheduleId),
-    #[error("the id `{0}` is another schedule's")]
+    #[error("id `{0}` belongs to another schedule")]
     Taken(ScheduleId),
-    #[error("there is no agent `{0}`")]
+    #[error("agent `{0}` does not exist")]
     UnknownAgent(AgentName),
-    #[error("a schedule cannot follow itself: {}", chain(.0))]
+    #[error("a schedule cannot follow itself: {}", join_chain(.0))]
     Cycle(Vec<ScheduleId>),
-    #[error("a schedule follows at most {CHAIN_MAX} others in a row")]
+    #[error("a schedule can follow a chain of at most {CHAIN_MAX} others")]
     ChainTooLong,
-    #[error("schedule `{0}` has as many followers as it may ({FOLLOWERS_MAX})")]
-    TooManyFollowers(ScheduleId),
-    #[error("schedule `{0}` follows it")]
-    Followed(ScheduleId),
-    #[error("slots from {} on are being run already", calendar::format_instant(.0.as_micros()))]
-    Backfilling(Timestamp),
-    #[error("there is no slot to run in that time")]
+    #[error("schedule `{0}` has the most dependents allowed ({DEPENDENTS_MAX})")]
+    TooManyDependents(ScheduleId),
+    #[error("schedule `{0}` depends on this one")]
+    HasDependents(ScheduleId),
+    #[error("a backfill is already running, next slot {}", calendar::format_instant(.0.as_micros()))]
+    BackfillRunning(Timestamp),
+    #[error("the range has no slots to backfill")]
     NothingToBackfill,
-    #[error("these are {0} slots, and at most {BACKFILL_SLOTS_MAX} are run at a time")]
+    #[error("the range has {0} slots; a backfill runs at most {BACKFILL_SLOTS_MAX}")]
     BackfillTooLong(u64),
     #[error("the schedule never fires after {}", calendar::format_instant(*.0))]
     NeverFires(i64),
     #[error("agent `{agent}` has tier {min}, and a schedule may only raise it")]
     TierTooLow { agent: AgentName, min: Tier },
-    #[error("agent `{0}` gets its prompts as an argument, which everybody on the machine can read")]
-    Shown(AgentName),
+    #[error("agent `{0}` gets prompts as an argument, which every user of the machine can read")]
+    PromptVisible(AgentName),
     #[error("{what}")]
     Invalid { what: String, hint: String },
-    #[error("run `{0}` was started with this key before")]
-    Fired(RunId),
-    #[error("run `{0}` is live, and the overlap policy lets no other run beside it")]
-    Live(RunId),
-    #[error("the schedule has run as often today as it may ({0})")]
+    #[error("this key has already started run `{0}`")]
+    AlreadyFired(RunId),
+    #[error("run `{0}` is live, and the overlap policy allows no other run beside it")]
+    RunIsLive(RunId),
+    #[error("the schedule has reached its limit of {0} runs today")]
     OutOfBudget(u32),
-    #[error("run `{0}` is not at work, so it can add nothing")]
-    NotAtWork(RunId),
-    #[error("runs add no schedules: that is switched off")]
-    NotByRuns,
-    #[error("a run adds at most {MADE_BY_RUN_MAX} schedules")]
-    MadeByRun,
-    #[error("agent `{0}` has added as many schedules as there may be ({MADE_BY_AGENT_MAX})")]
-    MadeByAgent(AgentName),
-    #[error("schedule `{0}` was added by an agent, so its own runs can add none")]
-    MadeByMade(ScheduleId),
-    #[error("a tool that a schedule calls adds no schedule that calls a tool, and changes none")]
-    CallByCall,
-    #[error("agent `{0}` adds no schedule that calls a tool")]
-    CallByAgent(AgentName),
-    #[error("agent `{0}` adds schedules for itself only")]
+    #[error("run `{0}` is not running, so it cannot add schedules")]
+    RunNotRunning(RunId),
+    #[error("runs may not add schedules: this is switched off")]
+    RunsMayNotAdd,
+    #[error("a run may add at most {ADDED_BY_RUN_MAX} schedules")]
+    RunAddedTooMany,
+    #[error("agent `{0}` has added the most schedules allowed ({ADDED_BY_AGENT_MAX})")]
+    AgentAddedTooMany(AgentName),
+    #[error("schedule `{0}` was added by an agent, so its runs may not add schedules")]
+    AddedByAgentSchedule(ScheduleId),
+    #[error("a scheduled tool call may not add or change a schedule that calls a tool")]
+    ToolCallAddsToolCall,
+    #[error("agent `{0}` may not add a schedule that calls a tool")]
+    AgentAddsToolCall(AgentName),
+    #[error("agent `{0}` may add schedules for itself only")]
     OtherAgent(AgentName),
-    #[error("a limit, a tier or what is sensitive is a human's to loosen")]
-    Looser,
-    #[error("this needs the role `{}`, and `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("only a human may raise a limit, lower the tier or unseal a sensitive text")]
+    LoosensLimits,
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
 }
 
@@ -129,251 +129,263 @@ impl Refusal {
     }
 }
 
-/// What is known when a command about a schedule is decided.
+/// The rows that a decision about a schedule depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct ScheduleContext<'a> {
     pub id: &'a ScheduleId,
     pub schedule: Option<&'a Schedule>,
     pub progress: Option<&'a Progress>,
     /// The agent that the definition names.
     pub agent: Option<&'a Agent>,
-    /// The schedules that the definition follows, the nearest first, each with its own progress.
+    /// The chain of schedules that the definition depends on, nearest first.
     pub upstream: &'a [(ScheduleId, Schedule, Progress)],
-    /// What was started by hand with the same key.
+    /// The slot of a manual start with the same key.
     pub fired: Option<&'a Slot>,
-    /// The agent that asks, if it is one.
-    pub maker: Option<Maker<'a>>,
+    /// The calling agent, if the caller is one.
+    pub caller: Option<AgentCaller<'a>>,
     pub now: Timestamp,
 }
 
-/// An agent that asks: one of its runs, or somebody with its token.
+/// An agent that gives a command: one of its runs, or a caller with its token.
 #[derive(Clone, Copy, Debug)]
-pub struct Maker<'a> {
+pub struct AgentCaller<'a> {
     pub agent: &'a Agent,
-    pub run: Option<AtWork<'a>>,
-    /// Schedules that it adds before this one at the same time.
-    pub beside: u32,
-    /// The standing orders let it reach schedules for others too.
-    pub reaches_others: bool,
-    /// Whether runs add schedules at all.
-    pub may_add: bool,
+    pub run: Option<CallingRun<'a>>,
+    /// Schedules added earlier in the same batch.
+    pub added_in_batch: u32,
+    /// Policy lets it manage the schedules of other agents too.
+    pub may_manage_others: bool,
+    /// Whether runs may add schedules at all.
+    pub runs_may_add: bool,
 }
 
-/// The run that asks.
+/// The run that gives a command.
 #[derive(Clone, Copy, Debug)]
-pub struct AtWork<'a> {
+pub struct CallingRun<'a> {
     pub id: &'a RunId,
     pub run: &'a Run,
-    /// Whose run it is.
+    /// The schedule of the run.
     pub schedule: Option<&'a Schedule>,
 }
 
-/// Every rule about what people ask of a schedule. Nothing happens when it is so already.
-pub fn decide(ground: Ground<'_>, actor: &Actor, command: Command) -> Result<Vec<Body>, Refusal> {
+/// Decides a command about a schedule. Returns no events if the schedule is already in the requested state.
+pub fn decide(
+    context: ScheduleContext<'_>,
+    actor: &Actor,
+    command: Command,
+) -> Result<Vec<EventBody>, Refusal> {
     if actor.role < Role::Operator {
-        ground.check_maker(actor, &command)?;
+        context.check_agent(actor, &command)?;
     }
-    match (command, ground.schedule.zip(ground.progress)) {
+    match (command, context.schedule.zip(context.progress)) {
         (Command::Add { definition, paused }, None) => {
-            let mut bodies = add(ground, actor, *definition)?;
-            bodies.extend(paused.then(|| pause(ground, actor, None)));
-            Ok(bodies)
+            let mut events = add(context, actor, *definition)?;
+            events.extend(paused.then(|| pause(context, actor, None)));
+            Ok(events)
         }
         (Command::Add { definition, .. }, Some((schedule, _))) => {
             let is_same = definition.without_tool_hash() == schedule.definition.without_tool_hash();
             match is_same {
                 true => Ok(Vec::new()),
-                false => Err(Refusal::Taken(ground.id.clone())),
+                false => Err(Refusal::Taken(context.id.clone())),
             }
         }
-        (_, None) => Err(Refusal::Unknown(ground.id.clone())),
+        (_, None) => Err(Refusal::Unknown(context.id.clone())),
         (Command::Edit { definition }, Some((schedule, progress))) => {
-            edit(ground, schedule, progress, *definition, &actor.name)
+            edit(context, schedule, progress, *definition, &actor.name)
         }
         (Command::Pause { note }, Some((_, progress))) => {
             check_note(note.as_deref())?;
             Ok(match progress.status {
                 Status::Paused(_) => Vec::new(),
-                Status::Active | Status::Removed => vec![pause(ground, actor, note)],
+                Status::Active | Status::Removed => vec![pause(context, actor, note)],
             })
         }
-        (Command::Resume, Some((schedule, progress))) => resume(ground, schedule, progress),
-        (Command::Remove, Some((schedule, progress))) => remove(ground, schedule, progress),
+        (Command::Resume, Some((schedule, progress))) => resume(context, schedule, progress),
+        (Command::Remove, Some((schedule, progress))) => remove(context, schedule, progress),
         (Command::Fire { run, key }, Some((schedule, progress))) => {
-            fire(ground, actor, schedule, progress, (run, key))
+            fire(context, actor, schedule, progress, (run, key))
         }
-        (Command::Backfill(asked), Some((schedule, progress))) => {
-            backfill(ground, actor, schedule, progress, asked)
+        (Command::Backfill(request), Some((schedule, progress))) => {
+            backfill(context, actor, schedule, progress, request)
         }
         (Command::EndBackfill, Some((_, progress))) => {
-            let is_under_way = progress.backfill.as_ref().is_some_and(|it| it.next.is_some());
-            let moved = BackfillMoved { next: None, at: ground.now };
-            Ok(is_under_way.then(|| ground.body(Event::BackfillMoved(moved))).into_iter().collect())
+            let is_running = progress.backfill.as_ref().is_some_and(|it| it.next.is_some());
+            let moved = BackfillMoved { next: None, at: context.now };
+            Ok(is_running.then(|| context.event(Event::BackfillMoved(moved))).into_iter().collect())
         }
     }
 }
 
-fn add(ground: Ground<'_>, actor: &Actor, definition: Definition) -> Result<Vec<Body>, Refusal> {
-    ground.check(&definition)?;
-    let made_by = ground.maker.map(Maker::check).transpose()?;
+fn add(
+    context: ScheduleContext<'_>,
+    actor: &Actor,
+    definition: Definition,
+) -> Result<Vec<EventBody>, Refusal> {
+    context.check(&definition)?;
+    let added_by_agent = context.caller.map(AgentCaller::check_may_add).transpose()?;
     let calendar = definition.calendar(None)?;
-    // A schedule that was removed goes on after the last slot that it decided.
-    let decided = ground.progress.map_or(i64::MIN, |progress| progress.decided_until.as_micros());
-    let after = decided.max(ground.now.as_micros());
-    let ahead = ground.first_slot(&definition, &calendar, after, 0)?;
+    // A schedule that was removed and comes back continues after its last decided slot.
+    let decided = context.progress.map_or(i64::MIN, |progress| progress.decided_until.as_micros());
+    let after = decided.max(context.now.as_micros());
+    let next_fire = context.first_slot(&definition, &calendar, after, 0)?;
     let definition = Box::new(definition);
-    let added = Added { definition, by: actor.name.clone(), made_by, at: ground.now, ahead };
-    Ok(vec![ground.body(Event::Added(added))])
+    let added =
+        Added { definition, by: actor.name.clone(), added_by_agent, at: context.now, next_fire };
+    Ok(vec![context.event(Event::Added(added))])
 }
 
-fn pause(ground: Ground<'_>, actor: &Actor, note: Option<String>) -> Body {
-    ground.body(Event::Paused(Paused { by: actor.name.clone(), note, at: ground.now }))
+fn pause(context: ScheduleContext<'_>, actor: &Actor, note: Option<String>) -> EventBody {
+    context.event(Event::Paused(Paused { by: actor.name.clone(), note, at: context.now }))
 }
 
-/// Slots that were due and not decided, or wait, are overtaken by the change.
+/// Replaces the definition. Waiting slots and undecided due slots are superseded.
 fn edit(
-    ground: Ground<'_>,
+    context: ScheduleContext<'_>,
     schedule: &Schedule,
     progress: &Progress,
     definition: Definition,
     by: &str,
-) -> Result<Vec<Body>, Refusal> {
+) -> Result<Vec<EventBody>, Refusal> {
     if definition == schedule.definition {
         return Ok(Vec::new());
     }
-    ground.check(&definition)?;
-    let mut bodies = ground.supersede(schedule, progress, Reason::Changed)?;
+    context.check(&definition)?;
+    let mut events = context.supersede(schedule, progress, Reason::Changed)?;
     let calendar = definition.calendar(None)?;
-    let after = progress.decided_until.as_micros().max(ground.now.as_micros());
-    let ahead = ground.first_slot(&definition, &calendar, after, progress.fires)?;
-    let follows = |definition: &Definition| definition.trigger.follows().map(|(id, _)| id.clone());
-    let unfollows =
-        follows(&schedule.definition).filter(|id| Some(id) != follows(&definition).as_ref());
+    let after = progress.decided_until.as_micros().max(context.now.as_micros());
+    let next_fire = context.first_slot(&definition, &calendar, after, progress.fires)?;
+    let upstream =
+        |definition: &Definition| definition.trigger.upstream().map(|(id, _)| id.clone());
+    let former_upstream =
+        upstream(&schedule.definition).filter(|id| Some(id) != upstream(&definition).as_ref());
     let definition = Box::new(definition);
     let by = Some(by.to_owned());
-    let changed = Changed { definition, unfollows, by, at: ground.now, ahead };
-    bodies.push(ground.body(Event::Changed(changed)));
-    Ok(bodies)
+    let changed = Changed { definition, former_upstream, by, at: context.now, next_fire };
+    events.push(context.event(Event::Changed(changed)));
+    Ok(events)
 }
 
 fn resume(
-    ground: Ground<'_>,
+    context: ScheduleContext<'_>,
     schedule: &Schedule,
     progress: &Progress,
-) -> Result<Vec<Body>, Refusal> {
+) -> Result<Vec<EventBody>, Refusal> {
     if !matches!(progress.status, Status::Paused(_)) {
         return Ok(Vec::new());
     }
-    let calendar = schedule.definition.calendar(progress.ahead.next)?;
-    let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
-    let backlog = progress.ahead.next.and_then(|first| tick.backlog(first));
-    let resumed = |ahead| ground.body(Event::Resumed(Resumed { at: ground.now, ahead }));
+    let calendar = schedule.definition.calendar(progress.next_fire.slot)?;
+    let tick = Tick::new(context.id, schedule, &calendar, context.now);
+    let backlog = progress.next_fire.slot.and_then(|first| tick.backlog(first));
+    let resumed = |next_fire| context.event(Event::Resumed(Resumed { at: context.now, next_fire }));
     match (backlog, schedule.definition.terms.resume) {
         (Some((first, last)), Resume::Skip) => {
-            let ahead = tick.ahead(last, progress.taken(), progress.live.len());
-            let passed = tick.passed(first, last, Disposition::SkippedPaused, ahead);
-            Ok(vec![ground.body(Event::Passed(passed)), resumed(ahead)])
+            let next_fire = tick.next_fire(last, progress.slots_used(), progress.live.len());
+            let passed = tick.passed_event(first, last, Disposition::SkippedPaused, next_fire);
+            Ok(vec![context.event(Event::Passed(passed)), resumed(next_fire)])
         }
-        (_, Resume::AsMissed) | (None, Resume::Skip) => Ok(vec![resumed(progress.ahead)]),
+        (_, Resume::AsMissed) | (None, Resume::Skip) => Ok(vec![resumed(progress.next_fire)]),
     }
 }
 
-/// Slots that were due and not decided, or wait, are overtaken by the removal.
+/// Removes the schedule. Waiting slots and undecided due slots are superseded.
 fn remove(
-    ground: Ground<'_>,
+    context: ScheduleContext<'_>,
     schedule: &Schedule,
     progress: &Progress,
-) -> Result<Vec<Body>, Refusal> {
-    if let Some(follower) = progress.followers.first() {
-        return Err(Refusal::Followed(follower.clone()));
+) -> Result<Vec<EventBody>, Refusal> {
+    if let Some(dependent) = progress.dependents.first() {
+        return Err(Refusal::HasDependents(dependent.clone()));
     }
-    let mut bodies = ground.supersede(schedule, progress, Reason::Removed)?;
-    let unfollows = schedule.definition.trigger.follows().map(|(id, _)| id.clone());
-    let removed = Removed { unfollows, made_by: schedule.made_by.clone(), at: ground.now };
-    bodies.push(ground.body(Event::Removed(removed)));
-    Ok(bodies)
+    let mut events = context.supersede(schedule, progress, Reason::Removed)?;
+    let former_upstream = schedule.definition.trigger.upstream().map(|(id, _)| id.clone());
+    let removed = Removed {
+        former_upstream,
+        added_by_agent: schedule.added_by_agent.clone(),
+        at: context.now,
+    };
+    events.push(context.event(Event::Removed(removed)));
+    Ok(events)
 }
 
-/// Slots that are decided, or were before the schedule was; one that has a run is left alone later.
+/// Starts a backfill of decided slots, or of instants before the schedule existed. Slots with a run are
+/// skipped later.
 fn backfill(
-    ground: Ground<'_>,
+    context: ScheduleContext<'_>,
     actor: &Actor,
     schedule: &Schedule,
     progress: &Progress,
-    asked: Backfill,
-) -> Result<Vec<Body>, Refusal> {
+    request: Backfill,
+) -> Result<Vec<EventBody>, Refusal> {
     if let Some(next) = progress.backfill.as_ref().and_then(|it| it.next) {
-        return Err(Refusal::Backfilling(next));
+        return Err(Refusal::BackfillRunning(next));
     }
     let terms = &schedule.definition.terms;
-    let (first, last, count) =
-        backfill_range(&schedule.definition, progress, asked).ok_or(Refusal::NothingToBackfill)?;
+    let (first, last, count) = backfill_range(&schedule.definition, progress, request)
+        .ok_or(Refusal::NothingToBackfill)?;
     if BACKFILL_SLOTS_MAX < count {
         return Err(Refusal::BackfillTooLong(count));
     }
     let half = u32::try_from(terms.overlap.live_max() / 2).unwrap_or(u32::MAX).max(1);
-    let at_once = asked.at_once.unwrap_or(half);
+    let at_once = request.at_once.unwrap_or(half);
     if !(1..=half).contains(&at_once) {
         let most = format!(
-            "at most {half} runs of a backfill are live at a time, half of what the overlap policy lets"
+            "a backfill has at most {half} live runs, half of what the overlap policy allows"
         );
-        let hint = "leave `--at-once N` out for as many as may be, or let more overlap with `--overlap allow:N`";
+        let hint = "omit `--at-once N` for the most, or allow more with `--overlap allow:N`";
         return Err(Refusal::invalid(&most, hint));
     }
-    let begun = BackfillBegun {
+    let started = BackfillStarted {
         first,
         last,
         count,
         at_once,
-        gap: asked.gap,
+        gap: request.gap,
         by: actor.name.clone(),
-        at: ground.now,
+        at: context.now,
     };
-    Ok(vec![ground.body(Event::BackfillBegun(begun))])
+    Ok(vec![context.event(Event::BackfillStarted(started))])
 }
 
-/// The first and the last slot of a backfill, and how many they are.
+/// Returns the first slot, the last slot and the number of slots of a backfill.
 pub fn backfill_range(
     definition: &Definition,
     progress: &Progress,
-    asked: Backfill,
+    request: Backfill,
 ) -> Option<(Timestamp, Timestamp, u64)> {
     definition.trigger.timed()?;
     let calendar = definition.calendar(None).ok()?;
-    let from = asked.from.as_micros().saturating_sub(1);
-    let until = asked.to.min(progress.decided_until).as_micros();
+    let from = request.from.as_micros().saturating_sub(1);
+    let until = request.to.min(progress.decided_until).as_micros();
     let first = calendar.next_after(from).filter(|first| *first <= until)?;
-    let last = calendar.last_until(until)?;
-    let count = calendar.count(from, last);
+    let last = calendar.last_at_or_before(until)?;
+    let count = calendar.count_slots(from, last);
     Some((Timestamp::from_micros(first), Timestamp::from_micros(last), count))
 }
 
 fn fire(
-    ground: Ground<'_>,
+    context: ScheduleContext<'_>,
     actor: &Actor,
     schedule: &Schedule,
     progress: &Progress,
     (run, key): (RunId, String),
-) -> Result<Vec<Body>, Refusal> {
+) -> Result<Vec<EventBody>, Refusal> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) || key.chars().any(char::is_control) {
         let what = "a key has 1 to 256 bytes of printable text";
-        return Err(Refusal::invalid(
-            what,
-            "take a new one for each run that you mean, such as a UUID",
-        ));
+        return Err(Refusal::invalid(what, "use a new key for each run, such as a UUID"));
     }
-    if let Some(Fate::Run { run, .. }) = ground.fired.map(|slot| &slot.fate) {
-        return Err(Refusal::Fired(run.clone()));
+    if let Some(SlotOutcome::Run { run, .. }) = context.fired.map(|slot| &slot.outcome) {
+        return Err(Refusal::AlreadyFired(run.clone()));
     }
     let terms = &schedule.definition.terms;
-    check_room(terms, progress)?;
-    let calendar = schedule.definition.calendar(progress.ahead.next)?;
-    let tick = Tick::new(ground.id, schedule, &calendar, ground.now);
-    if tick.is_out_of_budget(progress) {
-        return Err(Refusal::OutOfBudget(tick.per_day(progress.day(ground.now))));
+    check_overlap(terms, progress)?;
+    let calendar = schedule.definition.calendar(progress.next_fire.slot)?;
+    let tick = Tick::new(context.id, schedule, &calendar, context.now);
+    if tick.has_reached_daily_limit(progress) {
+        return Err(Refusal::OutOfBudget(tick.per_day(progress.day(context.now))));
     }
     let queued = Queued {
-        schedule: ground.id.clone(),
+        schedule: context.id.clone(),
         revision: schedule.revision,
         occurrence: Occurrence::Manual { key },
         agent: schedule.definition.action.agent().cloned(),
@@ -381,48 +393,50 @@ fn fire(
         keys: terms.keys.clone(),
         depth: 0,
         by_runner: actor.role < Role::Operator,
-        at: ground.now,
+        at: context.now,
     };
-    Ok(vec![Body::Run(run, run::Event::Queued(queued))])
+    Ok(vec![EventBody::Run(run, run::Event::Queued(queued))])
 }
 
-impl Ground<'_> {
-    fn body(&self, event: Event) -> Body {
-        Body::Schedule(self.id.clone(), event)
+impl ScheduleContext<'_> {
+    fn event(&self, event: Event) -> EventBody {
+        EventBody::Schedule(self.id.clone(), event)
     }
 
-    /// The slots of a definition that are not decided and will not be: another takes its place, or none.
+    /// Supersedes the waiting and undecided due slots of a definition that is replaced or removed.
     fn supersede(
         &self,
         schedule: &Schedule,
         progress: &Progress,
         reason: Reason,
-    ) -> Result<Vec<Body>, Refusal> {
-        let calendar = schedule.definition.calendar(progress.ahead.next)?;
+    ) -> Result<Vec<EventBody>, Refusal> {
+        let calendar = schedule.definition.calendar(progress.next_fire.slot)?;
         let tick = Tick::new(self.id, schedule, &calendar, self.now);
         let (disposition, reason) = (Disposition::Superseded, Some(reason));
-        let mut bodies = Vec::new();
+        let mut events = Vec::new();
         for slot in &progress.waiting {
-            let (slot, at, ahead) = (*slot, self.now, progress.ahead);
-            let dropped = Dropped { slot, disposition, reason, into: None, at, ahead };
-            bodies.push(self.body(Event::Dropped(dropped)));
+            let (slot, at, next_fire) = (*slot, self.now, progress.next_fire);
+            let dropped = Dropped { slot, disposition, reason, into: None, at, next_fire };
+            events.push(self.event(Event::Dropped(dropped)));
         }
-        if let Some((first, last)) = progress.ahead.next.and_then(|first| tick.past(first)) {
-            let passed = tick.passed(first, last, disposition, Ahead::default());
-            bodies.push(self.body(Event::Passed(Passed { reason, ..passed })));
+        if let Some((first, last)) =
+            progress.next_fire.slot.and_then(|first| tick.backlog_ignoring_jitter(first))
+        {
+            let passed = tick.passed_event(first, last, disposition, NextFire::default());
+            events.push(self.event(Event::Passed(Passed { reason, ..passed })));
         }
-        Ok(bodies)
+        Ok(events)
     }
 
-    /// The first slot of a definition after an instant. One that waits for something to happen has
-    /// none; any other has one, or it never fires.
+    /// The first slot of a definition after an instant. A definition on a calendar or interval must have
+    /// one; a definition on an event has none.
     fn first_slot(
         &self,
         definition: &Definition,
         calendar: &Calendar,
         after_us: i64,
         taken: u64,
-    ) -> Result<Ahead, Refusal> {
+    ) -> Result<NextFire, Refusal> {
         let (id, now) = (self.id, self.now);
         let tick = Tick {
             id,
@@ -431,66 +445,67 @@ impl Ground<'_> {
             calendar,
             live: &[],
             decided_wall: None,
-            filled: None,
+            backfill_slot: None,
             now,
         };
-        let ahead = tick.ahead(after_us, taken, 0);
-        let is_on_a_clock = definition.trigger.timed().is_some() || definition.again().is_some();
-        match ahead.next {
-            None if is_on_a_clock => Err(Refusal::NeverFires(after_us)),
-            _ => Ok(ahead),
+        let next_fire = tick.next_fire(after_us, taken, 0);
+        let must_have_slot =
+            definition.trigger.timed().is_some() || definition.own_run_interval().is_some();
+        match next_fire.slot {
+            None if must_have_slot => Err(Refusal::NeverFires(after_us)),
+            _ => Ok(next_fire),
         }
     }
 
     fn check(&self, definition: &Definition) -> Result<(), Refusal> {
-        definition.check(self.agent)?;
-        let Some((upstream, _)) = definition.trigger.follows() else { return Ok(()) };
-        let Some((_, _, followed)) = self.upstream.first() else {
+        definition.check_limits(self.agent)?;
+        let Some((upstream, _)) = definition.trigger.upstream() else { return Ok(()) };
+        let Some((_, _, upstream_progress)) = self.upstream.first() else {
             return Err(Refusal::Unknown(upstream.clone()));
         };
         let chain = || [self.id].into_iter().chain(self.upstream.iter().map(|(id, ..)| id));
-        if let Some(place) = chain().skip(1).position(|id| id == self.id) {
-            return Err(Refusal::Cycle(chain().take(place + 2).cloned().collect()));
+        if let Some(position) = chain().skip(1).position(|id| id == self.id) {
+            return Err(Refusal::Cycle(chain().take(position + 2).cloned().collect()));
         }
         if CHAIN_MAX < self.upstream.len() {
             return Err(Refusal::ChainTooLong);
         }
-        let is_new = !followed.followers.contains(self.id);
-        match is_new && FOLLOWERS_MAX <= followed.followers.len() {
-            true => Err(Refusal::TooManyFollowers(upstream.clone())),
+        let is_new = !upstream_progress.dependents.contains(self.id);
+        match is_new && DEPENDENTS_MAX <= upstream_progress.dependents.len() {
+            true => Err(Refusal::TooManyDependents(upstream.clone())),
             false => Ok(()),
         }
     }
 }
 
-impl Ground<'_> {
-    /// An agent adds schedules for itself, and fires and stops what is for itself; a run only adds.
-    fn check_maker(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
+impl ScheduleContext<'_> {
+    /// An agent may add, fire, pause and remove its own schedules; a run may only add them.
+    fn check_agent(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
         let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
         if actor.is_assistant() {
             return self.check_assistant(actor, command);
         }
-        let maker = self.maker.ok_or_else(too_low)?;
+        let caller = self.caller.ok_or_else(too_low)?;
         match command {
             Command::Add { definition, .. }
-                if maker.reaches_others && definition.action.agent().is_none() =>
+                if caller.may_manage_others && definition.action.agent().is_none() =>
             {
-                Err(Refusal::CallByAgent(maker.agent.name.clone()))
+                Err(Refusal::AgentAddsToolCall(caller.agent.name.clone()))
             }
-            Command::Add { definition, .. } if !maker.may_reach(definition) => {
-                Err(Refusal::OtherAgent(maker.agent.name.clone()))
+            Command::Add { definition, .. } if !caller.may_manage(definition) => {
+                Err(Refusal::OtherAgent(caller.agent.name.clone()))
             }
             Command::Add { .. } => Ok(()),
             Command::Pause { .. } | Command::Remove | Command::Fire { .. }
-                if maker.run.is_none() =>
+                if caller.run.is_none() =>
             {
-                let is_own = self.schedule.is_some_and(|it| maker.may_reach(&it.definition));
+                let is_own = self.schedule.is_some_and(|it| caller.may_manage(&it.definition));
                 let is_paused =
                     self.progress.is_some_and(|it| matches!(it.status, Status::Paused(_)));
                 match command {
-                    // What is not its own, it does not learn of.
+                    // An agent must not learn that other schedules exist.
                     _ if !is_own => Err(Refusal::Unknown(self.id.clone())),
-                    // Whoever has paused it did not mean its agent to go on.
+                    // An agent must not run a schedule that was paused.
                     Command::Fire { .. } if is_paused => Err(too_low()),
                     _ => Ok(()),
                 }
@@ -500,9 +515,9 @@ impl Ground<'_> {
     }
 }
 
-impl Ground<'_> {
-    /// An assistant does for its person what the standing orders allow, but takes away nothing by which people
-    /// hold a schedule.
+impl ScheduleContext<'_> {
+    /// An assistant may do for its person what policy allows, but not loosen the limits that people have set
+    /// on a schedule.
     fn check_assistant(&self, actor: &Actor, command: &Command) -> Result<(), Refusal> {
         let too_low = || Refusal::RoleTooLow { actor: actor.clone(), needed: Role::Operator };
         let paused_by = self.progress.and_then(|progress| match &progress.status {
@@ -511,21 +526,22 @@ impl Ground<'_> {
         });
         match command {
             Command::Backfill(_) | Command::EndBackfill => Err(too_low()),
-            // What a call has paused, another may resume: people have written both into schedules.
+            // A tool call may resume what another one paused: people wrote both schedules.
             Command::Resume | Command::Fire { .. }
-                if paused_by.is_some_and(|by| *by != actor.name && !Actor::is_call(by)) =>
+                if paused_by
+                    .is_some_and(|by| *by != actor.name && !Actor::is_tool_call_name(by)) =>
             {
                 Err(too_low())
             }
-            // So that calls do not breed.
+            // Scheduled tool calls must not multiply.
             Command::Add { definition, .. } | Command::Edit { definition }
-                if actor.call().is_some() && definition.action.agent().is_none() =>
+                if actor.tool_call_run().is_some() && definition.action.agent().is_none() =>
             {
-                Err(Refusal::CallByCall)
+                Err(Refusal::ToolCallAddsToolCall)
             }
             Command::Edit { definition } => match self.schedule {
                 Some(schedule) if definition.is_looser_than(&schedule.definition) => {
-                    Err(Refusal::Looser)
+                    Err(Refusal::LoosensLimits)
                 }
                 _ => Ok(()),
             },
@@ -538,58 +554,58 @@ impl Ground<'_> {
     }
 }
 
-impl Maker<'_> {
-    fn may_reach(&self, definition: &Definition) -> bool {
-        self.reaches_others || definition.action.agent() == Some(&self.agent.name)
+impl AgentCaller<'_> {
+    fn may_manage(&self, definition: &Definition) -> bool {
+        self.may_manage_others || definition.action.agent() == Some(&self.agent.name)
     }
 
-    /// So that agents cannot breed.
-    fn check(self) -> Result<MadeBy, Refusal> {
-        let Maker { agent, run, beside, may_add, .. } = self;
-        if let Some(AtWork { id, run, schedule }) = run {
+    /// Refuses additions past the limits, so that agents cannot multiply schedules.
+    fn check_may_add(self) -> Result<AddingAgent, Refusal> {
+        let AgentCaller { agent, run, added_in_batch: beside, runs_may_add: may_add, .. } = self;
+        if let Some(CallingRun { id, run, schedule }) = run {
             if !may_add {
-                return Err(Refusal::NotByRuns);
+                return Err(Refusal::RunsMayNotAdd);
             }
             if !matches!(run.state, run::State::Running { .. }) {
-                return Err(Refusal::NotAtWork(id.clone()));
+                return Err(Refusal::RunNotRunning(id.clone()));
             }
-            if schedule.is_some_and(|schedule| schedule.made_by.is_some()) {
-                return Err(Refusal::MadeByMade(run.schedule.clone()));
+            if schedule.is_some_and(|schedule| schedule.added_by_agent.is_some()) {
+                return Err(Refusal::AddedByAgentSchedule(run.schedule.clone()));
             }
-            if MADE_BY_RUN_MAX <= run.schedules_made + beside {
-                return Err(Refusal::MadeByRun);
+            if ADDED_BY_RUN_MAX <= run.schedules_made + beside {
+                return Err(Refusal::RunAddedTooMany);
             }
         }
-        if MADE_BY_AGENT_MAX <= agent.schedules_made + beside {
-            return Err(Refusal::MadeByAgent(agent.name.clone()));
+        if ADDED_BY_AGENT_MAX <= agent.schedules_made + beside {
+            return Err(Refusal::AgentAddedTooMany(agent.name.clone()));
         }
-        Ok(MadeBy { run: run.map(|run| run.id.clone()), agent: agent.name.clone() })
+        Ok(AddingAgent { run: run.map(|run| run.id.clone()), agent: agent.name.clone() })
     }
 }
 
-fn chain(ids: &[ScheduleId]) -> String {
+fn join_chain(ids: &[ScheduleId]) -> String {
     let names: Vec<&str> = ids.iter().map(ScheduleId::as_str).collect();
     names.join(" follows ")
 }
 
-/// Whether it makes others stand elsewhere than they are written.
+/// Whether a character changes the display order of the text around it.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl Definition {
-    /// Whether something that held the other is gone.
+    /// Whether a limit of the other definition is raised or dropped.
     fn is_looser_than(&self, other: &Definition) -> bool {
         fn is_raised<T: PartialOrd>(new: Option<T>, old: Option<T>) -> bool {
             old.is_some_and(|old| new.is_none_or(|new| old < new))
         }
         let (new, old) = (&self.terms, &other.terms);
         let pauses = |terms: &Terms| Some(terms.pause_after).filter(|after| *after != 0);
-        let words = (other.action.words(), self.action.words());
-        let is_opened = words.0.is_sealed()
-            && (!words.1.is_sealed() || self.action.agent() != other.action.agent());
+        let (old_text, new_text) = (other.action.text(), self.action.text());
+        let is_unsealed = old_text.is_sealed()
+            && (!new_text.is_sealed() || self.action.agent() != other.action.agent());
         self.tier < other.tier
-            || is_opened
+            || is_unsealed
             || is_raised(new.per_day, old.per_day)
             || is_raised(new.tokens_per_day, old.tokens_per_day)
             || is_raised(new.money_per_day, old.money_per_day)
@@ -598,19 +614,19 @@ impl Definition {
             || is_raised(pauses(new), pauses(old))
     }
 
-    fn check(&self, agent: Option<&Agent>) -> Result<(), Refusal> {
+    fn check_limits(&self, agent: Option<&Agent>) -> Result<(), Refusal> {
         let invalid = |what, hint| Err(Refusal::invalid(what, hint));
         let terms = &self.terms;
         if self.name.is_empty() || NAME_CHARS_MAX < self.name.chars().count() {
             return invalid(
                 "the name of a schedule has 1 to 120 characters",
-                "say what it is for in a few words, with `--name TEXT`",
+                "give a short name with `--name TEXT`",
             );
         }
         if self.name.chars().any(|c| c.is_control() || is_reordering(c)) {
             return invalid(
                 "the name of a schedule is one line of printable text",
-                "leave out line breaks, and characters that nobody sees",
+                "remove line breaks and invisible characters",
             );
         }
         if PRIORITY_MAX < terms.priority {
@@ -620,43 +636,40 @@ impl Definition {
             );
         }
         if !(1..=ATTEMPTS_MAX).contains(&terms.retry.attempts) {
-            return invalid("a run is tried 1 to 100 times", "`--attempts 1` tries it once");
+            return invalid("a run has 1 to 100 attempts", "`--attempts 1` disables retries");
         }
         if !(1..=BACKOFF_FACTOR_MAX).contains(&terms.retry.factor) {
             return invalid(
                 "the factor of a backoff is from 1 to 10",
-                "it is the middle one, as in `--backoff 1s:2:5m`",
+                "it is the second part of `--backoff 1s:2:5m`",
             );
         }
         if terms.retry.cap < terms.retry.initial || BACKOFF_CAP_MAX < terms.retry.cap {
             return invalid(
                 "the cap of a backoff is from its first delay to a day",
-                "it is the last one, as in `--backoff 1s:2:5m`",
+                "it is the last part of `--backoff 1s:2:5m`",
             );
         }
         if KEYS_MAX < terms.keys.len() {
             return invalid(
                 "a schedule has at most 8 concurrency keys",
-                "use one key for all that must not go on at once",
+                "use one key for all runs that must not overlap",
             );
         }
         if terms.per_day == Some(0) {
             return invalid(
                 "a schedule runs at least once a day",
-                "leave `--per-day N` out for a limit that follows from the trigger, or stop it with `midwatch schedule pause`",
+                "omit `--per-day N` for a limit derived from the trigger, or stop the schedule with `midwatch schedule pause`",
             );
         }
         if terms.tokens_per_day == Some(0) || terms.money_per_day == Some(Money::ZERO) {
             return invalid(
-                "a schedule that may use nothing never runs",
-                "leave the limit out, or stop it with `midwatch schedule pause`",
+                "a schedule with a budget of 0 never runs",
+                "omit the limit, or stop the schedule with `midwatch schedule pause`",
             );
         }
         if terms.max_fires == Some(0) {
-            return invalid(
-                "a schedule fires at least once",
-                "leave `--max-fires N` out for no limit",
-            );
+            return invalid("a schedule fires at least once", "omit `--max-fires N` for no limit");
         }
         if let (Some(start), Some(end)) = (terms.start_at, terms.end_at)
             && end < start
@@ -666,12 +679,12 @@ impl Definition {
                 "give a later `--end-at T`, or an earlier `--start-at T`",
             );
         }
-        self.action.check_words()?;
+        self.action.check_text()?;
         match &self.action {
             Action::Prompt { agent: name, prompt } => {
                 let agent = agent.ok_or_else(|| Refusal::UnknownAgent(name.clone()))?;
-                if prompt.is_sealed() && agent.backend.shows_prompts() {
-                    return Err(Refusal::Shown(name.clone()));
+                if prompt.is_sealed() && agent.backend.exposes_prompt() {
+                    return Err(Refusal::PromptVisible(name.clone()));
                 }
                 if self.tier.is_some_and(|tier| tier < agent.tier) {
                     return Err(Refusal::TierTooLow { agent: name.clone(), min: agent.tier });
@@ -681,7 +694,7 @@ impl Definition {
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
                 if !(1..=128).contains(&tool.len()) || !tool.chars().all(is_plain) {
                     return invalid(
-                        "the name of a tool has 1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `-`",
+                        "a tool name has 1 to 128 of a-z, A-Z, 0-9, `.`, `_`, `-`",
                         "docs/mcp-tools.md lists the tools",
                     );
                 }
@@ -691,11 +704,11 @@ impl Definition {
     }
 }
 
-/// Whether another run may be live.
-pub(crate) fn check_room(terms: &Terms, progress: &Progress) -> Result<(), Refusal> {
+/// Refuses another live run if the overlap policy does not allow it.
+pub(crate) fn check_overlap(terms: &Terms, progress: &Progress) -> Result<(), Refusal> {
     match progress.live.first() {
         Some(live) if terms.overlap.live_max() <= progress.live.len() => {
-            Err(Refusal::Live(live.clone()))
+            Err(Refusal::RunIsLive(live.clone()))
         }
         _ => Ok(()),
     }
@@ -704,7 +717,7 @@ pub(crate) fn check_room(terms: &Terms, progress: &Progress) -> Result<(), Refus
 pub(crate) fn check_note(note: Option<&str>) -> Result<(), Refusal> {
     match note {
         Some(note) if NOTE_BYTES_MAX < note.len() => {
-            Err(Refusal::invalid("a note has at most 1024 bytes", "say it in fewer words"))
+            Err(Refusal::invalid("a note has at most 1024 bytes", "shorten it"))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What can happen to a schedule and its slots. These are stored formats.
+//! Events of a schedule and its slots. The serde names are the stored format.
 
 use calendar::Span;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Definition;
 use crate::agent::AgentName;
 use crate::id::{RunId, ScheduleId};
-use crate::progress::Ahead;
+use crate::progress::NextFire;
 use crate::slot::{Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
 
@@ -18,7 +18,7 @@ pub enum Event {
     Resumed(Resumed),
     Removed(Removed),
     Moved(Moved),
-    BackfillBegun(BackfillBegun),
+    BackfillStarted(BackfillStarted),
     BackfillMoved(BackfillMoved),
     Passed(Passed),
     Buffered(Buffered),
@@ -30,17 +30,18 @@ pub enum Event {
 pub struct Added {
     pub definition: Box<Definition>,
     pub by: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<MadeBy>,
+    #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
+    pub added_by_agent: Option<AddingAgent>,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
-/// An agent that has added a schedule.
+/// The agent that added a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MadeBy {
-    /// The run that did, unless it was somebody with the token of the agent.
+pub struct AddingAgent {
+    /// The run that added it; `None` for a caller with the agent's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     pub agent: AgentName,
@@ -59,80 +60,83 @@ pub struct Paused {
 #[serde(deny_unknown_fields)]
 pub struct Resumed {
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removed {
-    /// The schedule that it followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfollows: Option<ScheduleId>,
-    /// Who had added it, if that was an agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<MadeBy>,
+    /// The schedule that it depended on.
+    #[serde(rename = "unfollows", default, skip_serializing_if = "Option::is_none")]
+    pub former_upstream: Option<ScheduleId>,
+    /// The agent that had added it, if any.
+    #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
+    pub added_by_agent: Option<AddingAgent>,
     pub at: Timestamp,
 }
 
-/// Another definition takes the place of the one before.
+/// The definition was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Changed {
     pub definition: Box<Definition>,
-    /// The schedule that it followed and does not follow any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfollows: Option<ScheduleId>,
+    /// The schedule that it no longer depends on.
+    #[serde(rename = "unfollows", default, skip_serializing_if = "Option::is_none")]
+    pub former_upstream: Option<ScheduleId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
-/// The next slot is another one, without any having been decided.
+/// The next slot changed without a slot having been decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moved {
     pub why: MovedWhy,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MovedWhy {
-    /// The run that the next slot is counted from has ended.
+    /// The run that the next slot is counted from ended.
     Finished,
-    /// The rules of the zone are others than when the next slot was computed.
+    /// The time zone's rules changed since the next slot was computed.
     TzRebased,
 }
 
-/// Slots of the past are to run after all.
+/// A backfill of past slots was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BackfillBegun {
+pub struct BackfillStarted {
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: u64,
-    /// Runs of it at a time.
+    /// Runs of the backfill at a time.
     pub at_once: u32,
-    /// From one start to the next at the least.
+    /// Shortest time between two starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Span>,
     pub by: String,
     pub at: Timestamp,
 }
 
-/// A slot of a backfill needs no run, or nobody wants the rest of it any more.
+/// A backfill skipped a slot that has a run, or was ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillMoved {
-    /// Which it goes on with, if any.
+    /// The next slot of the backfill, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     pub at: Timestamp,
 }
 
-/// Adjacent slots that get no run, and why.
+/// Adjacent slots were passed over: they get no run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Passed {
@@ -140,25 +144,26 @@ pub struct Passed {
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: u64,
-    /// What clocks in the zone showed at the last.
+    /// Wall-clock time of the last slot in the schedule's zone.
     pub wall: String,
     pub disposition: Disposition,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The slot that stands for them.
+    /// The slot whose run covers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<Timestamp>,
-    /// What made it a slot, if that is not the time.
+    /// What created the slot, if it was not the calendar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// Of several: what they were slots of.
+    /// For several slots: the trigger that produced them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<Box<Timing>>,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
-/// A slot waits for an earlier run to end.
+/// A slot waits until an earlier run ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Buffered {
@@ -168,10 +173,11 @@ pub struct Buffered {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }
 
-/// A slot that waited gets no run after all.
+/// A waiting slot was dropped: it gets no run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dropped {
@@ -182,5 +188,6 @@ pub struct Dropped {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub into: Option<Timestamp>,
     pub at: Timestamp,
-    pub ahead: Ahead,
+    #[serde(rename = "ahead")]
+    pub next_fire: NextFire,
 }

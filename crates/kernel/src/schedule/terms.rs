@@ -1,4 +1,4 @@
-//! The terms of a schedule: what becomes of a slot when something is in its way.
+//! The terms of a schedule: overlap, missed slots, retries, limits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const KEYS_MAX: usize = 8;
 const KEY_NAME_BYTES_MAX: usize = 64;
 
-/// Every term has a default, and what is the default is not stored.
+/// Every term has a default; defaults are not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Terms {
@@ -31,10 +31,10 @@ pub struct Terms {
     pub overlap: Overlap,
     #[serde(skip_serializing_if = "is_default")]
     pub missed: Missed,
-    /// How late a missed slot may still run; by the trigger, unless given.
+    /// How late a missed slot may still run; derived from the trigger by default.
     #[serde(skip_serializing_if = "is_default")]
     pub window: Option<Span>,
-    /// The most by which a slot is delayed.
+    /// Longest random delay of a slot.
     #[serde(skip_serializing_if = "is_default")]
     pub jitter: Option<Span>,
     #[serde(skip_serializing_if = "is_default")]
@@ -44,28 +44,28 @@ pub struct Terms {
     pub pause_after: u32,
     #[serde(skip_serializing_if = "is_default")]
     pub resume: Resume,
-    /// The higher the sooner.
+    /// Higher priorities start first.
     #[serde(skip_serializing_if = "is_priority_default")]
     pub priority: u8,
-    /// What its runs share with those of other schedules, and how many may be at work on it at a time.
+    /// Concurrency keys that its runs share with other schedules, each with a limit of running runs.
     #[serde(skip_serializing_if = "is_default")]
     pub keys: Vec<Key>,
-    /// Runs in one UTC day; by the slots of the day, unless given.
+    /// Runs in one UTC day; derived from the day's slots by default.
     #[serde(skip_serializing_if = "is_default")]
     pub per_day: Option<u32>,
     /// Tokens that its runs may use in one UTC day.
     #[serde(skip_serializing_if = "is_default")]
     pub tokens_per_day: Option<u32>,
-    /// What they may cost.
+    /// Money that its runs may cost in one UTC day.
     #[serde(skip_serializing_if = "is_default")]
     pub money_per_day: Option<Money>,
-    /// Slots that run altogether.
+    /// Total number of slots that get a run.
     #[serde(skip_serializing_if = "is_default")]
     pub max_fires: Option<u64>,
-    /// Slots before this do not count.
+    /// No slots before this instant.
     #[serde(skip_serializing_if = "is_default")]
     pub start_at: Option<Timestamp>,
-    /// Nor do slots after this.
+    /// No slots after this instant.
     #[serde(skip_serializing_if = "is_default")]
     pub end_at: Option<Timestamp>,
 }
@@ -76,15 +76,15 @@ pub struct Terms {
 pub enum Overlap {
     #[default]
     Skip,
-    /// Keep one waiting; a newer one takes its place.
+    /// Buffer one slot; a newer one replaces it.
     BufferOne,
-    /// Keep as many waiting, in order.
+    /// Buffer up to this many slots, in order.
     BufferAll(u32),
-    /// Let as many run at a time.
+    /// Allow this many live runs at a time.
     Allow(u32),
-    /// Ask the live run to stop; start when it has.
+    /// Ask the live run to stop; start when it has ended.
     CancelOther,
-    /// Take the live run from whoever works on it; start at once.
+    /// End the live run without waiting for its process; start at once.
     TerminateOther,
 }
 
@@ -100,17 +100,17 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Missed {
-    /// The newest runs and stands for the others.
+    /// Run the newest; its run covers the others.
     #[default]
     Latest,
-    /// The oldest runs and stands for the others.
+    /// Run the oldest; its run covers the others.
     Earliest,
-    /// The newest so many run, one after the other.
+    /// Run the newest ones, up to this many, one after the other.
     All(u32),
     Skip,
 }
 
-/// What becomes of slots that fell into a pause.
+/// What to do with slots that were due during a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resume {
@@ -119,7 +119,7 @@ pub enum Resume {
     AsMissed,
 }
 
-/// When a try that failed is repeated: after a random part of a delay that grows.
+/// Retries of failed attempts, with exponential backoff and full jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
@@ -130,7 +130,7 @@ pub struct Retry {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {term}")]
+#[error("invalid {term} `{text}`")]
 pub struct InvalidTerm {
     pub term: &'static str,
     pub text: String,
@@ -141,7 +141,7 @@ const PAUSE_AFTER_DEFAULT: u32 = 5;
 const PRIORITY_DEFAULT: u8 = 5;
 const RETRY_DEFAULT: Retry =
     Retry { attempts: 5, initial: seconds(1), factor: 2, cap: seconds(300) };
-/// For long outages, as those of model providers are.
+/// For long outages such as those of model providers.
 const RETRY_PATIENT: Retry =
     Retry { attempts: 6, initial: seconds(30), factor: 4, cap: seconds(3_600) };
 
@@ -190,7 +190,7 @@ impl Overlap {
         }
     }
 
-    /// Whether a slot that is due ends runs that are live.
+    /// Whether a due slot ends live runs.
     pub fn ends_others(self) -> bool {
         match self {
             Overlap::CancelOther | Overlap::TerminateOther => true,
@@ -204,7 +204,7 @@ impl Key {
         &self.name
     }
 
-    /// Runs with this key that may be at work at a time.
+    /// How many runs with this key may be running at a time.
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -226,7 +226,7 @@ impl FromStr for Key {
         let invalid = || InvalidTerm {
             term: "concurrency key",
             text: text.to_owned(),
-            hint: "it is a name of a-z, A-Z, 0-9, `.`, `_`, `-`, `/`, or `NAME:N` with N up to 1000",
+            hint: "use a name of a-z, A-Z, 0-9, `.`, `_`, `-`, `/`, or `NAME:N` with N up to 1000",
         };
         let (name, limit) = named_count(text).ok_or_else(invalid)?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
@@ -253,12 +253,12 @@ impl TryFrom<String> for Key {
 }
 
 impl Retry {
-    /// Its delays, as they are written.
+    /// The delays in the notation that [`Retry::with_backoff`] reads.
     pub fn backoff(&self) -> String {
         format!("{}:{}:{}", self.initial, self.factor, self.cap)
     }
 
-    /// The same with other delays. `patient` also has attempts of its own.
+    /// Replaces the delays; `patient` also sets the number of attempts.
     pub fn with_backoff(self, text: &str) -> Result<Retry, InvalidTerm> {
         if text == "patient" {
             return Ok(RETRY_PATIENT);
@@ -272,11 +272,11 @@ impl Retry {
         parsed.ok_or_else(|| InvalidTerm {
             term: "backoff",
             text: text.to_owned(),
-            hint: "it is `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`",
+            hint: "use `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`",
         })
     }
 
-    /// The delay before the try that follows so many, somewhere between nothing and its most.
+    /// The random delay after this many attempts, from 0 to the backoff of that attempt.
     pub fn delay_us(&self, attempts: u32, random: u64) -> i64 {
         let factor = i64::from(self.factor).saturating_pow(attempts.saturating_sub(1));
         let most = self.initial.as_micros().saturating_mul(factor).min(self.cap.as_micros());
@@ -305,7 +305,7 @@ impl FromStr for Overlap {
         let invalid = || InvalidTerm {
             term: "overlap policy",
             text: text.to_owned(),
-            hint: "it is `skip`, `buffer_one`, `buffer_all:N` or `allow:N` with N up to 1000, \
+            hint: "use `skip`, `buffer_one`, `buffer_all:N` or `allow:N` with N up to 1000, \
                    `cancel_other` or `terminate_other`",
         };
         let (name, count) = named_count(text).ok_or_else(invalid)?;
@@ -339,7 +339,7 @@ impl FromStr for Missed {
         let invalid = || InvalidTerm {
             term: "policy for missed slots",
             text: text.to_owned(),
-            hint: "it is `latest`, `earliest`, `all:N` or `skip`, with N up to 1000",
+            hint: "use `latest`, `earliest`, `all:N` or `skip`, with N up to 1000",
         };
         let (name, count) = named_count(text).ok_or_else(invalid)?;
         match (name, count) {
@@ -367,9 +367,9 @@ impl FromStr for Resume {
     fn from_str(text: &str) -> Result<Resume, InvalidTerm> {
         [Resume::Skip, Resume::AsMissed].into_iter().find(|it| it.name() == text).ok_or_else(|| {
             InvalidTerm {
-                term: "policy for slots in a pause",
+                term: "policy for paused slots",
                 text: text.to_owned(),
-                hint: "it is `skip` or `as_missed`",
+                hint: "use `skip` or `as_missed`",
             }
         })
     }
@@ -427,7 +427,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_are_read_as_they_are_written() {
+    fn overlap_and_missed_policies_round_trip_through_text() {
         for text in
             ["skip", "buffer_one", "buffer_all:1000", "allow:1", "cancel_other", "terminate_other"]
         {
@@ -450,9 +450,9 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_up_to_the_cap() {
+    fn retry_delays_double_up_to_the_cap() {
         let most = |attempts| RETRY_DEFAULT.delay_us(attempts, u64::MAX - 1);
-        // The largest remainder is the most itself.
+        // The maximum itself is a possible delay.
         for (attempts, seconds) in [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (100, 300)] {
             assert!(most(attempts) <= seconds * 1_000_000);
             assert_eq!(
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_read_as_they_are_written() {
+    fn backoff_round_trips_through_text() {
         let seven = Retry { attempts: 7, ..RETRY_DEFAULT };
         for text in ["1s:2:5m", "500ms:1:500ms", "1h30m:10:1d"] {
             let read = seven.with_backoff(text).unwrap();

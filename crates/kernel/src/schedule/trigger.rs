@@ -1,4 +1,4 @@
-//! What makes a schedule fire: the time, or something that happens.
+//! What makes a schedule fire: a calendar or an event.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,26 +14,28 @@ const EVENT_NAME_BYTES_MAX: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Trigger {
-    /// Instants that are known beforehand.
+    /// Instants that are known in advance.
     Timed(calendar::Trigger),
-    Happens(Happening),
+    Event(EventTrigger),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Happening {
+pub enum EventTrigger {
     /// A run of another schedule ends.
-    After { schedule: ScheduleId, on: Ending },
-    /// Somebody says that something of this name has happened.
+    #[serde(rename = "after")]
+    AfterRun { schedule: ScheduleId, on: RequiredOutcome },
+    /// An event of this name is published.
     Event { name: EventName },
-    /// So much time has passed since the schedule's own last run.
-    Again { every: Span, since: Since },
+    /// `every` has passed since the schedule's own last run.
+    #[serde(rename = "again")]
+    AfterOwnRun { every: Span, since: Since },
 }
 
-/// How a run has to end.
+/// The outcome that a run must have to fire its dependents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RequiredOutcome {
     #[default]
     Success,
     Failure,
@@ -53,29 +55,29 @@ pub enum Since {
 pub struct EventName(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the name of an event: it has 1 to 128 of a-z, 0-9, `.`, `_`, `-`, `/`")]
+#[error("invalid event name `{0}`; use 1 to 128 of a-z, 0-9, `.`, `_`, `-`, `/`")]
 pub struct InvalidEventName(String);
 
 impl Trigger {
     pub fn timed(&self) -> Option<&calendar::Trigger> {
         match self {
             Trigger::Timed(timed) => Some(timed),
-            Trigger::Happens(_) => None,
+            Trigger::Event(_) => None,
         }
     }
 
-    /// The schedule that it follows, and how a run of that one has to end.
-    pub fn follows(&self) -> Option<(&ScheduleId, Ending)> {
+    /// The schedule that it depends on, and the outcome that a run of it must have.
+    pub fn upstream(&self) -> Option<(&ScheduleId, RequiredOutcome)> {
         match self {
-            Trigger::Happens(Happening::After { schedule, on }) => Some((schedule, *on)),
-            Trigger::Happens(_) | Trigger::Timed(_) => None,
+            Trigger::Event(EventTrigger::AfterRun { schedule, on }) => Some((schedule, *on)),
+            Trigger::Event(_) | Trigger::Timed(_) => None,
         }
     }
 
-    pub fn event(&self) -> Option<&EventName> {
+    pub fn event_name(&self) -> Option<&EventName> {
         match self {
-            Trigger::Happens(Happening::Event { name }) => Some(name),
-            Trigger::Happens(_) | Trigger::Timed(_) => None,
+            Trigger::Event(EventTrigger::Event { name }) => Some(name),
+            Trigger::Event(_) | Trigger::Timed(_) => None,
         }
     }
 }
@@ -86,21 +88,21 @@ impl From<calendar::Trigger> for Trigger {
     }
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for EventTrigger {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happening::After { schedule, on } => {
+            EventTrigger::AfterRun { schedule, on } => {
                 let ended = match on {
-                    Ending::Success => "is done",
-                    Ending::Failure => "has failed",
-                    Ending::Any => "has ended",
+                    RequiredOutcome::Success => "is done",
+                    RequiredOutcome::Failure => "has failed",
+                    RequiredOutcome::Any => "has ended",
                 };
                 write!(out, "after each run of {schedule} that {ended}")
             }
-            Happening::Event { name } => write!(out, "at each event `{name}`"),
-            Happening::Again { every, since } => {
+            EventTrigger::Event { name } => write!(out, "on each event `{name}`"),
+            EventTrigger::AfterOwnRun { every, since } => {
                 let since = match since {
-                    Since::Start => "began",
+                    Since::Start => "started",
                     Since::Finish => "ended",
                 };
                 write!(out, "{} after the last run {since}", every.describe())
@@ -109,12 +111,12 @@ impl fmt::Display for Happening {
     }
 }
 
-impl Ending {
+impl RequiredOutcome {
     pub fn matches(self, outcome: Outcome) -> bool {
         match self {
-            Ending::Success => outcome == Outcome::Done,
-            Ending::Failure => outcome == Outcome::Failed,
-            Ending::Any => true,
+            RequiredOutcome::Success => outcome == Outcome::Done,
+            RequiredOutcome::Failure => outcome == Outcome::Failed,
+            RequiredOutcome::Any => true,
         }
     }
 }
@@ -124,8 +126,8 @@ impl EventName {
         &self.0
     }
 
-    /// What schedules that wait for it are listed under.
-    pub fn listed_under(&self) -> String {
+    /// Key of the index that lists the schedules that this event fires.
+    pub fn index_key(&self) -> String {
         format!("event/{}", self.0)
     }
 }

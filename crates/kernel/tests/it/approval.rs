@@ -1,34 +1,35 @@
-//! A question to a human: asked once, answered once, good for one beginning of one plan.
+//! An approval is requested once, decided once, and allows one start of one plan.
 
 use kernel::agent::DENIALS_MAX;
 use kernel::approval::{
-    APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, Footing, Signature,
-    Signed,
+    APPROVE_WITHIN_US, Command, Directory, EXECUTE_WITHIN_US, Executable, ExecutionFingerprint,
+    Signature, Signed,
 };
 use kernel::backend::Tier;
-use kernel::ruling::{Approvers, Posture, Verdict};
+use kernel::policy_decision::{Approvers, Verdict};
+use kernel::posture::Posture;
 use kernel::run::{Cause, Command as RunCommand};
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::slot::Disposition;
 use kernel::{Actor, Counter, Role, RunId, TokenId};
 
-use crate::support::{Ask, DENIED_FOR_US, Standing, World, at, broken, every};
-use Ask::{Add, Answer, Expire, Fire, Recover, Run, StartUnder, Tick};
+use crate::support::{DENIED_FOR_US, Op, PolicySetup, World, at, every, failed_attempt};
+use Op::{Add, ApprovalCommand, Expire, Fire, OnRun, Recover, StartUnder, Tick};
 use Verdict::{Allow, Ask as Asks, Deny};
 
-const ASKED: &str = "asked, until 86461";
+const REQUESTED: &str = "asked, until 86461";
 const APPROVED: &str = "approved, until 970";
-const BEGUN: &str = "consumed by 1, started 1 1 tier 0 repeatable";
+const STARTED: &str = "consumed by 1, started 1 1 tier 0 repeatable";
 const DAY_S: i64 = APPROVE_WITHIN_US / 1_000_000;
 const SOON_S: i64 = EXECUTE_WITHIN_US / 1_000_000;
 
-/// A run that waits for an answer since second 61.
+/// A run that is parked since second 61.
 fn parked() -> World {
     let mut world = World::new(every(60), Terms::default());
-    world.ask(0, &Add);
-    assert_eq!(world.ask(60, &Tick), "slot fires 60");
-    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    world.perform(0, &Add);
+    assert_eq!(world.perform(60, &Tick), "slot fires 60");
+    assert_eq!(world.perform(61, &StartUnder(1, Asks)), REQUESTED);
     world
 }
 
@@ -36,49 +37,49 @@ fn shown(world: &World) -> String {
     world.approval(1).unwrap().1.plan_hash
 }
 
-fn approve(world: &World) -> Ask {
-    Answer(1, Command::Approve { shown: shown(world), note: None, signed: None })
+fn approve(world: &World) -> Op {
+    ApprovalCommand(1, Command::Approve { shown: shown(world), note: None, signed: None })
 }
 
-fn deny(world: &World) -> Ask {
-    Answer(1, Command::Deny { shown: shown(world), note: Some("no".into()) })
+fn deny(world: &World) -> Op {
+    ApprovalCommand(1, Command::Deny { shown: shown(world), note: Some("no".into()) })
 }
 
-fn revoke() -> Ask {
-    Answer(1, Command::Revoke { note: None })
+fn revoke() -> Op {
+    ApprovalCommand(1, Command::Revoke { note: None })
 }
 
 fn disposition(world: &World) -> Disposition {
     world.slot(60).unwrap().disposition(world.run(1).as_ref())
 }
 
-fn check(world: &mut World, story: &[(i64, Ask, &str)]) {
-    for (second, ask, expected) in story {
-        assert_eq!(&world.ask(*second, ask), expected, "at {second}: {ask:?}");
+fn check(world: &mut World, story: &[(i64, Op, &str)]) {
+    for (second, op, expected) in story {
+        assert_eq!(&world.perform(*second, op), expected, "at {second}: {op:?}");
     }
 }
 
 #[test]
-fn a_run_waits_until_it_is_approved_and_begins_once() {
+fn a_parked_run_starts_once_after_approval() {
     let mut world = parked();
     assert_eq!(world.run(1).unwrap().state.name(), "waiting_permission");
     assert_eq!(disposition(&world), Disposition::Parked);
-    let yes = approve(&world);
+    let approval = approve(&world);
     check(
         &mut world,
         &[
             (62, StartUnder(1, Asks), ""),
             (63, StartUnder(1, Allow), ""),
             (64, Recover(1), ""),
-            (70, yes.clone(), APPROVED),
-            (71, yes.clone(), ""),
-            (72, StartUnder(1, Asks), BEGUN),
+            (70, approval.clone(), APPROVED),
+            (71, approval.clone(), ""),
+            (72, StartUnder(1, Asks), STARTED),
             (73, StartUnder(1, Asks), ""),
-            (74, yes, ""),
+            (74, approval, ""),
             (
                 75,
                 revoke(),
-                "no: approval `A` was approved by uid:7, and its run has begun, so it cannot be revoked",
+                "no: approval `A` was approved by uid:7 and its run has started, so it cannot be revoked",
             ),
         ],
     );
@@ -86,16 +87,16 @@ fn a_run_waits_until_it_is_approved_and_begins_once() {
 }
 
 #[test]
-fn a_run_that_is_denied_ends_and_its_slot_says_so() {
+fn a_denied_run_is_cancelled_and_its_slot_is_skipped_by_policy() {
     let mut world = parked();
-    let (yes, no) = (approve(&world), deny(&world));
+    let (approval, denial) = (approve(&world), deny(&world));
     let denied = "denied, cancelled (uid:7 denied it: no)";
     check(
         &mut world,
         &[
-            (70, no.clone(), denied),
-            (71, no, ""),
-            (72, yes, "no: approval `A` was denied by uid:7, so it cannot be approved"),
+            (70, denial.clone(), denied),
+            (71, denial, ""),
+            (72, approval, "no: approval `A` was denied by uid:7, so it cannot be approved"),
             (73, StartUnder(1, Allow), ""),
         ],
     );
@@ -103,70 +104,74 @@ fn a_run_that_is_denied_ends_and_its_slot_says_so() {
 }
 
 #[test]
-fn what_the_orders_forbid_never_begins() {
+fn a_run_denied_by_policy_never_starts() {
     let mut world = World::new(every(60), Terms::default());
-    world.ask(0, &Add);
-    world.ask(60, &Tick);
-    let refused = "cancelled (the standing orders do not allow it: `test/all`)";
+    world.perform(0, &Add);
+    world.perform(60, &Tick);
+    let refused = "cancelled (denied by policy: `test/all`)";
     check(&mut world, &[(61, StartUnder(1, Deny), refused), (62, StartUnder(1, Allow), "")]);
     assert_eq!(disposition(&world), Disposition::SkippedPolicy);
     assert_eq!(world.run(1).unwrap().ruling.unwrap().verdict, Verdict::Deny);
 }
 
 #[test]
-fn a10_an_answer_is_too_late_from_its_instant_on() {
-    let expired = "lapsed expired, cancelled (nobody answered in time)";
+fn a10_a_pending_approval_expires_exactly_at_its_deadline() {
+    let expired = "lapsed expired, cancelled (the approval was not decided in time)";
     for (second, expected) in [
         (61 + DAY_S - 1, "approved, until 87360"),
         (61 + DAY_S, expired),
         (61 + DAY_S + 9, expired),
     ] {
         let mut world = parked();
-        let yes = approve(&world);
-        assert_eq!(world.ask(second, &yes), expected);
+        let approval = approve(&world);
+        assert_eq!(world.perform(second, &approval), expected);
     }
     let mut world = parked();
-    assert_eq!(world.ask(61 + DAY_S - 1, &Expire(1)), "");
-    assert_eq!(world.ask(61 + DAY_S, &Expire(1)), expired);
-    // A clock that is set back does not make it good again.
-    let yes = approve(&world);
-    assert_eq!(world.ask(62, &yes), "no: approval `A` has expired, so it cannot be approved");
+    assert_eq!(world.perform(61 + DAY_S - 1, &Expire(1)), "");
+    assert_eq!(world.perform(61 + DAY_S, &Expire(1)), expired);
+    // Setting the clock back does not revive it.
+    let approval = approve(&world);
+    assert_eq!(
+        world.perform(62, &approval),
+        "no: approval `A` has expired, so it cannot be approved"
+    );
     assert_eq!(disposition(&world), Disposition::SkippedPolicy);
 }
 
 #[test]
-fn an_approved_run_begins_soon_or_not_at_all() {
-    let late = "lapsed expired, cancelled (it was approved, and did not begin in time)";
-    for (second, expected) in [(70 + SOON_S - 1, BEGUN), (70 + SOON_S, late)] {
+fn an_approved_run_must_start_before_its_deadline() {
+    let late = "lapsed expired, cancelled (it was approved but did not start in time)";
+    for (second, expected) in [(70 + SOON_S - 1, STARTED), (70 + SOON_S, late)] {
         let mut world = parked();
-        let yes = approve(&world);
-        world.ask(70, &yes);
-        assert_eq!(world.ask(second, &StartUnder(1, Asks)), expected);
+        let approval = approve(&world);
+        world.perform(70, &approval);
+        assert_eq!(world.perform(second, &StartUnder(1, Asks)), expected);
     }
 }
 
 #[test]
-fn a03_an_answer_to_another_plan_is_refused() {
+fn a03_approving_another_plan_hash_is_refused() {
     let mut world = parked();
-    let other = Answer(1, Command::Approve { shown: "another".into(), note: None, signed: None });
-    let refused = "no: approval `A` is about another plan than the one that was shown";
+    let other =
+        ApprovalCommand(1, Command::Approve { shown: "another".into(), note: None, signed: None });
+    let refused = "no: approval `A` is for another plan than the one that was shown";
     check(&mut world, &[(70, other, refused)]);
     assert_eq!(world.approval(1).unwrap().1.state.name(), "pending");
 }
 
 #[test]
-fn a04_a_plan_that_has_changed_since_is_not_begun() {
+fn a04_a_plan_that_changed_after_approval_does_not_start() {
     let mut world = parked();
-    let yes = approve(&world);
-    world.ask(70, &yes);
+    let approval = approve(&world);
+    world.perform(70, &approval);
     world.agent.as_mut().unwrap().credential = "env:OTHER".parse().ok();
-    let changed = "lapsed changed, cancelled (what would be done now is not what was approved)";
+    let changed = "lapsed changed, cancelled (the plan is not the approved one)";
     check(&mut world, &[(71, StartUnder(1, Asks), changed)]);
     assert_eq!(disposition(&world), Disposition::SkippedPolicy);
 }
 
-fn footing(program: &str, inode: &str, variables: &[(&str, &str)]) -> Footing {
-    Footing {
+fn fingerprint(program: &str, inode: &str, variables: &[(&str, &str)]) -> ExecutionFingerprint {
+    ExecutionFingerprint {
         program: Executable { path: "/bin/tool".to_owned(), sha256: program.to_owned() },
         directory: Some(Directory { device: "1".to_owned(), inode: inode.to_owned() }),
         variables: variables
@@ -177,175 +182,182 @@ fn footing(program: &str, inode: &str, variables: &[(&str, &str)]) -> Footing {
 }
 
 #[test]
-fn a08_what_a_plan_stands_on_is_part_of_what_was_approved() {
+fn a08_a_changed_execution_fingerprint_voids_the_approval() {
     const PATH: (&str, &str) = ("PATH", "p");
     const TZ: (&str, &str) = ("TZ", "t");
-    let before = || footing("aa", "7", &[PATH, TZ]);
-    let not = "lapsed changed, cancelled (what would be done now is not what was approved";
-    let changed = |parts: &str| format!("{not}: changed since it was asked: {parts})");
+    let before = || fingerprint("aa", "7", &[PATH, TZ]);
+    let not = "lapsed changed, cancelled (the plan is not the approved one";
+    let changed = |parts: &str| format!("{not}: changed since the request: {parts})");
     let missing = || Err(Cause::new("not_started", "there is no program"));
-    let gone = "lapsed changed, cancelled (what was approved cannot be done any more: there is no program)";
+    let gone = "lapsed changed, cancelled (the approved plan cannot be executed any more: there is no program)";
     let table = [
-        (Ok(Some(before())), Ok(Some(before())), BEGUN.to_owned()),
-        (Ok(Some(before())), Ok(Some(footing("bb", "7", &[PATH, TZ]))), changed("program")),
-        (Ok(Some(before())), Ok(Some(footing("aa", "8", &[PATH, TZ]))), changed("directory")),
-        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[("PATH", "q"), TZ]))), changed("PATH")),
-        (Ok(Some(before())), Ok(Some(footing("aa", "7", &[PATH]))), changed("TZ")),
+        (Ok(Some(before())), Ok(Some(before())), STARTED.to_owned()),
+        (Ok(Some(before())), Ok(Some(fingerprint("bb", "7", &[PATH, TZ]))), changed("program")),
+        (Ok(Some(before())), Ok(Some(fingerprint("aa", "8", &[PATH, TZ]))), changed("directory")),
         (
             Ok(Some(before())),
-            Ok(Some(footing("bb", "7", &[PATH, TZ, ("X", "x")]))),
+            Ok(Some(fingerprint("aa", "7", &[("PATH", "q"), TZ]))),
+            changed("PATH"),
+        ),
+        (Ok(Some(before())), Ok(Some(fingerprint("aa", "7", &[PATH]))), changed("TZ")),
+        (
+            Ok(Some(before())),
+            Ok(Some(fingerprint("bb", "7", &[PATH, TZ, ("X", "x")]))),
             changed("program, X"),
         ),
         (Ok(Some(before())), Ok(None), format!("{not})")),
         (Ok(Some(before())), missing(), gone.to_owned()),
-        // It was asked before anybody looked at such things.
+        // Requested by a version without fingerprints.
         (Ok(None), Ok(Some(before())), changed("program, directory, PATH, TZ")),
     ];
-    for (asked, begun, expected) in table {
+    for (at_request, at_start, expected) in table {
         let mut world = World::new(every(60), Terms::default());
-        world.standing.looked = asked;
-        world.ask(0, &Add);
-        world.ask(60, &Tick);
-        assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
-        let yes = approve(&world);
-        assert_eq!(world.ask(70, &yes), APPROVED);
-        world.standing.looked = begun;
-        assert_eq!(world.ask(71, &StartUnder(1, Asks)), expected);
-        let told = world.approval(1).unwrap().1.changed.join(", ");
-        assert!(expected.contains(&told), "{told}");
+        world.policy.looked = at_request;
+        world.perform(0, &Add);
+        world.perform(60, &Tick);
+        assert_eq!(world.perform(61, &StartUnder(1, Asks)), REQUESTED);
+        let approval = approve(&world);
+        assert_eq!(world.perform(70, &approval), APPROVED);
+        world.policy.looked = at_start;
+        assert_eq!(world.perform(71, &StartUnder(1, Asks)), expected);
+        let changed = world.approval(1).unwrap().1.changed.join(", ");
+        assert!(expected.contains(&changed), "{changed}");
     }
 }
 
 #[test]
-fn nobody_is_asked_about_what_cannot_be_done() {
+fn no_approval_is_requested_for_a_plan_that_cannot_be_executed() {
     let mut world = World::new(every(60), Terms::default());
-    world.ask(0, &Add);
-    world.ask(60, &Tick);
-    world.standing.looked = Err(Cause::new("not_started", "there is no program"));
-    assert_eq!(world.ask(61, &StartUnder(1, Asks)), "failed (there is no program)");
+    world.perform(0, &Add);
+    world.perform(60, &Tick);
+    world.policy.looked = Err(Cause::new("not_started", "there is no program"));
+    assert_eq!(world.perform(61, &StartUnder(1, Asks)), "failed (there is no program)");
 }
 
 #[test]
-fn a11_a_revoked_approval_begins_nothing() {
+fn a11_a_revoked_approval_starts_nothing() {
     let mut world = parked();
-    let yes = approve(&world);
-    let revoked = "lapsed revoked, cancelled (uid:7 took the approval back)";
+    let approval = approve(&world);
+    let revoked = "lapsed revoked, cancelled (uid:7 revoked the approval)";
     check(
         &mut world,
         &[
-            (70, yes.clone(), APPROVED),
+            (70, approval.clone(), APPROVED),
             (71, revoke(), revoked),
             (72, revoke(), ""),
             (73, StartUnder(1, Asks), ""),
-            (74, yes, "no: approval `A` was revoked, so it cannot be approved"),
+            (74, approval, "no: approval `A` was revoked, so it cannot be approved"),
         ],
     );
 }
 
 #[test]
-fn a_deny_after_an_approval_takes_it_back() {
+fn denying_an_approved_run_before_its_start_cancels_it() {
     let mut world = parked();
-    let (yes, no) = (approve(&world), deny(&world));
-    check(&mut world, &[(70, yes, APPROVED), (71, no, "denied, cancelled (uid:7 denied it: no)")]);
+    let (approval, denial) = (approve(&world), deny(&world));
+    check(
+        &mut world,
+        &[(70, approval, APPROVED), (71, denial, "denied, cancelled (uid:7 denied it: no)")],
+    );
 }
 
 #[test]
-fn b06_only_a_human_with_the_role_answers() {
-    let asks = [
+fn b06_deciding_requires_operator() {
+    let actors = [
         ("observer", Role::Observer, false),
         ("run:run_1", Role::Runner, false),
         ("ada", Role::Operator, true),
         ("ada", Role::Maintainer, true),
     ];
-    for (name, role, may) in asks {
+    for (name, role, may) in actors {
         let mut world = parked();
         (world.actor.name, world.actor.role) = (name.to_owned(), role);
-        for ask in [approve(&world), deny(&world), revoke()] {
+        for op in [approve(&world), deny(&world), revoke()] {
             let mut world = parked();
             (world.actor.name, world.actor.role) = (name.to_owned(), role);
-            let ask = match ask {
-                Answer(_, Command::Approve { .. }) => approve(&world),
-                Answer(_, Command::Deny { .. }) => deny(&world),
+            let op = match op {
+                ApprovalCommand(_, Command::Approve { .. }) => approve(&world),
+                ApprovalCommand(_, Command::Deny { .. }) => deny(&world),
                 other => other,
             };
-            let said = world.ask(70, &ask);
-            assert_eq!(!said.starts_with("no: this needs a human"), may, "{name}: {said}");
+            let result = world.perform(70, &op);
+            assert_eq!(!result.starts_with("no: this needs a human"), may, "{name}: {result}");
             assert_eq!(world.approval(1).unwrap().1.state.name() == "pending", !may);
         }
     }
 }
 
 #[test]
-fn b07_another_try_needs_another_answer() {
+fn b07_another_attempt_needs_another_approval() {
     let mut world = parked();
-    let yes = approve(&world);
-    world.ask(70, &yes);
-    assert_eq!(world.ask(71, &StartUnder(1, Asks)), BEGUN);
-    let failed = Ask::Finish(1, 1, broken(true));
-    assert!(world.ask(72, &failed).starts_with("failed"));
-    world.ask(73, &Run(1, RunCommand::Retry));
-    assert!(world.ask(74, &StartUnder(1, Asks)).starts_with("asked"));
+    let approval = approve(&world);
+    world.perform(70, &approval);
+    assert_eq!(world.perform(71, &StartUnder(1, Asks)), STARTED);
+    let failed = Op::Finish(1, 1, failed_attempt(true));
+    assert!(world.perform(72, &failed).starts_with("failed"));
+    world.perform(73, &OnRun(1, RunCommand::Retry));
+    assert!(world.perform(74, &StartUnder(1, Asks)).starts_with("asked"));
 }
 
 #[test]
-fn a_question_goes_with_its_run() {
-    let cancel = Run(1, RunCommand::Cancel { note: None });
+fn cancelling_a_run_closes_its_approval() {
+    let cancel = OnRun(1, RunCommand::Cancel { note: None });
     let cancelled = "lapsed runended, cancelled (uid:7 cancelled it)";
     let mut world = parked();
     check(&mut world, &[(70, cancel.clone(), cancelled), (71, Expire(1), "")]);
     assert_eq!(disposition(&world), Disposition::Cancelled);
     let mut world = parked();
-    let yes = approve(&world);
-    check(&mut world, &[(70, yes, APPROVED), (71, cancel, cancelled)]);
+    let approval = approve(&world);
+    check(&mut world, &[(70, approval, APPROVED), (71, cancel, cancelled)]);
 }
 
 #[test]
-fn a_parked_run_is_live_for_its_schedule() {
+fn a_parked_run_counts_for_overlap() {
     let mut world = parked();
-    assert_eq!(world.ask(120, &Tick), "skipped_overlap 120");
-    assert!(world.ask(121, &Fire("k")).starts_with("no:"));
+    assert_eq!(world.perform(120, &Tick), "skipped_overlap 120");
+    assert!(world.perform(121, &Fire("k")).starts_with("no:"));
     let mut world =
         World::new(every(60), Terms { overlap: Overlap::CancelOther, ..Terms::default() });
-    world.ask(0, &Add);
-    world.ask(60, &Tick);
-    world.ask(61, &StartUnder(1, Asks));
-    let decided = world.ask(120, &Tick);
+    world.perform(0, &Add);
+    world.perform(60, &Tick);
+    world.perform(61, &StartUnder(1, Asks));
+    let decided = world.perform(120, &Tick);
     assert!(decided.contains("lapsed runended, cancelled"), "{decided}");
 }
 
 #[test]
-fn orders_that_do_not_ask_any_more_need_no_answer() {
+fn an_approval_lapses_when_the_policy_no_longer_requires_it() {
     let mut world = parked();
-    let yes = approve(&world);
-    world.ask(70, &yes);
-    let begun = "lapsed notneeded, started 1 1 tier 0 repeatable";
-    assert_eq!(world.ask(71, &StartUnder(1, Allow)), begun);
+    let approval = approve(&world);
+    world.perform(70, &approval);
+    let started = "lapsed notneeded, started 1 1 tier 0 repeatable";
+    assert_eq!(world.perform(71, &StartUnder(1, Allow)), started);
     assert_eq!(world.run(1).unwrap().approval, None);
     assert_eq!(world.approval(1).unwrap().1.plan.run, RunId::of(1));
 }
 
 #[test]
-fn nothing_reaches_outside_without_a_human_whoever_allows_it() {
+fn tier_2_needs_approval_even_if_the_policy_allows_it() {
     let mut world = World::new(every(60), Terms::default());
     world.agent.as_mut().unwrap().tier = Tier::External;
-    world.ask(0, &Add);
-    world.ask(60, &Tick);
-    assert_eq!(world.ask(61, &StartUnder(1, Allow)), ASKED);
+    world.perform(0, &Add);
+    world.perform(60, &Tick);
+    assert_eq!(world.perform(61, &StartUnder(1, Allow)), REQUESTED);
     assert_eq!(world.approval(1).unwrap().1.plan.tier, Tier::External);
 }
 
 #[test]
-fn an_edit_of_the_schedule_makes_another_plan() {
+fn editing_the_schedule_voids_the_approval() {
     let mut world = parked();
-    let yes = approve(&world);
-    world.ask(70, &yes);
+    let approval = approve(&world);
+    world.perform(70, &approval);
     world.definition.terms.priority = 9;
-    assert!(world.ask(71, &Ask::Edit).starts_with("changed"));
-    assert!(world.ask(72, &StartUnder(1, Asks)).starts_with("lapsed changed"));
+    assert!(world.perform(71, &Op::Edit).starts_with("changed"));
+    assert!(world.perform(72, &StartUnder(1, Asks)).starts_with("lapsed changed"));
 }
 
-/// A yes of this person, brought by themselves or signed.
-fn yes_of(world: &mut World, name: &str, role: Role, is_signed: bool) -> Ask {
+/// An approval by this person, submitted by themselves, or signed and submitted by the local user.
+fn approval_by(world: &mut World, name: &str, role: Role, is_signed: bool) -> Op {
     let by = Actor { name: name.to_owned(), role };
     let signed = is_signed.then(|| Signed {
         by: by.clone(),
@@ -356,28 +368,29 @@ fn yes_of(world: &mut World, name: &str, role: Role, is_signed: bool) -> Ask {
         },
     });
     world.actor = if is_signed { Actor::local_user(7) } else { by };
-    Answer(1, Command::Approve { shown: shown(world), note: None, signed })
+    ApprovalCommand(1, Command::Approve { shown: shown(world), note: None, signed })
 }
 
-/// A run that waits under such orders, of a schedule that these have written.
+/// A run parked under this posture and these approvers, of a schedule that `authors` wrote.
 fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World {
     let mut world = World::new(every(60), Terms::default());
-    world.standing = Standing { posture, approvers, signatures_hold: true, ..Standing::default() };
+    world.policy =
+        PolicySetup { posture, approvers, signatures_hold: true, ..PolicySetup::default() };
     let (first, later) = authors.split_first().unwrap();
     world.actor = Actor { name: (*first).to_owned(), role: Role::Maintainer };
-    world.ask(0, &Add);
+    world.perform(0, &Add);
     for (edit, author) in later.iter().enumerate() {
         world.actor.name = (*author).to_owned();
         world.definition.name = format!("edit {edit}");
-        world.ask(0, &Ask::Edit);
+        world.perform(0, &Op::Edit);
     }
-    assert!(world.ask(60, &Tick).contains("fires 60"));
-    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
+    assert!(world.perform(60, &Tick).contains("fires 60"));
+    assert_eq!(world.perform(61, &StartUnder(1, Asks)), REQUESTED);
     world
 }
 
 #[test]
-fn b05_two_persons_are_two_persons() {
+fn b05_two_approvers_must_be_different_people() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let mut world = parked_by(&["eve"], Posture::Staging, two);
     let story = [
@@ -388,65 +401,64 @@ fn b05_two_persons_are_two_persons() {
         (74, "cyd", ""),
     ];
     for (second, name, expected) in story {
-        let yes = yes_of(&mut world, name, Role::Operator, false);
-        assert_eq!(world.ask(second, &yes), expected, "{name} at {second}");
+        let approval = approval_by(&mut world, name, Role::Operator, false);
+        assert_eq!(world.perform(second, &approval), expected, "{name} at {second}");
         let state = world.run(1).unwrap().state.name();
         assert_eq!(state, if second < 72 { "waiting_permission" } else { "queued" });
     }
-    assert_eq!(world.ask(75, &StartUnder(1, Asks)), BEGUN);
-    let happened = world.approval(1).unwrap().1.happened();
-    assert_eq!(happened, "was approved by ada and bob, and its run has begun");
+    assert_eq!(world.perform(75, &StartUnder(1, Asks)), STARTED);
+    let state = world.approval(1).unwrap().1.describe_state();
+    assert_eq!(state, "was approved by ada and bob and its run has started");
 
     let mut world = parked_by(&["eve"], Posture::Staging, two);
-    let yes = yes_of(&mut world, "ada", Role::Operator, false);
-    world.ask(70, &yes);
-    let no = deny(&world);
-    assert!(world.ask(71, &no).starts_with("denied, cancelled"), "one no is enough");
+    let approval = approval_by(&mut world, "ada", Role::Operator, false);
+    world.perform(70, &approval);
+    let denial = deny(&world);
+    assert!(world.perform(71, &denial).starts_with("denied, cancelled"), "one denial is enough");
 }
 
 #[test]
-fn b04_who_wrote_it_does_not_approve_it_where_others_must() {
+fn b04_authors_cannot_approve_where_personal_tokens_are_needed() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let one = Approvers::default();
-    // Who wrote it, in which posture, who must say yes, and what is said to the author, a user of the
-    // machine, and somebody else.
-    let author = "no: `eve` has written the schedule, and approval `A` needs somebody else";
-    let nobody = "no: approval `A` needs a person who is known by a token of their own";
+    // Authors, posture, required approvers, whether signed, and the results for the author, a local user and
+    // another person.
+    let author = "no: `eve` wrote the schedule, but approval `A` needs another person";
+    let not_personal = "no: approval `A` needs a person with a personal token";
     let unsigned = "no: approval `A` needs a signature made with the approver's own key";
     type Case<'a> = (&'a [&'a str], Posture, Approvers, bool, [&'a str; 3]);
     let table: [Case<'_>; 9] = [
         (&["eve"], Posture::Staging, one, false, [APPROVED, APPROVED, APPROVED]),
-        (&["eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
-        (&["bob", "eve"], Posture::Staging, two, false, [author, nobody, "assented by ada"]),
+        (&["eve"], Posture::Staging, two, false, [author, not_personal, "assented by ada"]),
+        (&["bob", "eve"], Posture::Staging, two, false, [author, not_personal, "assented by ada"]),
         (&["eve"], Posture::StrictProd, one, false, [unsigned, unsigned, unsigned]),
-        (&["eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
-        // An assistant's doing is its person's.
-        (&["mcp:eve"], Posture::StrictProd, one, true, [author, nobody, APPROVED]),
-        // Nor does an agent that has a person's token.
+        (&["eve"], Posture::StrictProd, one, true, [author, not_personal, APPROVED]),
+        // An assistant acts for its person.
+        (&["mcp:eve"], Posture::StrictProd, one, true, [author, not_personal, APPROVED]),
+        // An agent cannot approve with a person's token of the same name.
         (&["agent:eve"], Posture::Staging, one, false, [author, APPROVED, APPROVED]),
-        (&["agent:eve"], Posture::StrictProd, one, true, [author, nobody, "assented by ada"]),
-        // Who wrote it could be ada.
+        (&["agent:eve"], Posture::StrictProd, one, true, [author, not_personal, "assented by ada"]),
+        // The unknown author could be ada.
         (
             &["uid:7"],
             Posture::StrictProd,
             one,
             true,
-            ["assented by eve", nobody, "assented by ada"],
+            ["assented by eve", not_personal, "assented by ada"],
         ),
     ];
     for (authors, posture, approvers, is_signed, expected) in table {
         for (name, expected) in ["eve", "uid:9", "ada"].into_iter().zip(expected) {
             let mut world = parked_by(authors, posture, approvers);
-            let yes = yes_of(&mut world, name, Role::Operator, is_signed);
-            assert_eq!(world.ask(70, &yes), expected, "{authors:?} {posture} {name}");
+            let approval = approval_by(&mut world, name, Role::Operator, is_signed);
+            assert_eq!(world.perform(70, &approval), expected, "{authors:?} {posture} {name}");
         }
     }
 }
 
-/// However many have changed it since: of them only runs are not told one from another for ever, and those
-/// approve nothing.
+/// However many authors follow. Only the list of runs is shortened, and runs cannot approve.
 #[test]
-fn b04_whoever_changed_a_schedule_is_never_forgotten() {
+fn b04_no_person_who_changed_a_schedule_is_forgotten() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let others: Vec<String> = (0..40).map(|it| format!("person-{it}")).collect();
     let runs: Vec<String> = (0..40).map(|it| format!("run:{}", RunId::of(it))).collect();
@@ -457,219 +469,225 @@ fn b04_whoever_changed_a_schedule_is_never_forgotten() {
             let mut world = parked_by(&all, Posture::Staging, two);
             let authors = world.approval(1).unwrap().1.authors;
             assert!(authors.len() <= all.len() && 32 < authors.len(), "{authors:?}");
-            let yes = yes_of(&mut world, early, Role::Operator, false);
-            let refused = format!(
-                "no: `{early}` has written the schedule, and approval `A` needs somebody else"
-            );
-            assert_eq!(world.ask(70, &yes), refused);
+            let approval = approval_by(&mut world, early, Role::Operator, false);
+            let refused =
+                format!("no: `{early}` wrote the schedule, but approval `A` needs another person");
+            assert_eq!(world.perform(70, &approval), refused);
         }
     }
     let many: Vec<String> = (0..90).map(|it| format!("run:{}", RunId::of(it))).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let authors = parked_by(&many, Posture::Staging, two).approval(1).unwrap().1.authors;
-    assert_eq!(authors.len(), 33, "of runs there is no end, and of these there is one");
+    assert_eq!(authors.len(), 33, "the number of runs among the authors is limited");
 }
 
 #[test]
-fn b06_a_rule_can_want_a_maintainer() {
+fn b06_a_rule_can_require_a_maintainer() {
     let maintainer = Approvers { persons: 1, role: Role::Maintainer };
     let mut world = parked_by(&["eve"], Posture::Staging, maintainer);
-    let yes = yes_of(&mut world, "ada", Role::Operator, false);
-    assert!(world.ask(70, &yes).starts_with("no: this needs a human with the role `maintainer`"));
-    let yes = yes_of(&mut world, "ada", Role::Maintainer, false);
-    assert_eq!(world.ask(70, &yes), APPROVED);
+    let approval = approval_by(&mut world, "ada", Role::Operator, false);
+    assert!(
+        world
+            .perform(70, &approval)
+            .starts_with("no: this needs a human with the role `maintainer`")
+    );
+    let approval = approval_by(&mut world, "ada", Role::Maintainer, false);
+    assert_eq!(world.perform(70, &approval), APPROVED);
 }
 
 #[test]
-fn a_copy_of_the_data_directory_does_not_use_the_approval_too() {
+fn a_copy_of_the_data_directory_cannot_use_the_approval() {
     let mut world = parked();
-    let yes = approve(&world);
-    assert_eq!(world.ask(70, &yes), APPROVED);
-    world.standing.place = Some("7/8");
-    let elsewhere = world.ask(71, &StartUnder(1, Asks));
+    let approval = approve(&world);
+    assert_eq!(world.perform(70, &approval), APPROVED);
+    world.policy.place = Some("7/8");
+    let elsewhere = world.perform(71, &StartUnder(1, Asks));
     assert!(elsewhere.starts_with("lapsed changed, cancelled"), "{elsewhere}");
-    assert!(elsewhere.contains("changed since it was asked: data directory"), "{elsewhere}");
+    assert!(elsewhere.contains("changed since the request: data directory"), "{elsewhere}");
 }
 
 #[test]
-fn a_question_under_other_rules_can_only_be_denied() {
+fn an_approval_requested_under_other_rules_can_only_be_denied() {
     let mut world = parked();
-    world.rules = Some("4567".to_owned());
-    let (yes, no) = (approve(&world), deny(&world));
-    let refused = "no: approval `A` was asked under other rules than those in force, and a yes would begin \
-                   nothing";
-    assert_eq!(world.ask(70, &yes), refused);
-    assert!(world.ask(71, &no).starts_with("denied, cancelled"));
-    // Rules that are as they were again are no other ones.
+    world.active_rules = Some("4567".to_owned());
+    let (approval, denial) = (approve(&world), deny(&world));
+    let refused = "no: approval `A` was requested under other rules than the active ones, so approving it \
+                   would start nothing";
+    assert_eq!(world.perform(70, &approval), refused);
+    assert!(world.perform(71, &denial).starts_with("denied, cancelled"));
+    // With the original rules it can be approved.
     let mut world = parked();
-    let yes = approve(&world);
-    assert_eq!(world.ask(70, &yes), APPROVED);
+    let approval = approve(&world);
+    assert_eq!(world.perform(70, &approval), APPROVED);
 }
 
 #[test]
-fn a_signature_must_still_hold_when_the_run_begins() {
+fn signatures_must_still_be_valid_at_the_start() {
     for (holds, expected) in [
-        (true, BEGUN),
-        (
-            false,
-            "lapsed unsigned, cancelled (a signature under its approval does not hold any more)",
-        ),
+        (true, STARTED),
+        (false, "lapsed unsigned, cancelled (a signature of its approval is no longer valid)"),
     ] {
         let mut world = parked_by(&["eve"], Posture::StrictProd, Approvers::default());
-        let yes = yes_of(&mut world, "ada", Role::Operator, true);
-        assert_eq!(world.ask(70, &yes), APPROVED);
-        world.standing.signatures_hold = holds;
-        assert_eq!(world.ask(71, &StartUnder(1, Asks)), expected);
+        let approval = approval_by(&mut world, "ada", Role::Operator, true);
+        assert_eq!(world.perform(70, &approval), APPROVED);
+        world.policy.signatures_hold = holds;
+        assert_eq!(world.perform(71, &StartUnder(1, Asks)), expected);
     }
 }
 
 #[test]
-fn what_was_denied_is_not_asked_again_for_a_while() {
+fn a_denied_action_is_not_requested_again_for_a_while() {
     let mut world = parked();
-    let no = deny(&world);
-    world.ask(70, &no);
-    assert_eq!(world.ask(120, &Tick), "slot fires 120");
-    let silent = "cancelled (a human has denied the same before)";
-    assert_eq!(world.ask(121, &StartUnder(2, Asks)), silent);
-    // Somebody who starts it by hand is there to be asked.
-    world.ask(122, &Fire("now"));
-    assert!(world.ask(123, &StartUnder(3, Asks)).starts_with("asked"));
-    world.ask(124, &Run(3, RunCommand::Cancel { note: None }));
-    // Another prompt is another question.
+    let denial = deny(&world);
+    world.perform(70, &denial);
+    assert_eq!(world.perform(120, &Tick), "slot fires 120");
+    let suppressed = "cancelled (a human denied the same action before)";
+    assert_eq!(world.perform(121, &StartUnder(2, Asks)), suppressed);
+    // A manual start shows that a human is present.
+    world.perform(122, &Fire("now"));
+    assert!(world.perform(123, &StartUnder(3, Asks)).starts_with("asked"));
+    world.perform(124, &OnRun(3, RunCommand::Cancel { note: None }));
+    // Another prompt is another action.
     world.definition.action =
         Action::Prompt { agent: "ada".parse().unwrap(), prompt: "else".into() };
-    world.ask(130, &Ask::Edit);
-    assert!(world.ask(180, &Tick).starts_with("slot fires 180"));
-    assert!(world.ask(181, &StartUnder(4, Asks)).starts_with("asked"));
+    world.perform(130, &Op::Edit);
+    assert!(world.perform(180, &Tick).starts_with("slot fires 180"));
+    assert!(world.perform(181, &StartUnder(4, Asks)).starts_with("asked"));
 }
 
 #[test]
-fn what_was_denied_is_asked_again_later() {
+fn a_denied_action_is_requested_again_later() {
     let mut world = parked();
-    let no = deny(&world);
-    world.ask(70, &no);
+    let denial = deny(&world);
+    world.perform(70, &denial);
     let until = 70 + DENIED_FOR_US / 1_000_000;
-    assert!(world.ask(until - 10, &Tick).contains("fires"));
-    assert!(world.ask(until - 1, &StartUnder(2, Asks)).starts_with("cancelled"));
-    assert!(world.ask(until + 50, &Tick).contains("fires"));
-    assert!(world.ask(until + 51, &StartUnder(3, Asks)).starts_with("asked"));
+    assert!(world.perform(until - 10, &Tick).contains("fires"));
+    assert!(world.perform(until - 1, &StartUnder(2, Asks)).starts_with("cancelled"));
+    assert!(world.perform(until + 50, &Tick).contains("fires"));
+    assert!(world.perform(until + 51, &StartUnder(3, Asks)).starts_with("asked"));
 }
 
-/// Two runs, of which the first waits for an answer and the second would ask next.
+/// Two runs: the first is parked, the second would request approval next.
 fn two_runs() -> World {
     let mut world = World::new(every(60), Terms { overlap: Overlap::Allow(3), ..Terms::default() });
-    world.ask(0, &Add);
-    world.ask(60, &Tick);
-    assert_eq!(world.ask(61, &StartUnder(1, Asks)), ASKED);
-    assert_eq!(world.ask(120, &Tick), "slot fires 120");
+    world.perform(0, &Add);
+    world.perform(60, &Tick);
+    assert_eq!(world.perform(61, &StartUnder(1, Asks)), REQUESTED);
+    assert_eq!(world.perform(120, &Tick), "slot fires 120");
     world
 }
 
 #[test]
-fn the_same_is_not_asked_twice_while_nobody_has_answered() {
+fn one_action_has_at_most_one_pending_approval() {
     let already = |world: &World| {
         let id = world.approval(1).unwrap().0;
-        format!("cancelled (approval `{id}` asks the same, and nobody has answered it yet)")
+        format!("cancelled (approval `{id}` for the same action is still pending)")
     };
     let mut world = two_runs();
-    assert_eq!(world.ask(121, &StartUnder(2, Asks)), already(&world));
-    assert_eq!(world.counter(&Counter::PendingAsks("ada".parse().unwrap())), 1);
-    // Also not by hand, and one yes begins one run.
-    world.ask(122, &Fire("now"));
-    assert_eq!(world.ask(123, &StartUnder(3, Asks)), already(&world));
-    let yes = approve(&world);
-    assert_eq!(world.ask(130, &yes), "approved, until 1030");
-    let begun = [1, 2, 3].map(|run| world.ask(131, &StartUnder(run, Asks)));
-    assert_eq!(begun, [BEGUN, "", ""]);
+    assert_eq!(world.perform(121, &StartUnder(2, Asks)), already(&world));
+    assert_eq!(world.counter(&Counter::PendingApprovals("ada".parse().unwrap())), 1);
+    // Not for a manual start either, and one approval starts one run.
+    world.perform(122, &Fire("now"));
+    assert_eq!(world.perform(123, &StartUnder(3, Asks)), already(&world));
+    let approval = approve(&world);
+    assert_eq!(world.perform(130, &approval), "approved, until 1030");
+    let started = [1, 2, 3].map(|run| world.perform(131, &StartUnder(run, Asks)));
+    assert_eq!(started, [STARTED, "", ""]);
 }
 
 #[test]
-fn what_is_answered_or_is_about_something_else_keeps_no_question_back() {
+fn only_a_pending_approval_of_the_same_action_suppresses_another() {
     type Change = fn(&mut World);
     let table: [Change; 6] = [
         |world| {
-            let yes = approve(world);
-            world.ask(121, &yes);
+            let approval = approve(world);
+            world.perform(121, &approval);
         },
-        |world| drop(world.ask(121, &revoke())),
-        |world| drop(world.ask(121, &Run(1, RunCommand::Cancel { note: None }))),
-        |world| world.standing.looked = Ok(Some(footing("aa", "7", &[]))),
+        |world| drop(world.perform(121, &revoke())),
+        |world| drop(world.perform(121, &OnRun(1, RunCommand::Cancel { note: None }))),
+        |world| world.policy.looked = Ok(Some(fingerprint("aa", "7", &[]))),
         |world| world.agent.as_mut().unwrap().tier = Tier::External,
         |world| {
             world.definition.action =
                 Action::Prompt { agent: "ada".parse().unwrap(), prompt: "else".into() };
-            world.ask(121, &Ask::Edit);
+            world.perform(121, &Op::Edit);
         },
     ];
-    for (place, change) in table.iter().enumerate() {
+    for (index, change) in table.iter().enumerate() {
         let mut world = two_runs();
         change(&mut world);
-        assert!(world.ask(122, &StartUnder(2, Asks)).starts_with("asked"), "{place}");
+        assert!(world.perform(122, &StartUnder(2, Asks)).starts_with("asked"), "{index}");
     }
-    // One that has run out waits for nobody, though nobody has noticed.
+    // Nor does an expired approval, even before its expiry is recorded.
     let mut world = two_runs();
-    let late = world.ask(61 + DAY_S, &StartUnder(2, Asks));
+    let late = world.perform(61 + DAY_S, &StartUnder(2, Asks));
     assert!(late.starts_with("asked"), "{late}");
 }
 
 #[test]
-fn an_agent_that_is_always_denied_is_not_asked_about_until_a_human_wants_it() {
+fn after_repeated_denials_only_a_manual_start_requests_approval() {
     let often = DENIED_FOR_US / 1_000_000 + 100;
     let denied = || {
         let mut world = World::new(every(60), Terms::default());
-        world.ask(0, &Add);
+        world.perform(0, &Add);
         for number in 1..=u128::from(DENIALS_MAX) {
             let second = i64::try_from(number).unwrap() * often / 60 * 60;
-            assert!(world.ask(second, &Tick).contains("fires"), "{number}");
-            assert!(world.ask(second, &StartUnder(number, Asks)).starts_with("asked"), "{number}");
+            assert!(world.perform(second, &Tick).contains("fires"), "{number}");
+            assert!(
+                world.perform(second, &StartUnder(number, Asks)).starts_with("asked"),
+                "{number}"
+            );
             let shown = world.approval(number).unwrap().1.plan_hash;
-            let no = Answer(number, Command::Deny { shown, note: None });
-            assert!(world.ask(second + 1, &no).starts_with("denied"));
+            let denial = ApprovalCommand(number, Command::Deny { shown, note: None });
+            assert!(world.perform(second + 1, &denial).starts_with("denied"));
         }
         (world, i64::from(DENIALS_MAX + 1) * often / 60 * 60)
     };
     let eleventh = u128::from(DENIALS_MAX) + 1;
     let (mut world, later) = denied();
-    world.ask(later, &Tick);
-    let silent = "cancelled (the last 10 questions about agent `ada` were denied)";
-    assert_eq!(world.ask(later, &StartUnder(eleventh, Asks)), silent);
-    // What needs no human begins as ever.
-    world.ask(later + 60, &Tick);
-    assert!(world.ask(later + 60, &StartUnder(eleventh + 1, Allow)).starts_with("started"));
-    // What an agent starts is not what a human wants.
+    world.perform(later, &Tick);
+    let suppressed = "cancelled (the last 10 approval requests for agent `ada` were denied)";
+    assert_eq!(world.perform(later, &StartUnder(eleventh, Asks)), suppressed);
+    // Runs that need no approval still start.
+    world.perform(later + 60, &Tick);
+    assert!(world.perform(later + 60, &StartUnder(eleventh + 1, Allow)).starts_with("started"));
+    // A start by an assistant is not a manual start.
     let (mut world, later) = denied();
     let human = world.actor.clone();
-    world.actor = human.clone().assistant();
+    world.actor = human.clone().into_assistant();
     assert!(world.actor.is_assistant());
-    world.ask(later, &Fire("now"));
+    world.perform(later, &Fire("now"));
     world.actor = human;
-    assert_eq!(world.ask(later, &StartUnder(eleventh, Asks)), silent);
-    // Somebody starts one by hand and approves it.
+    assert_eq!(world.perform(later, &StartUnder(eleventh, Asks)), suppressed);
+    // A human starts one and approves it.
     let (mut world, later) = denied();
-    world.ask(later, &Fire("now"));
-    assert!(world.ask(later, &StartUnder(eleventh, Asks)).starts_with("asked"));
+    world.perform(later, &Fire("now"));
+    assert!(world.perform(later, &StartUnder(eleventh, Asks)).starts_with("asked"));
     assert_eq!(world.agent.as_ref().unwrap().denials, DENIALS_MAX);
     let shown = world.approval(eleventh).unwrap().1.plan_hash;
-    world.ask(later, &Answer(eleventh, Command::Approve { shown, note: None, signed: None }));
+    world.perform(
+        later,
+        &ApprovalCommand(eleventh, Command::Approve { shown, note: None, signed: None }),
+    );
     assert_eq!(world.agent.as_ref().unwrap().denials, 0);
 }
 
 #[test]
-fn questions_are_counted_while_they_are_open() {
-    let pending = |world: &World| world.counter(&Counter::PendingAsks("ada".parse().unwrap()));
-    let ends: [fn(&World) -> Ask; 4] =
-        [approve, deny, |_| revoke(), |_| Run(1, RunCommand::Cancel { note: None })];
+fn pending_approvals_are_counted_until_they_close() {
+    let pending = |world: &World| world.counter(&Counter::PendingApprovals("ada".parse().unwrap()));
+    let ends: [fn(&World) -> Op; 4] =
+        [approve, deny, |_| revoke(), |_| OnRun(1, RunCommand::Cancel { note: None })];
     for end in ends {
         let mut world = parked();
         assert_eq!(pending(&world), 1);
         let end = end(&world);
-        world.ask(70, &end);
+        world.perform(70, &end);
         assert_eq!(pending(&world), 0, "{end:?}");
-        world.ask(71, &StartUnder(1, Asks));
-        world.ask(71 + SOON_S, &Expire(1));
+        world.perform(71, &StartUnder(1, Asks));
+        world.perform(71 + SOON_S, &Expire(1));
         assert_eq!(pending(&world), 0, "{end:?}");
     }
     let mut world = parked();
-    world.ask(61 + DAY_S, &Expire(1));
+    world.perform(61 + DAY_S, &Expire(1));
     assert_eq!(pending(&world), 0);
 }

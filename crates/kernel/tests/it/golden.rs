@@ -1,15 +1,15 @@
 //! Stored formats never drift: one sample per event kind and version, with the state it leads to.
 //!
 //! `tests/golden/manifest` lists the samples with their hashes and only ever grows. A changed sample
-//! or a changed line is a changed format, and a log that is already written cannot be changed.
+//! or line is a changed format, and existing ledgers cannot be changed.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
 use kernel::event::{KINDS, Label};
-use kernel::words::Words;
-use kernel::{Body, Tables};
+use kernel::private_fields::PrivateFields;
+use kernel::{EventBody, Tables};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -22,8 +22,8 @@ pub(crate) struct Sample {
     noun: String,
     pub(crate) noun_id: String,
     pub(crate) facts: Value,
-    #[serde(default)]
-    words: Words,
+    #[serde(rename = "words", default)]
+    private_fields: PrivateFields,
     /// The derived rows and counters after this one event.
     tables: Value,
 }
@@ -60,17 +60,17 @@ fn tables_as_json(tables: &Tables) -> Value {
 }
 
 #[test]
-fn every_sample_parses_and_leads_to_its_state() {
+fn every_sample_decodes_and_leads_to_its_state() {
     for (name, sample) in samples() {
         let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
-        let mut body =
-            Body::decode(label, sample.facts.clone()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut body = EventBody::decode(label, sample.facts.clone())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(body.noun().name(), sample.noun, "{name}");
         assert_eq!(body.label().kind, sample.kind, "{name}");
         assert_eq!(serde_json::to_value(&body).unwrap(), sample.facts, "{name}");
-        assert!(body.take_words().is_empty(), "{name}: facts hold no words");
-        body.put_words(sample.words.clone());
-        assert_eq!(body.clone().take_words(), sample.words, "{name}");
+        assert!(body.take_private_fields().is_empty(), "{name}: facts hold no private fields");
+        body.put_private_fields(sample.private_fields.clone());
+        assert_eq!(body.clone().take_private_fields(), sample.private_fields, "{name}");
         let mut tables = Tables::default();
         tables.apply(&body);
         assert_eq!(tables_as_json(&tables), sample.tables, "{name}");
@@ -78,7 +78,7 @@ fn every_sample_parses_and_leads_to_its_state() {
 }
 
 #[test]
-fn every_sample_is_as_it_was_first_written() {
+fn no_sample_has_changed() {
     for (name, hash) in manifest() {
         let bytes = fs::read(directory().join(&name)).unwrap();
         let found: String =
@@ -100,23 +100,23 @@ fn every_kind_has_a_sample() {
 }
 
 #[test]
-fn what_is_not_known_is_an_error() {
+fn unknown_kinds_versions_and_fields_are_errors() {
     let decode = |kind, version, noun_id, facts: Value| {
-        Body::decode(Label { kind, version, noun_id }, facts).unwrap_err().to_string()
+        EventBody::decode(Label { kind, version, noun_id }, facts).unwrap_err().to_string()
     };
     let cases = [
         (
             decode("agent.vanished", 1, "ada", json!({})),
-            "event kind `agent.vanished` version 1 is not known",
+            "unknown event kind `agent.vanished` version 1",
         ),
         (
             decode("agent.removed", 2, "ada", json!({"at": 1})),
-            "event kind `agent.removed` version 2 is not known",
+            "unknown event kind `agent.removed` version 2",
         ),
-        (decode("agent.removed", 1, "A", json!({"at": 1})), "`A` is not an agent's name"),
+        (decode("agent.removed", 1, "A", json!({"at": 1})), "`A` is not a valid agent name"),
         (decode("agent.removed", 1, "ada", json!({"at": 1, "x": 2})), "unknown field `x`"),
     ];
-    for (said, expected) in cases {
-        assert!(said.starts_with(expected), "{said}");
+    for (error, expected) in cases {
+        assert!(error.starts_with(expected), "{error}");
     }
 }

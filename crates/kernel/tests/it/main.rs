@@ -1,21 +1,21 @@
-//! The kernel from outside.
+//! Tests of the kernel through its public interface.
 
+#[cfg(test)]
+mod agent_callers;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
-mod decision;
+mod authority_invariants;
+#[cfg(test)]
+mod event_triggers;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
-mod happenings;
-#[cfg(test)]
-mod life;
-#[cfg(test)]
-mod made;
-#[cfg(test)]
 mod notice;
 #[cfg(test)]
-mod orders;
+mod policy_decisions;
+#[cfg(test)]
+mod random_histories;
 #[cfg(test)]
 mod run;
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Which events call for a human, and which settle a call: every golden sample is asked, so that a kind
-//! of event that is added later is asked too.
+//! Which events send a notice, and which settle one: every golden sample is tested, so later event kinds are
+//! included.
 
 use std::collections::BTreeMap;
 
 use kernel::event::Label;
-use kernel::notice::{of, settled};
+use kernel::notice::{notice_for, settled_subject};
 use kernel::run::{Cause, Ended, Event as RunEvent, Outcome};
-use kernel::{Body, RunId, Timestamp};
+use kernel::{EventBody, RunId, Timestamp};
 
 use crate::golden::samples;
 
@@ -16,28 +16,30 @@ const RUN: &str = "run_019a86a14c00700080000000000000ab";
 const INSTANCE: &str = "0198f0c2-6a1e-7c3a-9d52-0a4b8c1d2e3f";
 const SCHEDULE: &str = "sch_0123abcd";
 
-/// All samples, each with a canary wherever somebody could write in their own words.
-fn bodies() -> Vec<(String, Body)> {
+/// All samples, with a canary in every private field.
+fn bodies() -> Vec<(String, EventBody)> {
     let mut bodies = Vec::new();
     for (name, sample) in samples() {
         let label = Label { kind: &sample.kind, version: sample.version, noun_id: &sample.noun_id };
-        let mut body = Body::decode(label, sample.facts.clone()).unwrap();
-        let words = ["prompt", "payload", "note", "message", "output"];
-        body.put_words(words.map(|word| (word.to_owned(), CANARY.to_owned())).into());
+        let mut body = EventBody::decode(label, sample.facts.clone()).unwrap();
+        let fields = ["prompt", "payload", "note", "message", "output"];
+        body.put_private_fields(fields.map(|field| (field.to_owned(), CANARY.to_owned())).into());
         bodies.push((name, body));
     }
     bodies
 }
 
-fn told(body: &Body) -> Option<[String; 4]> {
-    let notice = of(body)?;
+fn notice_fields(body: &EventBody) -> Option<[String; 4]> {
+    let notice = notice_for(body)?;
     Some([notice.kind.name().to_owned(), notice.subject, notice.text, notice.command])
 }
 
 #[test]
-fn these_events_call_for_a_human_and_no_others() {
-    let found: BTreeMap<String, [String; 4]> =
-        bodies().into_iter().filter_map(|(name, body)| Some((name, told(&body)?))).collect();
+fn only_these_events_send_a_notice() {
+    let found: BTreeMap<String, [String; 4]> = bodies()
+        .into_iter()
+        .filter_map(|(name, body)| Some((name, notice_fields(&body)?)))
+        .collect();
     let expected = [
         (
             "approval.asked.1.plain.json",
@@ -100,10 +102,10 @@ fn these_events_call_for_a_human_and_no_others() {
             "run.ended.1.unknown.json",
             "run_unknown",
             RUN,
-            format!("Run {RUN} of {SCHEDULE} was cut off, and nobody knows how it ended."),
+            format!("Run {RUN} of {SCHEDULE} was interrupted; its outcome is unknown."),
             format!("midwatch run show {RUN}"),
         ),
-        // By the watch itself; the sample beside it is by a human.
+        // Paused by Midwatch; the other sample was paused by a human.
         (
             "schedule.paused.1.note.json",
             "schedule_paused",
@@ -115,14 +117,14 @@ fn these_events_call_for_a_human_and_no_others() {
             "tool.alerted.1.plain.json",
             "tool_failing",
             "run_start",
-            "Of 20 calls of run_start in this hour 15 failed.".to_owned(),
+            "15 of 20 calls of run_start failed in this hour.".to_owned(),
             "midwatch status --tools".to_owned(),
         ),
         (
             "authority.warned.1.plain.json",
             "lease_low",
             INSTANCE,
-            "No human was here for long: from 2026-10-02T00:00:00Z on every run asks for approval."
+            "The lease expires soon: from 2026-10-02T00:00:00Z on, every run needs approval."
                 .to_owned(),
             "midwatch lease renew".to_owned(),
         ),
@@ -134,7 +136,7 @@ fn these_events_call_for_a_human_and_no_others() {
 }
 
 #[test]
-fn these_events_settle_a_call_and_no_others() {
+fn only_these_events_settle_a_notice() {
     let settling = [
         "approval.decided",
         "approval.consumed",
@@ -148,13 +150,12 @@ fn these_events_settle_a_call_and_no_others() {
     for (name, body) in bodies() {
         let Label { kind, noun_id, .. } = body.label();
         let expected = settling.contains(&kind).then_some(noun_id);
-        assert_eq!(settled(&body), expected, "{name}");
+        assert_eq!(settled_subject(&body), expected, "{name}");
     }
 }
 
-/// Whatever stands in the place of a code, only a plain word is told.
 #[test]
-fn a_code_that_is_none_is_left_out() {
+fn a_notice_omits_a_code_that_is_not_a_plain_word() {
     let failed = |code: &str| {
         let ended = Ended {
             schedule: SCHEDULE.parse().unwrap(),
@@ -164,16 +165,16 @@ fn a_code_that_is_none_is_left_out() {
             no_room: false,
             ruling: None,
             tier: None,
-            circumstances: None,
+            decision_context: None,
             refused: false,
-            lacking: None,
+            blocked_by: None,
             denied: None,
             refund: None,
             spent: None,
-            frees: None,
+            released: None,
             at: Timestamp::from_micros(7),
         };
-        of(&Body::Run(RunId::of(7), RunEvent::Ended(ended))).unwrap().text
+        notice_for(&EventBody::Run(RunId::of(7), RunEvent::Ended(ended))).unwrap().text
     };
     let plain = format!("Run {} of {SCHEDULE} failed", RunId::of(7));
     assert_eq!(failed("timeout"), format!("{plain} (timeout)."));

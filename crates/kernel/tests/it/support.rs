@@ -1,90 +1,93 @@
-//! A schedule and its runs in memory, asked one thing at a time; what was decided comes back as text.
+//! A schedule and its runs in memory. Each operation returns the decided events as text.
 //!
-//! Seconds count from midnight of Monday 2026-01-05 in UTC.
+//! Seconds count from Monday 2026-01-05, midnight UTC.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calendar::Trigger;
 use kernel::agent::Agent;
-use kernel::approval::{self, Approval, Hashes, Looked, Plan, Question};
+use kernel::approval::{self, Approval, ApprovalContext, Hashes, Plan, Preflight};
 use kernel::authority::{Authority, Lease};
 use kernel::backend::{Backend, Tier};
 use kernel::budget::Limits;
+use kernel::policy_decision::{Approvers, Details, PolicyDecision, Request, Verdict};
+use kernel::posture::Posture;
 use kernel::progress::Progress;
-use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
-use kernel::run::{self, Cause, Failure, Kind, Occurrence, Orders, Report, Run};
+use kernel::run::{self, Cause, Failure, FailureKind, Occurrence, Report, Run, StartContext};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Schedule};
 use kernel::slot::{self, Slot, Source};
-use kernel::tick::{Happened, Tick, happened, tick};
-use kernel::{Actor, ApprovalId, Body, Counter, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+use kernel::tick::{EventOccurrence, Tick, decide_event, tick};
+use kernel::{
+    Actor, ApprovalId, Counter, EventBody, Noun, RunId, ScheduleId, State, Tables, Timestamp,
+};
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
-/// The run of another schedule: no run here has its number.
+/// Number of a run of another schedule; no run here has it.
 const ANOTHER_RUN: u128 = u128::MAX >> 8;
 pub(crate) const DENIED_FOR_US: i64 = 72_000_000_000;
 
-/// What is asked. Runs are numbered as they come to be, from 1.
+/// An operation on the world. Runs are numbered from 1 in the order of creation.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum Op {
     Add,
-    /// To the definition as it is by now.
+    /// Edits the schedule to the world's current definition.
     Edit,
-    /// An event with this id.
+    /// Publishes an event with this id.
     Event(&'static str),
-    /// A run of another schedule has ended, and with it so many runs in a row have led to this.
+    /// Ends a run of another schedule; the chain of runs so far has this length.
     After(u32),
-    /// The slots between two seconds.
+    /// Backfills the slots between two seconds.
     Backfill(i64, i64),
     EndBackfill,
     Tick,
     Pause,
     Resume,
     Remove,
-    /// By hand, with a key.
+    /// Starts a run manually, with a key.
     Fire(&'static str),
     Start(u128),
-    /// Without any agent.
-    StartAlone(u128),
-    /// How the try of this epoch ended.
+    /// Starts a run although its agent does not exist.
+    StartWithoutAgent(u128),
+    /// Reports how the attempt of this epoch ended.
     Finish(u128, u32, Result<(), Failure>),
     Recover(u128),
-    /// Its own process breaks off the try of this epoch.
+    /// The run's own process interrupts the attempt of this epoch.
     Interrupt(u128, u32),
-    Run(u128, run::Command),
-    /// Begins a run when the standing orders say this.
+    OnRun(u128, run::Command),
+    /// Starts a run under a policy with this verdict.
     StartUnder(u128, Verdict),
-    /// Says something to the question about a run, or to its last one.
-    Answer(u128, approval::Command),
-    /// Nobody has said anything to it.
+    /// Decides the newest approval of a run.
+    ApprovalCommand(u128, approval::Command),
+    /// Expires the newest approval of a run.
     Expire(u128),
 }
 
-/// What the standing orders say beside allow, ask or deny.
+/// The policy and the environment that runs start in, besides the verdict.
 #[derive(Clone)]
-pub(crate) struct Standing {
+pub(crate) struct PolicySetup {
     pub(crate) posture: Posture,
     pub(crate) approvers: Approvers,
-    /// Whether signatures that were good still are.
+    /// Whether signatures are still valid.
     pub(crate) signatures_hold: bool,
-    /// Of the data directory.
+    /// Id of the data directory.
     pub(crate) place: Option<&'static str>,
-    /// What is seen of the machine.
-    pub(crate) looked: Looked,
-    /// What humans have before them.
-    pub(crate) questions: Vec<(ApprovalId, Approval)>,
+    /// Result of the preflight check.
+    pub(crate) looked: Preflight,
+    /// Existing approvals.
+    pub(crate) approvals: Vec<(ApprovalId, Approval)>,
 }
 
-impl Default for Standing {
-    fn default() -> Standing {
+impl Default for PolicySetup {
+    fn default() -> PolicySetup {
         let (posture, approvers) = (Posture::default(), Approvers::default());
-        Standing {
+        PolicySetup {
             posture,
             approvers,
             signatures_hold: false,
             place: None,
             looked: Ok(None),
-            questions: Vec::new(),
+            approvals: Vec::new(),
         }
     }
 }
@@ -93,9 +96,9 @@ pub(crate) struct World {
     pub(crate) actor: Actor,
     pub(crate) agent: Option<Agent>,
     pub(crate) definition: Definition,
-    pub(crate) standing: Standing,
-    /// Those in force, if they are others than those that asked.
-    pub(crate) rules: Option<String>,
+    pub(crate) policy: PolicySetup,
+    /// Hash of the active rules, if they differ from those that requested approval.
+    pub(crate) active_rules: Option<String>,
     id: ScheduleId,
     tables: Tables,
     runs: u128,
@@ -110,8 +113,9 @@ pub(crate) fn every(seconds: i64) -> Trigger {
     Trigger::Interval { every, anchor_us: at(0).as_micros() }
 }
 
-pub(crate) fn broken(is_permanent: bool) -> Result<(), Failure> {
-    let kind = if is_permanent { Kind::Permanent } else { Kind::Passing { wait_us: 0 } };
+pub(crate) fn failed_attempt(is_permanent: bool) -> Result<(), Failure> {
+    let kind =
+        if is_permanent { FailureKind::Permanent } else { FailureKind::Transient { wait_us: 0 } };
     Err(Failure { cause: Cause::new("oops", "it broke"), kind })
 }
 
@@ -140,8 +144,8 @@ impl World {
                 tier: None,
                 terms,
             },
-            standing: Standing::default(),
-            rules: None,
+            policy: PolicySetup::default(),
+            active_rules: None,
             id: "sch_0123abcd".parse().unwrap(),
             tables: Tables::default(),
             runs: 0,
@@ -172,13 +176,13 @@ impl World {
         self.state(Noun::Run, RunId::of(number).as_str())?.run()
     }
 
-    /// The newest question about a run.
+    /// The newest approval of a run.
     pub(crate) fn approval(&self, number: u128) -> Option<(ApprovalId, Approval)> {
         let run = RunId::of(number);
         self.approvals().find(|(_, approval)| approval.plan.run == run)
     }
 
-    /// The newest first.
+    /// All approvals, newest first.
     fn approvals(&self) -> impl Iterator<Item = (ApprovalId, Approval)> {
         self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
             let approval = row.state.clone().filter(|_| *noun == Noun::Approval)?.approval()?;
@@ -194,75 +198,84 @@ impl World {
         self.state(Noun::Slot, &slot::manual_key(&self.id, key))?.slot()
     }
 
-    /// What is decided is done, and said.
-    pub(crate) fn ask(&mut self, second: i64, ask: &Ask) -> String {
-        self.ask_at(at(second), ask)
+    /// Performs an operation, applies its events and returns them as text.
+    pub(crate) fn perform(&mut self, second: i64, op: &Op) -> String {
+        self.perform_at(at(second), op)
     }
 
-    pub(crate) fn ask_at(&mut self, now: Timestamp, ask: &Ask) -> String {
-        let decided = match ask {
-            Ask::Add => {
+    pub(crate) fn perform_at(&mut self, now: Timestamp, op: &Op) -> String {
+        let decided = match op {
+            Op::Add => {
                 let definition = Box::new(self.definition.clone());
                 self.decide(now, Command::Add { definition, paused: false })
             }
-            Ask::Edit => {
+            Op::Edit => {
                 let definition = Box::new(self.definition.clone());
                 self.decide(now, Command::Edit { definition })
             }
-            Ask::Backfill(from, to) => {
+            Op::Backfill(from, to) => {
                 let (from, to) = (at(*from), at(*to));
-                let asked = Backfill { from, to, at_once: None, gap: None };
-                self.decide(now, Command::Backfill(asked))
+                let backfill = Backfill { from, to, at_once: None, gap: None };
+                self.decide(now, Command::Backfill(backfill))
             }
-            Ask::EndBackfill => self.decide(now, Command::EndBackfill),
-            Ask::Event(id) => {
+            Op::EndBackfill => self.decide(now, Command::EndBackfill),
+            Op::Event(id) => {
                 let source = Source::Event((*id).to_owned());
-                Ok(self.happened(now, &source, run::Origin::Event, 0))
+                Ok(self.decide_event(now, &source, run::Origin::Event, 0))
             }
-            Ask::After(depth) => {
+            Op::After(depth) => {
                 let source = Source::Run(RunId::of(ANOTHER_RUN));
-                Ok(self.happened(now, &source, run::Origin::After, *depth))
+                Ok(self.decide_event(now, &source, run::Origin::After, *depth))
             }
-            Ask::Pause => self.decide(now, Command::Pause { note: None }),
-            Ask::Resume => self.decide(now, Command::Resume),
-            Ask::Remove => self.decide(now, Command::Remove),
-            Ask::Fire(key) => {
+            Op::Pause => self.decide(now, Command::Pause { note: None }),
+            Op::Resume => self.decide(now, Command::Resume),
+            Op::Remove => self.decide(now, Command::Remove),
+            Op::Fire(key) => {
                 let run = RunId::of(self.runs + 1);
                 let fired = self.decide(now, Command::Fire { run, key: (*key).to_owned() });
                 self.runs += u128::from(fired.is_ok());
                 fired
             }
-            Ask::Tick => Ok(self.tick(now)),
-            Ask::Start(number) => return self.start(now, *number),
-            Ask::StartAlone(number) => self.of_run(now, *number, |ground| {
-                Ok(under((&self.standing, &self.authors()), Verdict::Allow, None, |orders| {
-                    run::start(ground, None, "me", orders, ground.now)
-                }))
+            Op::Tick => Ok(self.tick(now)),
+            Op::Start(number) => return self.start(now, *number),
+            Op::StartWithoutAgent(number) => self.decide_run(now, *number, |context| {
+                Ok(with_start_context(
+                    (&self.policy, &self.authors()),
+                    Verdict::Allow,
+                    None,
+                    |orders| run::start(context, None, "me", orders, context.now),
+                ))
             }),
-            Ask::StartUnder(number, verdict) => {
+            Op::StartUnder(number, verdict) => {
                 let approval = self.approval(*number).map(|(_, it)| it);
-                self.standing.questions = self.approvals().collect();
-                self.of_run(now, *number, |ground| {
+                self.policy.approvals = self.approvals().collect();
+                self.decide_run(now, *number, |context| {
                     let agent = self.agent.as_ref();
-                    Ok(under(
-                        (&self.standing, &self.authors()),
+                    Ok(with_start_context(
+                        (&self.policy, &self.authors()),
                         *verdict,
                         approval.as_ref(),
-                        |orders| run::start(ground, agent, "me", orders, ground.now),
+                        |orders| run::start(context, agent, "me", orders, context.now),
                     ))
                 })
             }
-            Ask::Answer(number, command) => {
+            Op::ApprovalCommand(number, command) => {
                 let (id, approval) = self.approval(*number).expect("an approval");
                 let (id, approval) = (&id, &approval);
                 let mut refused = None;
-                let decided = self.of_run(now, *number, |ground| {
+                let decided = self.decide_run(now, *number, |context| {
                     let agent = self.agent.as_ref();
-                    let rules = self.rules.as_deref().unwrap_or(&approval.plan.policy);
-                    let question = Question { id, approval, ground, agent, rules };
+                    let rules = self.active_rules.as_deref().unwrap_or(&approval.plan.policy);
+                    let context = ApprovalContext {
+                        id,
+                        approval,
+                        run_context: context,
+                        agent,
+                        active_policy: rules,
+                    };
                     let authority = Authority::default();
                     let decided =
-                        approval::decide(question, &authority, &self.actor, command.clone());
+                        approval::decide(context, &authority, &self.actor, command.clone());
                     Ok(decided.unwrap_or_else(|refusal| {
                         refused = Some(refusal.to_string().replace(id.as_str(), "A"));
                         Vec::new()
@@ -270,28 +283,31 @@ impl World {
                 });
                 refused.map_or(decided, Err)
             }
-            Ask::Expire(number) => {
+            Op::Expire(number) => {
                 let (id, approval) = self.approval(*number).expect("an approval");
-                self.of_run(now, *number, |ground| {
-                    Ok(approval::expire(Question {
+                self.decide_run(now, *number, |context| {
+                    Ok(approval::expire(ApprovalContext {
                         id: &id,
                         approval: &approval,
-                        ground,
+                        run_context: context,
                         agent: None,
-                        rules: &approval.plan.policy,
+                        active_policy: &approval.plan.policy,
                     }))
                 })
             }
-            Ask::Finish(number, epoch, result) => self.of_run(now, *number, |ground| {
+            Op::Finish(number, epoch, result) => self.decide_run(now, *number, |context| {
                 let report = Report { result: result.clone(), output: None, usage: None };
-                run::finish(ground, *epoch, report, 500_000)
+                run::finish(context, *epoch, report, 500_000)
             }),
-            Ask::Recover(number) => self.of_run(now, *number, |ground| Ok(run::recover(ground))),
-            Ask::Interrupt(number, epoch) => {
-                self.of_run(now, *number, |ground| run::interrupt(ground, *epoch))
+            Op::Recover(number) => {
+                self.decide_run(now, *number, |context| Ok(run::recover(context)))
             }
-            Ask::Run(number, command) => self
-                .of_run(now, *number, |ground| run::decide(ground, &self.actor, command.clone())),
+            Op::Interrupt(number, epoch) => {
+                self.decide_run(now, *number, |context| run::interrupt(context, *epoch))
+            }
+            Op::OnRun(number, command) => self.decide_run(now, *number, |context| {
+                run::decide(context, &self.actor, command.clone())
+            }),
         };
         match decided {
             Ok(bodies) => {
@@ -303,10 +319,10 @@ impl World {
         }
     }
 
-    /// The agent was never added, so no row has it.
-    fn count_denials(&mut self, bodies: &[Body]) {
+    /// Counts denials in the agent itself, which has no row.
+    fn count_denials(&mut self, bodies: &[EventBody]) {
         for body in bodies {
-            if let Body::Approval(_, approval::Event::Decided(decided)) = body
+            if let EventBody::Approval(_, approval::Event::Decided(decided)) = body
                 && let (Some(agent), Some(streak)) = (&mut self.agent, &decided.streak)
             {
                 agent.denials = streak.denials;
@@ -314,20 +330,20 @@ impl World {
         }
     }
 
-    /// Begins a run, with a human's word if it needs one.
+    /// Starts a run, and approves it first if needed.
     fn start(&mut self, now: Timestamp, number: u128) -> String {
-        let said = self.ask_at(now, &Ask::StartUnder(number, Verdict::Allow));
-        if !said.starts_with("asked") {
-            return said;
+        let outcome = self.perform_at(now, &Op::StartUnder(number, Verdict::Allow));
+        if !outcome.starts_with("asked") {
+            return outcome;
         }
         let shown = self.approval(number).expect("an approval").1.plan_hash;
         let approve = approval::Command::Approve { shown, note: None, signed: None };
-        self.ask_at(now, &Ask::Answer(number, approve));
-        let said = self.ask_at(now, &Ask::StartUnder(number, Verdict::Ask));
-        said.split_once(", ").expect("consumed and started").1.to_owned()
+        self.perform_at(now, &Op::ApprovalCommand(number, approve));
+        let outcome = self.perform_at(now, &Op::StartUnder(number, Verdict::Ask));
+        outcome.split_once(", ").expect("consumed and started").1.to_owned()
     }
 
-    fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<Body>, String> {
+    fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<EventBody>, String> {
         let (schedule, progress) = (self.schedule(), self.progress());
         let fired = match &command {
             Command::Fire { key, .. } => {
@@ -336,50 +352,50 @@ impl World {
             _ => None,
         };
         let fired = fired.and_then(|row| row.state.clone()).and_then(State::slot);
-        let ground = schedule::Ground {
+        let context = schedule::ScheduleContext {
             id: &self.id,
             schedule: schedule.as_ref(),
             progress: progress.as_ref(),
             agent: self.agent.as_ref(),
             upstream: &[],
-            maker: None,
+            caller: None,
             fired: fired.as_ref(),
             now,
         };
-        schedule::decide(ground, &self.actor, command).map_err(|refusal| refusal.to_string())
+        schedule::decide(context, &self.actor, command).map_err(|refusal| refusal.to_string())
     }
 
-    fn tick(&mut self, now: Timestamp) -> Vec<Body> {
-        self.ticking(now, |at, progress, new_run| tick(at, progress, new_run))
+    fn tick(&mut self, now: Timestamp) -> Vec<EventBody> {
+        self.with_tick(now, |at, progress, new_run| tick(at, progress, new_run))
     }
 
-    fn happened(
+    fn decide_event(
         &mut self,
         now: Timestamp,
         source: &Source,
         origin: run::Origin,
         depth: u32,
-    ) -> Vec<Body> {
-        let what = Happened { source, origin, depth };
-        self.ticking(now, |at, progress, new_run| happened(at, progress, what, new_run))
+    ) -> Vec<EventBody> {
+        let what = EventOccurrence { source, origin, depth };
+        self.with_tick(now, |at, progress, new_run| decide_event(at, progress, what, new_run))
     }
 
-    fn ticking(
+    fn with_tick(
         &mut self,
         now: Timestamp,
-        decide: impl FnOnce(Tick<'_>, &Progress, &mut dyn FnMut() -> RunId) -> Vec<Body>,
-    ) -> Vec<Body> {
+        decide: impl FnOnce(Tick<'_>, &Progress, &mut dyn FnMut() -> RunId) -> Vec<EventBody>,
+    ) -> Vec<EventBody> {
         let (Some(schedule), Some(progress)) = (self.schedule(), self.progress()) else {
             return Vec::new();
         };
-        let calendar = schedule.definition.calendar(progress.ahead.next).unwrap();
+        let calendar = schedule.definition.calendar(progress.next_fire.slot).unwrap();
         let live: Vec<(RunId, Run)> =
             progress.live.iter().map(|id| (id.clone(), self.run_of(id))).collect();
         let filling = progress.backfill.as_ref().and_then(|it| it.next);
         let filled = filling.and_then(|next| self.state(Noun::Slot, &slot::key(&self.id, next)));
         let filled = filled.and_then(State::slot);
         let tick = Tick::new(&self.id, &schedule, &calendar, now);
-        let tick = Tick { live: &live, filled: filled.as_ref(), ..tick };
+        let tick = Tick { live: &live, backfill_slot: filled.as_ref(), ..tick };
         let mut runs = self.runs;
         let mut new_run = || {
             runs += 1;
@@ -394,65 +410,65 @@ impl World {
         self.state(Noun::Run, id.as_str()).and_then(State::run).expect("a run")
     }
 
-    fn of_run(
+    fn decide_run(
         &self,
         now: Timestamp,
         number: u128,
-        decide: impl FnOnce(run::Ground<'_>) -> Result<Vec<Body>, run::Refusal>,
-    ) -> Result<Vec<Body>, String> {
+        decide: impl FnOnce(run::RunContext<'_>) -> Result<Vec<EventBody>, run::Refusal>,
+    ) -> Result<Vec<EventBody>, String> {
         let (id, run) = (RunId::of(number), self.run(number).expect("a run"));
         let (schedule, progress) = (self.schedule(), self.progress());
-        let ground = run::Ground {
+        let context = run::RunContext {
             id: &id,
             run: &run,
             definition: schedule.as_ref().map(|it| &it.definition),
             progress: progress.as_ref(),
             now,
         };
-        decide(ground).map_err(|refusal| refusal.to_string().replace(id.as_str(), "R"))
+        decide(context).map_err(|refusal| refusal.to_string().replace(id.as_str(), "R"))
     }
 }
 
-/// What a run is begun under when the standing orders say this of everything.
-pub(crate) fn under<T>(
-    (standing, authors): (&Standing, &[String]),
+/// Calls `decide` with the context of a start under a policy that always has this verdict.
+pub(crate) fn with_start_context<T>(
+    (policy, authors): (&PolicySetup, &[String]),
     verdict: Verdict,
     approval: Option<&Approval>,
-    begin: impl FnOnce(&Orders<'_>) -> T,
+    decide: impl FnOnce(&StartContext<'_>) -> T,
 ) -> T {
-    let judge = |_: &Request| Ruling {
+    let judge = |_: &Request| PolicyDecision {
         verdict,
         rules: vec!["test/all".to_owned()],
-        posture: standing.posture,
+        posture: policy.posture,
         policy: "0123".to_owned(),
-        approvers: standing.approvers,
+        approvers: policy.approvers,
     };
-    let new_approval = || ApprovalId::of(another());
-    let questions: Vec<_> = standing.questions.iter().map(|(id, it)| (id, it)).collect();
-    begin(&Orders {
+    let new_approval = || ApprovalId::of(next_number());
+    let approvals: Vec<_> = policy.approvals.iter().map(|(id, it)| (id, it)).collect();
+    decide(&StartContext {
         instance: "here",
-        place: standing.place,
+        data_directory: policy.place,
         authority: &Authority::default(),
         lease: Lease::default(),
         clock: Timestamp::from_micros(0),
-        judge: &judge,
-        hash: &hashes,
+        evaluate: &judge,
+        hash_plan: &hash_plan,
         approval,
-        is_signed: &|decision| decision.signature.is_some() && standing.signatures_hold,
+        is_signed: &|decision| decision.signature.is_some() && policy.signatures_hold,
         new_approval: &new_approval,
         authors,
         limits: &Limits { denied_for_us: DENIED_FOR_US, ..Limits::default() },
-        called: None,
-        used: &[],
-        trust: standing.posture.trust(),
-        details: &|_| Details::default(),
-        looked: Some(&standing.looked),
-        questions: &questions,
+        tool_call: None,
+        counters: &[],
+        trust: policy.posture.trust(),
+        agent_details: &|_| Details::default(),
+        preflight: Some(&policy.looked),
+        other_approvals: &approvals,
     })
 }
 
-/// Whatever is part of a plan is part of its hash.
-pub(crate) fn hashes(plan: &Plan) -> Hashes {
+/// "Hashes" of a plan that contain all its parts.
+pub(crate) fn hash_plan(plan: &Plan) -> Hashes {
     let mut action = serde_json::to_value(plan).unwrap();
     let fields = action.as_object_mut().unwrap();
     fields.remove("run");
@@ -461,13 +477,13 @@ pub(crate) fn hashes(plan: &Plan) -> Hashes {
     Hashes { plan: serde_json::to_string(plan).unwrap(), action: action.to_string() }
 }
 
-/// Another number each time.
-fn another() -> u128 {
+/// Returns a new number at each call.
+fn next_number() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Seconds, or `1.5` for what is between them.
+/// Formats an instant in seconds, such as `1` or `1.5`.
 fn time(at: Timestamp) -> String {
     let us = at.as_micros().saturating_sub(MIDNIGHT_S * 1_000_000);
     match us % 1_000_000 {
@@ -480,7 +496,7 @@ fn into(into: Option<Timestamp>) -> String {
     into.map(|into| format!(" into {}", time(into))).unwrap_or_default()
 }
 
-fn describe(body: &Body) -> String {
+fn describe(body: &EventBody) -> String {
     let because = |reason: Option<slot::Reason>| {
         reason.map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default()
     };
@@ -488,8 +504,8 @@ fn describe(body: &Body) -> String {
         cause.as_ref().map(|cause| format!(" ({})", cause.message)).unwrap_or_default()
     };
     match body {
-        Body::Schedule(_, event) => match event {
-            Event::Added(added) => match added.ahead.next {
+        EventBody::Schedule(_, event) => match event {
+            Event::Added(added) => match added.next_fire.slot {
                 Some(next) => format!("added, next {}", time(next)),
                 None => "added".to_owned(),
             },
@@ -497,15 +513,15 @@ fn describe(body: &Body) -> String {
                 let note = paused.note.as_ref().map(|note| format!(" ({note})"));
                 format!("paused{}", note.unwrap_or_default())
             }
-            Event::Changed(changed) => match changed.ahead.next {
+            Event::Changed(changed) => match changed.next_fire.slot {
                 Some(next) => format!("changed, next {}", time(next)),
                 None => "changed".to_owned(),
             },
-            Event::Moved(moved) => match moved.ahead.next {
+            Event::Moved(moved) => match moved.next_fire.slot {
                 Some(next) => format!("moved to {}", time(next)),
                 None => "moved".to_owned(),
             },
-            Event::BackfillBegun(it) => {
+            Event::BackfillStarted(it) => {
                 format!("backfill {}..{} ×{}", time(it.first), time(it.last), it.count)
             }
             Event::BackfillMoved(it) => match it.next {
@@ -527,7 +543,7 @@ fn describe(body: &Body) -> String {
                 format!("{} {slot} that waited{reason}{}", it.disposition.name(), into(it.into))
             }
         },
-        Body::Run(_, event) => match event {
+        EventBody::Run(_, event) => match event {
             run::Event::Queued(queued) => match &queued.occurrence {
                 Occurrence::Slot(slot) => {
                     let late = match slot.late_us {
@@ -546,13 +562,13 @@ fn describe(body: &Body) -> String {
             run::Event::Retried(it) => {
                 format!("retried from {} ({})", time(it.from), it.cause.message)
             }
-            run::Event::CancelAsked(_) => "cancel asked".to_owned(),
+            run::Event::CancelRequested(_) => "cancel requested".to_owned(),
             run::Event::Ended(it) => format!("{}{}", it.outcome.name(), cause(&it.cause)),
             run::Event::Requeued(_) => "requeued".to_owned(),
             run::Event::Settled(it) => format!("settled {}", it.outcome.name()),
         },
-        Body::Approval(_, event) => match event {
-            approval::Event::Asked(it) => format!("asked, until {}", time(it.approve_by)),
+        EventBody::Approval(_, event) => match event {
+            approval::Event::Requested(it) => format!("asked, until {}", time(it.approve_by)),
             approval::Event::Assented(it) => format!("assented by {}", it.decision.by),
             approval::Event::Decided(it) => match it.execute_by {
                 Some(until) => format!("approved, until {}", time(until)),
@@ -561,12 +577,12 @@ fn describe(body: &Body) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        Body::Agent(..)
-        | Body::Authority(..)
-        | Body::Token(..)
-        | Body::Tool(..)
-        | Body::Watch(..) => {
-            unreachable!("no rule here writes this")
+        EventBody::Agent(..)
+        | EventBody::Authority(..)
+        | EventBody::Token(..)
+        | EventBody::Tool(..)
+        | EventBody::Installation(..) => {
+            unreachable!("no operation produces this event")
         }
     }
 }

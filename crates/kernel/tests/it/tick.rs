@@ -1,20 +1,20 @@
-//! What becomes of slots that are due, policy by policy.
+//! Decisions about due slots, by overlap and missed policy.
 
 use calendar::Trigger;
 use kernel::schedule::terms::{Missed, Overlap, Terms};
 
-use crate::support::{Ask, World, at, every};
-use Ask::{Add, Fire, Pause, Resume, Tick};
+use crate::support::{Op, World, at, every};
+use Op::{Add, Fire, Pause, Resume, Tick};
 
 const DAY: i64 = 86_400;
 
-/// Second, what is asked, what is decided.
-type Step = (i64, Ask, &'static str);
+/// Second, operation, decided events.
+type Step = (i64, Op, &'static str);
 
 fn check(trigger: Trigger, terms: Terms, story: &[Step]) {
     let mut world = World::new(trigger, terms);
-    for (second, ask, expected) in story {
-        assert_eq!(&world.ask(*second, ask), expected, "at {second}: {ask:?}");
+    for (second, op, expected) in story {
+        assert_eq!(&world.perform(*second, op), expected, "at {second}: {op:?}");
     }
 }
 
@@ -22,23 +22,23 @@ fn terms() -> Terms {
     Terms::default()
 }
 
-/// The run with this number ends well.
-fn done(number: u128) -> [Ask; 2] {
-    [Ask::Start(number), Ask::Finish(number, 1, Ok(()))]
+/// Starts a run and reports its success.
+fn done(number: u128) -> [Op; 2] {
+    [Op::Start(number), Op::Finish(number, 1, Ok(()))]
 }
 
-fn start(number: u128) -> Ask {
+fn start(number: u128) -> Op {
     done(number)[0].clone()
 }
 
-fn end(number: u128) -> Ask {
+fn end(number: u128) -> Op {
     done(number)[1].clone()
 }
 
 const STARTED: &str = "started 1 1 tier 0 repeatable";
 
 #[test]
-fn a_slot_fires_when_it_is_due_and_once() {
+fn due_slot_fires_once() {
     check(
         every(60),
         terms(),
@@ -49,7 +49,7 @@ fn a_slot_fires_when_it_is_due_and_once() {
             (60, Tick, ""),
             (61, start(1), STARTED),
             (62, end(1), "done"),
-            // Back, and there again.
+            // The clock is set back, and reaches the slot again.
             (30, Tick, ""),
             (60, Tick, ""),
             (123, Tick, "slot fires 120 late 3"),
@@ -58,7 +58,7 @@ fn a_slot_fires_when_it_is_due_and_once() {
 }
 
 #[test]
-fn a_minute_of_grace() {
+fn slot_within_a_minute_is_on_time() {
     let late = |second, expected| {
         check(every(3_600), terms(), &[(0, Add, "added, next 3600"), (second, Tick, expected)])
     };
@@ -67,7 +67,7 @@ fn a_minute_of_grace() {
 }
 
 #[test]
-fn missed_slots_follow_their_policy() {
+fn missed_slots_follow_the_missed_policy() {
     // Slots at 600, 1200, 1800; the window is half an hour. The newest is on time, or missed as well.
     let cases = [
         (Missed::Latest, 1_800, "coalesced 600..1200 ×2 into 1800, slot fires 1800"),
@@ -95,9 +95,9 @@ fn missed_slots_follow_their_policy() {
 }
 
 #[test]
-fn what_is_older_than_the_window_is_not_caught_up() {
+fn slots_older_than_the_window_are_not_caught_up() {
     let window = |text: &str| Terms { window: Some(text.parse().unwrap()), ..terms() };
-    // Three times the distance, but a minute at least and a day at most.
+    // The default is three times the interval, at least a minute and at most a day.
     let cases = [
         (
             600,
@@ -125,13 +125,13 @@ fn what_is_older_than_the_window_is_not_caught_up() {
     ];
     for (seconds, terms, second, expected) in cases {
         let mut world = World::new(every(seconds), terms);
-        world.ask(0, &Add);
-        assert_eq!(world.ask(second, &Tick), expected, "every {seconds}, at {second}");
+        world.perform(0, &Add);
+        assert_eq!(world.perform(second, &Tick), expected, "every {seconds}, at {second}");
     }
 }
 
 #[test]
-fn the_window_of_what_has_ended_is_no_longer() {
+fn window_still_applies_after_the_schedule_ended() {
     let terms = Terms { end_at: Some(at(120)), ..terms() };
     check(
         every(60),
@@ -145,23 +145,23 @@ fn the_window_of_what_has_ended_is_no_longer() {
 }
 
 #[test]
-fn jitter_delays_and_is_not_lateness() {
+fn jitter_delays_without_counting_as_late() {
     let (jitter, window) = ("20h".parse().ok(), "1m".parse().ok());
     let mut world = World::new(every(DAY), Terms { jitter, window, ..terms() });
-    world.ask(0, &Add);
-    let ahead = world.progress().unwrap().ahead;
-    let (next, due) = (ahead.next.unwrap(), ahead.due.unwrap());
+    world.perform(0, &Add);
+    let ahead = world.progress().unwrap().next_fire;
+    let (next, due) = (ahead.slot.unwrap(), ahead.due.unwrap());
     assert_eq!(next, at(DAY));
     let delay = (due.as_micros() - next.as_micros()) / 1_000_000;
-    assert!((60..72_000).contains(&delay), "{delay} is too little to tell");
-    assert_eq!(world.ask(DAY + delay, &Tick), "");
-    // The window counts from the instant that the slot is due, not from its nominal one.
-    let said = world.ask(DAY + delay + 1, &Tick);
-    assert!(said.starts_with("slot fires 86400 late 0."), "{said}");
+    assert!((60..72_000).contains(&delay), "{delay} is too short for this test");
+    assert_eq!(world.perform(DAY + delay, &Tick), "");
+    // The window counts from the due instant, not from the nominal one.
+    let events = world.perform(DAY + delay + 1, &Tick);
+    assert!(events.starts_with("slot fires 86400 late 0."), "{events}");
 }
 
 #[test]
-fn a_live_run_is_in_the_way() {
+fn live_run_is_handled_by_the_overlap_policy() {
     let allow = Overlap::Allow(2);
     let cases: [(Overlap, &[Step]); 4] = [
         (Overlap::Skip, &[(120, Tick, "skipped_overlap 120"), (180, Tick, "skipped_overlap 180")]),
@@ -200,8 +200,8 @@ fn a_live_run_is_in_the_way() {
 }
 
 #[test]
-fn those_missed_share_the_fate_of_the_one_that_stands_for_them() {
-    let begin = [(0, Add, "added, next 600"), (0, Fire("k"), "manual fires k")];
+fn missed_slots_share_the_outcome_of_the_slot_that_covers_them() {
+    let setup = [(0, Add, "added, next 600"), (0, Fire("k"), "manual fires k")];
     let cases = [
         (Missed::Latest, Overlap::Skip, "skipped_overlap 600..1800 ×3"),
         (Missed::Earliest, Overlap::Skip, "skipped_overlap 600..1800 ×3"),
@@ -212,13 +212,13 @@ fn those_missed_share_the_fate_of_the_one_that_stands_for_them() {
     ];
     for (missed, overlap, expected) in cases {
         let terms = Terms { missed, overlap, ..terms() };
-        let story: Vec<_> = begin.clone().into_iter().chain([(1_900, Tick, expected)]).collect();
+        let story: Vec<_> = setup.clone().into_iter().chain([(1_900, Tick, expected)]).collect();
         check(every(600), terms, &story);
     }
 }
 
 #[test]
-fn no_more_wait_than_may_be_caught_up() {
+fn waiting_slots_are_limited_by_the_catch_up_limit() {
     let window = "1d".parse().ok();
     check(
         every(600),
@@ -230,7 +230,7 @@ fn no_more_wait_than_may_be_caught_up() {
             (3_700, Tick, "skipped_missed 1800..2400 ×2 (cap), skipped_full 3000..3600 ×2"),
         ],
     );
-    // One that is on time takes the place of the newest.
+    // A slot that is on time replaces the newest waiting one.
     check(
         every(600),
         Terms { missed: Missed::All(2), overlap: Overlap::BufferOne, window, ..terms() },
@@ -244,7 +244,7 @@ fn no_more_wait_than_may_be_caught_up() {
 }
 
 #[test]
-fn a_day_has_a_budget_and_begins_at_midnight() {
+fn daily_limit_resets_at_utc_midnight() {
     let until = DAY - 60;
     check(
         every(60),
@@ -254,16 +254,16 @@ fn a_day_has_a_budget_and_begins_at_midnight() {
             (until, Tick, "slot fires 86340"),
             (DAY, Tick, "slot fires 86400"),
             (DAY + 60, Tick, "skipped_budget 86460"),
-            (DAY + 61, Fire("k"), "no: the schedule has run as often today as it may (1)"),
-            // A clock that goes back gives no second budget, neither of that day nor of this one.
-            (until, Fire("k"), "no: the schedule has run as often today as it may (1)"),
+            (DAY + 61, Fire("k"), "no: the schedule has reached its limit of 1 runs today"),
+            // A clock that is set back restores neither day's limit.
+            (until, Fire("k"), "no: the schedule has reached its limit of 1 runs today"),
             (DAY + 120, Tick, "skipped_budget 86520"),
         ],
     );
 }
 
 #[test]
-fn what_waits_when_the_budget_is_used_up_does_not_run() {
+fn waiting_slots_are_skipped_at_the_daily_limit() {
     check(
         every(60),
         Terms { per_day: Some(1), overlap: Overlap::BufferAll(9), max_fires: Some(2), ..terms() },
@@ -271,11 +271,11 @@ fn what_waits_when_the_budget_is_used_up_does_not_run() {
             (0, Add, "added, next 60"),
             (60, Tick, "slot fires 60"),
             (120, Tick, "waits 120"),
-            // What waits counts: no more slots.
+            // A waiting slot counts towards max_fires.
             (180, Tick, ""),
             (200, start(1), STARTED),
             (201, end(1), "done"),
-            // But then it does not run, and another may.
+            // It is skipped, so another slot may run.
             (201, Tick, "skipped_budget 120 that waited, skipped_budget 180"),
             (
                 DAY,
@@ -288,26 +288,26 @@ fn what_waits_when_the_budget_is_used_up_does_not_run() {
 }
 
 #[test]
-fn unless_said_the_budget_lets_all_be_caught_up() {
+fn default_daily_limit_allows_all_catch_ups() {
     let window = "3d".parse().ok();
     let mut world =
         World::new(every(2 * DAY / 10), Terms { missed: Missed::All(9), window, ..terms() });
-    world.ask(0, &Add);
-    world.ask(2 * DAY, &Tick);
+    world.perform(0, &Add);
+    world.perform(2 * DAY, &Tick);
     let mut fired = 1;
     loop {
-        world.ask(2 * DAY, &Ask::Start(fired));
-        world.ask(2 * DAY, &Ask::Finish(fired, 1, Ok(())));
-        match world.ask(2 * DAY, &Tick) {
-            said if said.starts_with("buffer fires") => fired += 1,
-            said => break assert_eq!(said, ""),
+        world.perform(2 * DAY, &Op::Start(fired));
+        world.perform(2 * DAY, &Op::Finish(fired, 1, Ok(())));
+        match world.perform(2 * DAY, &Tick) {
+            events if events.starts_with("buffer fires") => fired += 1,
+            events => break assert_eq!(events, ""),
         }
     }
     assert_eq!(fired, 9);
 }
 
 #[test]
-fn a_schedule_has_a_beginning_and_an_end() {
+fn start_at_end_at_and_max_fires_bound_the_slots() {
     check(
         every(60),
         Terms {
@@ -330,7 +330,7 @@ fn a_schedule_has_a_beginning_and_an_end() {
         &[
             (0, Add, "added, next 60"),
             (60, Tick, "slot fires 60"),
-            // No fire, so it does not count.
+            // A skipped slot does not count.
             (120, Tick, "skipped_overlap 120"),
             (121, start(1), STARTED),
             (122, end(1), "done"),
@@ -351,7 +351,7 @@ fn a_schedule_has_a_beginning_and_an_end() {
 }
 
 #[test]
-fn the_last_of_all_may_be_in_the_middle_of_a_backlog() {
+fn max_fires_may_be_reached_within_a_backlog() {
     let cases = [
         (Missed::All(9), "catch_up fires 600 late 1200, waits 1200"),
         (Missed::Earliest, "catch_up fires 600 late 1200, coalesced 1200 into 600, waits 1800"),
@@ -361,7 +361,7 @@ fn the_last_of_all_may_be_in_the_middle_of_a_backlog() {
         let terms = Terms { missed, max_fires: Some(2), overlap: Overlap::BufferAll(9), ..terms() };
         check(every(600), terms, &[(0, Add, "added, next 600"), (1_800, Tick, expected)]);
     }
-    // What comes after it is no slot.
+    // Later instants are not slots.
     let terms =
         Terms { missed: Missed::All(9), max_fires: Some(2), overlap: Overlap::Allow(9), ..terms() };
     check(
@@ -376,7 +376,7 @@ fn the_last_of_all_may_be_in_the_middle_of_a_backlog() {
 }
 
 #[test]
-fn what_waits_goes_on_after_the_end_and_after_a_pause() {
+fn waiting_slot_runs_after_the_end_and_after_a_pause() {
     let terms = Terms { overlap: Overlap::BufferOne, end_at: Some(at(120)), ..terms() };
     check(
         every(60),
@@ -397,7 +397,7 @@ fn what_waits_goes_on_after_the_end_and_after_a_pause() {
 }
 
 #[test]
-fn one_that_was_started_by_hand_takes_the_room() {
+fn manual_run_delays_a_waiting_slot() {
     let terms = Terms { overlap: Overlap::BufferOne, ..terms() };
     check(
         every(600),
@@ -409,7 +409,7 @@ fn one_that_was_started_by_hand_takes_the_room() {
             (1_201, start(1), STARTED),
             (1_202, end(1), "done"),
             (1_202, Fire("k"), "manual fires k"),
-            // There is nothing to do before that one ends.
+            // The waiting slot cannot run before the manual run ends.
             (1_202, Tick, ""),
             (1_203, start(2), STARTED),
             (1_204, end(2), "done"),

@@ -1,7 +1,7 @@
-//! One entry as one line of JSON.
+//! An entry as one line of JSON.
 //!
-//! Facts and private part stand in the line exactly as they were hashed, and are hashed exactly as
-//! they stand there; no parsed form comes between. Only known keys are accepted, and each only once.
+//! The line contains the facts and the private part exactly as they were hashed, and a reader hashes
+//! these bytes without parsing them. Unknown and repeated keys are refused.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::hex::Hex;
-use crate::{FACTS_BYTES_MAX, Fields, Hash, PRIVATE_BYTES_MAX, PrivateRef, TEXT_BYTES_MAX};
+use crate::{EntryRef, FACTS_BYTES_MAX, Hash, PRIVATE_BYTES_MAX, PrivateRef, TEXT_BYTES_MAX};
 
-/// With its line break. An entry at its limits fits: one byte of a text needs up to six in JSON.
+/// Includes the line break. An entry at its size limits fits: one byte of text takes up to six in JSON.
 pub const LINE_BYTES_MAX: usize =
     FACTS_BYTES_MAX + PRIVATE_BYTES_MAX + 6 * 6 * TEXT_BYTES_MAX + 1024;
 
-/// One entry, borrowed from the line that it was read from.
+/// An entry that borrows from the line it was parsed from.
 #[derive(Debug)]
 pub struct Line<'a> {
     wire: Wire<'a>,
@@ -24,9 +24,9 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub fn fields(&self) -> Fields<'_> {
+    pub fn entry_ref(&self) -> EntryRef<'_> {
         let wire = &self.wire;
-        Fields {
+        EntryRef {
             seq: wire.seq,
             ts_us: wire.ts_us,
             kind: &wire.kind,
@@ -53,17 +53,17 @@ impl<'a> Line<'a> {
             (None, None, Some(hash)) => PrivateRef::Redacted { hash },
             _ => {
                 return Err(serde_json::Error::custom(
-                    "`salt`, `private` and `private_hash` do not fit",
+                    "`salt`, `private` and `private_hash` do not fit together",
                 ));
             }
         };
         Ok(Line { wire, private })
     }
 
-    /// Writes the entry without a line break. `None` if its facts or its private part are not JSON
-    /// on one line.
-    pub(crate) fn write(fields: &Fields<'a>, output: &mut Vec<u8>) -> Option<()> {
-        serde_json::to_writer(output, &Wire::of(fields)?).ok()
+    /// Writes the entry without a line break. `None` if the facts or the private part are not JSON on
+    /// one line.
+    pub(crate) fn write(entry: &EntryRef<'a>, output: &mut Vec<u8>) -> Option<()> {
+        serde_json::to_writer(output, &Wire::of(entry)?).ok()
     }
 }
 
@@ -93,13 +93,13 @@ struct Wire<'a> {
     #[serde(borrow)]
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     private: Option<&'a RawValue>,
-    /// In place of salt and private part, once these are removed.
+    /// Replaces `salt` and `private` after their removal.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     private_hash: Option<Hash>,
     hash: Hash,
 }
 
-/// A key that is there has a value: `null` is not the same as absent.
+/// Refuses `null`: a key that is present must have a value.
 fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -109,31 +109,32 @@ where
 }
 
 impl<'a> Wire<'a> {
-    fn of(fields: &Fields<'a>) -> Option<Wire<'a>> {
-        let (salt, private, private_hash) = match fields.private {
+    fn of(entry: &EntryRef<'a>) -> Option<Wire<'a>> {
+        let (salt, private, private_hash) = match entry.private {
             PrivateRef::None => (None, None, None),
             PrivateRef::Present { salt, bytes } => (Some(Hex(salt)), Some(raw(bytes)?), None),
             PrivateRef::Redacted { hash } => (None, None, Some(hash)),
         };
         Some(Wire {
-            seq: fields.seq,
-            ts_us: fields.ts_us,
-            kind: fields.kind.into(),
-            version: fields.version,
-            actor: fields.actor.into(),
-            role: fields.role.into(),
-            cause: fields.cause.into(),
-            noun: fields.noun.into(),
-            noun_id: fields.noun_id.into(),
-            facts: raw(fields.facts)?,
+            seq: entry.seq,
+            ts_us: entry.ts_us,
+            kind: entry.kind.into(),
+            version: entry.version,
+            actor: entry.actor.into(),
+            role: entry.role.into(),
+            cause: entry.cause.into(),
+            noun: entry.noun.into(),
+            noun_id: entry.noun_id.into(),
+            facts: raw(entry.facts)?,
             salt,
             private,
             private_hash,
-            hash: fields.hash,
+            hash: entry.hash,
         })
     }
 }
 
+/// `None` unless the bytes are exactly one JSON value on one line.
 fn raw(json: &[u8]) -> Option<&RawValue> {
     let raw: &RawValue = serde_json::from_slice(json).ok()?;
     let unchanged = raw.get().len() == json.len() && !json.contains(&b'\n');

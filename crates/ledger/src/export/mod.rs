@@ -1,12 +1,12 @@
-//! The log as files: one pair per month, readable without this program.
+//! The ledger as files, two per month, readable without this program.
 //!
 //! `ledger-YYYY-MM.ndjson.gz` has one entry per line, in sequence. `ledger-YYYY-MM.manifest` is a
-//! signed note that says where the month begins and ends in the log, what its bytes hash to, and
-//! which manifest came before it. Whatever is in the log is in the files, so a data directory can be
-//! made again from them.
+//! signed note with the month's first and last entry, the hash of its lines and the hash of the
+//! previous manifest. The files contain the whole ledger, so a data directory can be restored from
+//! them.
 //!
-//! [`MonthWriter`] writes a month and verifies it on the way, so a damaged log is not exported as if
-//! it were sound. [`LineReader`] reads one back in bounded memory.
+//! [`MonthWriter`] verifies the entries that it writes, so a damaged ledger is never exported as a
+//! sound one. [`LineReader`] reads a month in bounded memory.
 
 mod line;
 mod manifest;
@@ -15,17 +15,17 @@ mod reader;
 mod writer;
 
 pub use line::{LINE_BYTES_MAX, Line};
-pub use manifest::{End, MANIFEST_BYTES_MAX, Manifest};
+pub use manifest::{LedgerHead, MANIFEST_BYTES_MAX, Manifest};
 pub(crate) use month::FileKind;
 pub use month::{Month, NotAMonth};
-pub use reader::{LineReader, ReadError, unzip};
-pub use writer::{LineWriter, MonthWriter, WriteError, Written};
+pub use reader::{LineReader, ReadError, gunzip};
+pub use writer::{LineWriter, MonthWriter, WriteError, WrittenMonth};
 
 use crate::Hash;
 
-/// What a file holds before compression. Compressing it again changes neither.
+/// The hash and size of a file's uncompressed content. Compressing it again changes neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct ContentDigest {
     pub sha256: Hash,
     pub bytes: u64,
 }

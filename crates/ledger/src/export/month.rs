@@ -1,4 +1,4 @@
-//! A month of the calendar in UTC, and the names of its files.
+//! A calendar month in UTC, and the names of its files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ const YEAR_MIN: i64 = 1970;
 const YEAR_MAX: i64 = 9999;
 const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// Written as `2026-07`. Invariant: 1970 to 9999, and 1 to 12.
+/// A month, written as `2026-07`. Invariant: `year` is 1970 to 9999, `month` 1 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month {
     year: i64,
@@ -23,22 +23,21 @@ pub struct Month {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a month is written as `2026-07`")]
+#[error("invalid month; write it as `2026-07`")]
 pub struct NotAMonth;
 
-/// The files of a month.
+/// The kinds of files of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Lines,
-    /// Lines that wait to be put in place.
+    /// Lines that replace the existing ones once the manifest is replaced.
     NewLines,
     Manifest,
 }
 
 impl Month {
-    /// The month of an instant in microseconds since 1970. What lies outside the years that a file
-    /// name can say counts to the nearest of them.
-    pub fn of(ts_us: i64) -> Month {
+    /// The month of an instant in microseconds since 1970, clamped to the years 1970 to 9999.
+    pub fn containing(ts_us: i64) -> Month {
         let (year, month) = year_and_month(ts_us.div_euclid(DAY_US));
         if year < YEAR_MIN {
             return Month { year: YEAR_MIN, month: 1 };
@@ -49,29 +48,29 @@ impl Month {
         Month { year, month }
     }
 
-    pub fn lines_name(self) -> String {
+    pub fn lines_file_name(self) -> String {
         format!("{FILE_PREFIX}{self}{LINES_SUFFIX}")
     }
 
-    /// Where the lines of a month that is written again wait until its manifest is replaced.
-    pub fn new_lines_name(self) -> String {
+    /// The file for the lines of a month that is written again, until its manifest is replaced.
+    pub fn new_lines_file_name(self) -> String {
         format!("{FILE_PREFIX}{self}{NEW_LINES_SUFFIX}")
     }
 
-    pub fn manifest_name(self) -> String {
+    pub fn manifest_file_name(self) -> String {
         format!("{FILE_PREFIX}{self}{MANIFEST_SUFFIX}")
     }
 
-    /// `None` for a file that is no part of an export.
-    pub(crate) fn of_file(name: &str) -> Option<(Month, FileKind)> {
+    /// `None` for a file that is not part of an export.
+    pub(crate) fn parse_file_name(name: &str) -> Option<(Month, FileKind)> {
         let rest = name.strip_prefix(FILE_PREFIX)?;
         let suffixes = [
             (LINES_SUFFIX, FileKind::Lines),
             (NEW_LINES_SUFFIX, FileKind::NewLines),
             (MANIFEST_SUFFIX, FileKind::Manifest),
         ];
-        let of = |(suffix, kind)| Some((rest.strip_suffix(suffix)?.parse().ok()?, kind));
-        suffixes.into_iter().find_map(of)
+        let parse = |(suffix, kind)| Some((rest.strip_suffix(suffix)?.parse().ok()?, kind));
+        suffixes.into_iter().find_map(parse)
     }
 }
 
@@ -108,10 +107,10 @@ impl<'de> Deserialize<'de> for Month {
     }
 }
 
-/// Year and month of a day counted from 1970, in the Gregorian calendar.
+/// The year and month of a day counted from 1970, in the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is the last of a year, and in eras of 400
-/// years, which all have the same days.
+/// Internally a year starts in March, so that the leap day is its last day. Eras of 400 years all have
+/// the same number of days.
 fn year_and_month(day: i64) -> (i64, i64) {
     const ERA_DAYS: i64 = 146_097;
     const DAYS_FROM_MARCH_OF_YEAR_0_TO_1970: i64 = 719_468;
@@ -136,12 +135,16 @@ mod tests {
     use super::*;
 
     fn check(day: i64, expected: &str) {
-        assert_eq!(Month::of(day * DAY_US).to_string(), expected, "day {day}");
-        assert_eq!(Month::of(day * DAY_US + DAY_US - 1).to_string(), expected, "end of day {day}");
+        assert_eq!(Month::containing(day * DAY_US).to_string(), expected, "day {day}");
+        assert_eq!(
+            Month::containing(day * DAY_US + DAY_US - 1).to_string(),
+            expected,
+            "end of day {day}"
+        );
     }
 
     #[test]
-    fn days_fall_into_their_months() {
+    fn first_and_last_days_belong_to_their_months() {
         check(0, "1970-01");
         check(30, "1970-01");
         check(31, "1970-02");
@@ -151,7 +154,7 @@ mod tests {
         check(365, "1971-01");
         check(11_016, "2000-02"); // The 29th: 2000 was a leap year.
         check(11_017, "2000-03");
-        check(47_540, "2100-02"); // 2100 is none.
+        check(47_540, "2100-02"); // 2100 is not a leap year.
         check(47_541, "2100-03");
         check(2_932_896, "9999-12");
         check(2_932_897, "9999-12");
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_month_has_its_days() {
+    fn every_month_has_its_calendar_length() {
         let mut day = 0;
         for year in 1970..2420 {
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_for_one_month() {
+    fn only_the_canonical_text_parses() {
         for text in ["2026-07", "1970-01", "9999-12"] {
             assert_eq!(text.parse::<Month>().unwrap().to_string(), text);
         }
@@ -188,12 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_their_names() {
-        let month = Month::of(0);
-        assert_eq!(Month::of_file(&month.lines_name()), Some((month, FileKind::Lines)));
-        assert_eq!(Month::of_file(&month.new_lines_name()), Some((month, FileKind::NewLines)));
-        assert_eq!(Month::of_file(&month.manifest_name()), Some((month, FileKind::Manifest)));
-        assert_eq!(Month::of_file("ledger-1970-01.ndjson.gz.tmp"), None);
-        assert_eq!(Month::of_file("checkpoints.log"), None);
+    fn file_names_parse_back_to_month_and_kind() {
+        let month = Month::containing(0);
+        assert_eq!(
+            Month::parse_file_name(&month.lines_file_name()),
+            Some((month, FileKind::Lines))
+        );
+        assert_eq!(
+            Month::parse_file_name(&month.new_lines_file_name()),
+            Some((month, FileKind::NewLines))
+        );
+        assert_eq!(
+            Month::parse_file_name(&month.manifest_file_name()),
+            Some((month, FileKind::Manifest))
+        );
+        assert_eq!(Month::parse_file_name("ledger-1970-01.ndjson.gz.tmp"), None);
+        assert_eq!(Month::parse_file_name("checkpoints.log"), None);
     }
 }

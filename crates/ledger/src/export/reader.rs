@@ -1,34 +1,34 @@
-//! Reads the lines of a month, one at a time, and hashes the bytes they are made of.
+//! Reads the lines of a month one at a time and hashes their bytes.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::{Content, LINE_BYTES_MAX, Line};
+use super::{ContentDigest, LINE_BYTES_MAX, Line};
 use crate::Hash;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The lines in a compressed file, however it was compressed.
-pub fn unzip<'a>(file: impl Read + 'a) -> impl BufRead + 'a {
+/// Decompresses a gzip file, which may have several members.
+pub fn gunzip<'a>(file: impl Read + 'a) -> impl BufRead + 'a {
     BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))
 }
 
-/// Why a file could not be read further.
+/// Why reading a file stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("cannot be read: {0}")]
+    #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
     #[error("line {line} is longer than {LINE_BYTES_MAX} bytes")]
     TooLong { line: u64 },
-    #[error("line {line} ends in the middle")]
+    #[error("line {line} is incomplete")]
     Cut { line: u64 },
     #[error("line {line} is not an entry: {source}")]
     Syntax { line: u64, source: serde_json::Error },
 }
 
-/// Never holds more than one line.
+/// Reads entries from lines, holding one line at a time.
 #[derive(Debug)]
 pub struct LineReader<R> {
     input: R,
@@ -39,7 +39,7 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// `input` is what the file holds after decompression, see [`unzip`].
+    /// `input` is the uncompressed content, see [`gunzip`].
     pub fn new(input: R) -> LineReader<R> {
         LineReader { input, line: Vec::new(), lines: 0, hasher: Sha256::new(), bytes: 0 }
     }
@@ -47,7 +47,7 @@ impl<R: BufRead> LineReader<R> {
     /// The next entry, or `None` after the last.
     #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the reader")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
-        if !self.fill()? {
+        if !self.read_line()? {
             return Ok(None);
         }
         let line = self.lines;
@@ -60,12 +60,15 @@ impl<R: BufRead> LineReader<R> {
         Line::parse(json).map(Some).map_err(|source| ReadError::Syntax { line, source })
     }
 
-    /// Reads what is left, without looking at it, and says what the whole file held.
-    pub fn finish(mut self) -> io::Result<Content> {
+    /// Reads the rest without parsing it, and returns the digest of the whole content.
+    pub fn finish(mut self) -> io::Result<ContentDigest> {
         loop {
             let read = self.input.fill_buf()?;
             if read.is_empty() {
-                return Ok(Content { sha256: Hash::finish(self.hasher), bytes: self.bytes });
+                return Ok(ContentDigest {
+                    sha256: Hash::from_hasher(self.hasher),
+                    bytes: self.bytes,
+                });
             }
             self.hasher.update(read);
             let bytes = read.len();
@@ -74,8 +77,8 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// One line or what there is of it; false at the end of the file.
-    fn fill(&mut self) -> io::Result<bool> {
+    /// Reads one line, or its first [`LINE_BYTES_MAX`] bytes; false at the end of the file.
+    fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         let mut limited = self.input.by_ref().take(LINE_BYTES_MAX as u64);
         let bytes = limited.read_until(b'\n', &mut self.line)?;

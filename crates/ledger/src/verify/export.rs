@@ -1,9 +1,9 @@
 //! Verifies exported files, month by month.
 //!
-//! For each month, in this order: the manifest's form, its place after the one before, its
-//! signature; then the lines: sequence, time, hashes; then the bytes and the end of the log against
-//! the manifest. A changed file is reported with the first entry that shows it, if one does. Lines
-//! that wait to be put in place count if the manifest speaks of them.
+//! For each month it checks, in this order: the manifest's format, its link to the previous manifest,
+//! its signature; the sequence, times and hashes of the entries; the file's digest and the resulting
+//! ledger head against the manifest. For a changed file it reports the first entry that differs, if
+//! one does. New lines that have not replaced the existing ones are used if the manifest matches them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -11,232 +11,243 @@ use std::mem;
 
 use super::report::{Finding, Report};
 use super::trust::Anchors;
-use super::walk::Walk;
+use super::verification::Verification;
 use crate::export::{
-    End, FileKind, LineReader, MANIFEST_BYTES_MAX, Manifest, Month, ReadError, unzip,
+    FileKind, LedgerHead, LineReader, MANIFEST_BYTES_MAX, Manifest, Month, ReadError, gunzip,
 };
 use crate::note::NoteError;
-use crate::{Fields, Hash};
+use crate::{EntryRef, Hash};
 
 const PROGRESS_ENTRIES: u64 = 4096;
 
-/// Where exported files are. What is not named like one of them is left alone.
+/// A directory of exported files. Files with other names are ignored.
 pub trait ExportFiles {
     fn names(&self) -> io::Result<Vec<String>>;
     fn open(&self, name: &str) -> io::Result<Box<dyn Read + '_>>;
 }
 
-/// Verifies all months there are. `progress` hears now and then how many entries are done.
+/// Verifies all exported months. Calls `progress` now and then with the number of verified entries.
 ///
-/// Fails only if the files cannot be listed; a file that cannot be read is in the report.
+/// Fails only if the files cannot be listed; the report names a file that cannot be read.
 pub fn verify_export(
     files: &dyn ExportFiles,
     anchors: Anchors,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<Report> {
-    let months = months(&files.names()?);
+    let months = group_by_month(&files.names()?);
     let mut verifier = ExportVerifier {
         files,
-        walk: Walk::new(anchors),
+        verification: Verification::new(anchors),
         previous: None,
-        waiting: Vec::new(),
-        keys_tried: 0,
+        unverified: Vec::new(),
+        keys_tried_count: 0,
         progress,
     };
     let outcome = verifier.run(&months);
-    Ok(verifier.walk.conclude(outcome))
+    Ok(verifier.verification.into_report(outcome))
 }
 
-/// The files with the lines of all months, in the order of time.
-pub fn lines_files(files: &dyn ExportFiles) -> io::Result<Vec<String>> {
-    let months = months(&files.names()?);
-    let file = |(month, pair): (&Month, &Pair)| {
-        let note = read_manifest(files, &month.manifest_name())
+/// The names of the files with the entries of all months, in chronological order.
+pub fn entry_files(files: &dyn ExportFiles) -> io::Result<Vec<String>> {
+    let months = group_by_month(&files.names()?);
+    let file = |(month, present): (&Month, &MonthFiles)| {
+        let note = read_manifest(files, &month.manifest_file_name())
             .map_err(|finding| io::Error::other(finding.damage.what))?;
-        let manifest = Manifest::peek(&note).map_err(io::Error::other)?;
-        Ok(pair.lines_file(files, &manifest))
+        let manifest = Manifest::parse_unverified(&note).map_err(io::Error::other)?;
+        Ok(present.lines_file(files, &manifest))
     };
     months.iter().map(file).collect()
 }
 
-/// Which of a month's files are there.
+/// Which files of a month exist.
 #[derive(Clone, Copy, Default)]
-struct Pair {
-    lines: bool,
-    new_lines: bool,
-    manifest: bool,
+struct MonthFiles {
+    has_lines: bool,
+    has_new_lines: bool,
+    has_manifest: bool,
 }
 
-impl Pair {
-    /// The lines that wait are only read if there are any, which is seldom.
+impl MonthFiles {
+    /// The file with the month's entries: the new lines if they exist and match the manifest.
     fn lines_file(self, files: &dyn ExportFiles, manifest: &Manifest) -> String {
-        let waiting = manifest.month.new_lines_name();
-        let describes = || manifest.describes(files.open(&waiting)?);
-        match self.new_lines && describes().unwrap_or(false) {
-            true => waiting,
-            false => manifest.month.lines_name(),
+        let new_lines = manifest.month.new_lines_file_name();
+        let matches = || manifest.matches_file(files.open(&new_lines)?);
+        match self.has_new_lines && matches().unwrap_or(false) {
+            true => new_lines,
+            false => manifest.month.lines_file_name(),
         }
     }
 }
 
 struct ExportVerifier<'a> {
     files: &'a dyn ExportFiles,
-    walk: Walk,
-    /// The hash of the manifest before.
+    verification: Verification,
+    /// The hash of the previous manifest.
     previous: Option<Hash>,
-    /// Manifests whose signer is not known yet: the log may name the key further on.
-    waiting: Vec<Signed>,
-    keys_tried: usize,
+    /// Manifests by unknown signers: a later entry may name the key.
+    unverified: Vec<SignedManifest>,
+    keys_tried_count: usize,
     progress: &'a mut dyn FnMut(u64),
 }
 
-/// A manifest as it was signed.
-struct Signed {
+/// A manifest as a signed note.
+struct SignedManifest {
     file: String,
     note: String,
     size: u64,
 }
 
 impl ExportVerifier<'_> {
-    fn run(&mut self, months: &BTreeMap<Month, Pair>) -> Result<(), Finding> {
+    fn run(&mut self, months: &BTreeMap<Month, MonthFiles>) -> Result<(), Finding> {
         if months.is_empty() {
-            return Err(Finding::unreadable("there are no files of a ledger"));
+            return Err(Finding::unreadable("found no exported ledger files"));
         }
-        for (month, pair) in months {
-            self.month(*month, *pair)?;
+        for (month, present) in months {
+            self.verify_month(*month, *present)?;
         }
-        match self.waiting.first() {
+        match self.unverified.first() {
             None => Ok(()),
-            Some(signed) => self.open(signed).map_err(|error| signed.finding(&error)),
+            Some(signed) => self.verify_signature(signed).map_err(|error| signed.finding(&error)),
         }
     }
 
-    fn month(&mut self, month: Month, pair: Pair) -> Result<(), Finding> {
-        let file = month.manifest_name();
-        if !pair.manifest {
+    fn verify_month(&mut self, month: Month, present: MonthFiles) -> Result<(), Finding> {
+        let file = month.manifest_file_name();
+        if !present.has_manifest {
             return Err(Finding::tampered("the manifest is missing").in_file(&file));
         }
         let note = read_manifest(self.files, &file).map_err(|finding| finding.in_file(&file))?;
-        let manifest = Manifest::peek(&note).map_err(|error| invalid(&error).in_file(&file))?;
-        self.check_place(&manifest, month).map_err(|finding| finding.in_file(&file))?;
+        let manifest = Manifest::parse_unverified(&note)
+            .map_err(|error| invalid_manifest(&error).in_file(&file))?;
+        self.check_position(&manifest, month).map_err(|finding| finding.in_file(&file))?;
         self.previous = Some(Hash::of(note.as_bytes()));
-        self.check_signature(Signed { file: file.clone(), note, size: manifest.after.size })?;
+        self.check_signature(SignedManifest {
+            file: file.clone(),
+            note,
+            size: manifest.after.size,
+        })?;
 
-        let lines_file = pair.lines_file(self.files, &manifest);
-        if !pair.lines && lines_file == month.lines_name() {
-            let finding = Finding::tampered("the file with the entries is missing");
-            return Err(finding.at(manifest.before.size + 1).in_file(&lines_file));
+        let lines_file = present.lines_file(self.files, &manifest);
+        if !present.has_lines && lines_file == month.lines_file_name() {
+            let first = manifest.before.size + 1;
+            let what = format!("the file is missing; it started with entry {first}");
+            return Err(Finding::tampered(what).at(first).in_file(&lines_file));
         }
         self.check_lines(&lines_file, &manifest).map_err(|finding| finding.in_file(&lines_file))?;
-        self.check_end(&manifest).map_err(|finding| finding.in_file(&file))?;
-        self.try_waiting()
+        self.check_ledger_head(&manifest).map_err(|finding| finding.in_file(&file))?;
+        self.retry_unverified()
     }
 
-    /// The manifest belongs to this month and this log, and begins where the one before ended.
-    fn check_place(&self, manifest: &Manifest, month: Month) -> Result<(), Finding> {
+    /// Checks that the manifest belongs to this month and ledger, and starts where the previous one ended.
+    fn check_position(&self, manifest: &Manifest, month: Month) -> Result<(), Finding> {
         if manifest.month != month {
-            let what = format!("this is the manifest of {}", manifest.month);
+            let what = format!("this manifest belongs to {}", manifest.month);
             return Err(Finding::tampered(what));
         }
         self.check_instance(manifest)?;
-        let end = End::from(self.walk.chain());
+        let end = LedgerHead::from(self.verification.chain());
         let (first, found) = (end.size + 1, manifest.before.size + 1);
         if first < found {
             let last = found - 1;
-            let what =
-                format!("entries {first} to {last} are missing: files before this one are gone");
+            let what = format!("entries {first} to {last} are missing: earlier files were removed");
             return Err(Finding::tampered(what).at(first));
         }
         if manifest.before != end || manifest.previous != self.previous {
-            let what = "the manifest does not follow the one before it";
+            let what = "the manifest does not continue the previous one";
             return Err(Finding::tampered(what).at(first));
         }
         if manifest.after.size < first {
-            return Err(Finding::unreadable("the manifest names no entry"));
+            return Err(Finding::unreadable("the manifest contains no entries"));
         }
         Ok(())
     }
 
     fn check_instance(&self, manifest: &Manifest) -> Result<(), Finding> {
-        match self.walk.instance() {
+        match self.verification.instance() {
             Some(instance) if instance != manifest.instance => {
-                let what = format!("this belongs to another instance, `{}`", manifest.instance);
+                let what = format!(
+                    "the manifest belongs to another installation, `{}`",
+                    manifest.instance
+                );
                 Err(Finding::tampered(what))
             }
             _ => Ok(()),
         }
     }
 
-    /// A wrong signature is damage; one by an unknown key waits for the log to name the key.
-    fn check_signature(&mut self, signed: Signed) -> Result<(), Finding> {
-        match self.open(&signed) {
-            Ok(()) => self.walk.signed(signed.size),
-            Err(NoteError::UnknownKey { .. }) => self.waiting.push(signed),
+    /// Refuses a wrong signature. A manifest by an unknown key is kept until an entry names the key.
+    fn check_signature(&mut self, signed: SignedManifest) -> Result<(), Finding> {
+        match self.verify_signature(&signed) {
+            Ok(()) => self.verification.record_signature(signed.size),
+            Err(NoteError::UnknownKey { .. }) => self.unverified.push(signed),
             Err(error) => return Err(signed.finding(&error)),
         }
         Ok(())
     }
 
-    fn try_waiting(&mut self) -> Result<(), Finding> {
-        let keys = self.walk.keys().len();
-        if mem::replace(&mut self.keys_tried, keys) == keys {
+    fn retry_unverified(&mut self) -> Result<(), Finding> {
+        let keys = self.verification.keys().len();
+        if mem::replace(&mut self.keys_tried_count, keys) == keys {
             return Ok(());
         }
-        mem::take(&mut self.waiting).into_iter().try_for_each(|it| self.check_signature(it))
+        mem::take(&mut self.unverified).into_iter().try_for_each(|it| self.check_signature(it))
     }
 
-    fn open(&self, signed: &Signed) -> Result<(), NoteError> {
-        Manifest::open(&signed.note, self.walk.keys()).map(|_| ())
+    fn verify_signature(&self, signed: &SignedManifest) -> Result<(), NoteError> {
+        Manifest::open(&signed.note, self.verification.keys()).map(|_| ())
     }
 
     fn check_lines(&mut self, name: &str, manifest: &Manifest) -> Result<(), Finding> {
-        let file = self.files.open(name).map_err(|error| unreadable(&error.into()))?;
-        // One byte more than there should be tells a longer file; no more of it is read.
-        let mut reader = LineReader::new(unzip(file).take(manifest.bytes.saturating_add(1)));
+        let file = self.files.open(name).map_err(|error| unreadable_file(&error.into()))?;
+        // One byte beyond the expected size reveals a longer file; more is not read.
+        let mut reader = LineReader::new(gunzip(file).take(manifest.bytes.saturating_add(1)));
         let first = self.check_entries(&mut reader, manifest)?;
-        let content = reader.finish().map_err(|error| unreadable(&error.into()))?;
-        if content != manifest.content() {
-            return Err(self.not_as_signed(first, manifest));
+        let content = reader.finish().map_err(|error| unreadable_file(&error.into()))?;
+        if content != manifest.content_digest() {
+            return Err(self.mismatch(first, manifest));
         }
         first.map_or(Ok(()), Err)
     }
 
-    /// The bytes are not those that the manifest names: with the first entry that shows it.
-    fn not_as_signed(&self, first: Option<Finding>, manifest: &Manifest) -> Finding {
-        let (done, last) = (self.walk.chain().size(), manifest.after.size);
-        let (seq, shown) = match first {
+    /// The file's content does not match the manifest: reports the first entry that differs, if any.
+    fn mismatch(&self, first: Option<Finding>, manifest: &Manifest) -> Finding {
+        let (done, last) = (self.verification.chain().size(), manifest.after.size);
+        let (seq, what) = match first {
             Some(finding) if finding.damage.seq == Some(last + 1) => {
-                (Some(last + 1), format!("it goes on after entry {last}"))
+                (Some(last + 1), format!("the file was changed: it continues after entry {last}"))
             }
             Some(finding) => (finding.damage.seq, finding.damage.what),
-            None if done < last => (Some(done + 1), format!("it ends before entry {}", done + 1)),
-            None if End::from(self.walk.chain()) != manifest.after => {
-                let first = manifest.before.size + 1;
-                (Some(first), "its entries are not those that were signed".to_owned())
+            None if done < last => {
+                let next = done + 1;
+                (Some(next), format!("the file was changed: it ends before entry {next}"))
             }
-            None => (None, "its entries are unchanged, but not the bytes around them".to_owned()),
+            None if LedgerHead::from(self.verification.chain()) != manifest.after => {
+                let first = manifest.before.size + 1;
+                (Some(first), "the file was changed: its entries were not signed".to_owned())
+            }
+            None => (None, "the file was changed, but its entries are unchanged".to_owned()),
         };
-        let mut finding = Finding::tampered(format!("the file was changed: {shown}"));
+        let mut finding = Finding::tampered(what);
         finding.damage.seq = seq;
         finding
     }
 
-    /// The first damage among the entries, if there is any. Fails when not even bytes come from the
-    /// file, so that nothing is left to compare.
+    /// Returns the first damage among the entries. Fails if the file cannot be read, because then its
+    /// digest cannot be compared either.
     fn check_entries<R: BufRead>(
         &mut self,
         reader: &mut LineReader<R>,
         manifest: &Manifest,
     ) -> Result<Option<Finding>, Finding> {
         loop {
-            let next = self.walk.chain().size() + 1;
+            let next = self.verification.chain().size() + 1;
             let line = match reader.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => return Ok(None),
-                Err(error @ ReadError::Io(_)) => return Err(unreadable(&error)),
-                Err(error) => return Ok(Some(unreadable(&error).at(next))),
+                Err(error @ ReadError::Io(_)) => return Err(unreadable_file(&error)),
+                Err(error) => return Ok(Some(unreadable_file(&error).at(next))),
             };
-            if let Err(finding) = self.check_entry(&line.fields(), manifest) {
+            if let Err(finding) = self.check_entry(&line.entry_ref(), manifest) {
                 return Ok(Some(finding));
             }
             if next.is_multiple_of(PROGRESS_ENTRIES) || next == manifest.after.size {
@@ -245,9 +256,9 @@ impl ExportVerifier<'_> {
         }
     }
 
-    fn check_entry(&mut self, fields: &Fields<'_>, manifest: &Manifest) -> Result<(), Finding> {
-        self.walk.entry(fields)?;
-        let (seq, month) = (fields.seq, Month::of(fields.ts_us));
+    fn check_entry(&mut self, entry: &EntryRef<'_>, manifest: &Manifest) -> Result<(), Finding> {
+        self.verification.verify_entry(entry)?;
+        let (seq, month) = (entry.seq, Month::containing(entry.ts_us));
         if month != manifest.month {
             let what = format!("entry {seq} belongs to {month}");
             return Err(Finding::tampered(what).at(seq));
@@ -258,24 +269,25 @@ impl ExportVerifier<'_> {
         Ok(())
     }
 
-    fn check_end(&self, manifest: &Manifest) -> Result<(), Finding> {
+    fn check_ledger_head(&self, manifest: &Manifest) -> Result<(), Finding> {
         self.check_instance(manifest)?;
-        if manifest.after != End::from(self.walk.chain()) {
-            let what = "the manifest does not end where its entries end";
+        if manifest.after != LedgerHead::from(self.verification.chain()) {
+            let what = "the manifest's end does not match its entries";
             return Err(Finding::tampered(what).at(manifest.after.size));
         }
         Ok(())
     }
 }
 
-impl Signed {
+impl SignedManifest {
     fn finding(&self, error: &NoteError) -> Finding {
-        invalid(error).in_file(&self.file)
+        invalid_manifest(error).in_file(&self.file)
     }
 }
 
 fn read_manifest(files: &dyn ExportFiles, file: &str) -> Result<String, Finding> {
-    let unreadable = |error: io::Error| Finding::unreadable(format!("cannot be read: {error}"));
+    let unreadable =
+        |error: io::Error| Finding::unreadable(format!("cannot read the file: {error}"));
     let input = files.open(file).map_err(unreadable)?;
     let mut note = String::new();
     input.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_string(&mut note).map_err(unreadable)?;
@@ -285,25 +297,25 @@ fn read_manifest(files: &dyn ExportFiles, file: &str) -> Result<String, Finding>
     Ok(note)
 }
 
-fn invalid(error: &NoteError) -> Finding {
-    Finding::note("the manifest", error)
+fn invalid_manifest(error: &NoteError) -> Finding {
+    Finding::invalid_note("the manifest", error)
 }
 
-fn unreadable(error: &ReadError) -> Finding {
+fn unreadable_file(error: &ReadError) -> Finding {
     Finding::unreadable(error.to_string())
 }
 
-fn months(names: &[String]) -> BTreeMap<Month, Pair> {
-    let mut months: BTreeMap<Month, Pair> = BTreeMap::new();
-    for (month, kind) in names.iter().filter_map(|name| Month::of_file(name)) {
-        let pair = months.entry(month).or_default();
+fn group_by_month(names: &[String]) -> BTreeMap<Month, MonthFiles> {
+    let mut months: BTreeMap<Month, MonthFiles> = BTreeMap::new();
+    for (month, kind) in names.iter().filter_map(|name| Month::parse_file_name(name)) {
+        let files = months.entry(month).or_default();
         match kind {
-            FileKind::Lines => pair.lines = true,
-            FileKind::NewLines => pair.new_lines = true,
-            FileKind::Manifest => pair.manifest = true,
+            FileKind::Lines => files.has_lines = true,
+            FileKind::NewLines => files.has_new_lines = true,
+            FileKind::Manifest => files.has_manifest = true,
         }
     }
-    // Lines that wait for a first manifest are no part of the export yet.
-    months.retain(|_, pair| pair.lines || pair.manifest);
+    // New lines without a manifest are not part of the export yet.
+    months.retain(|_, files| files.has_lines || files.has_manifest);
     months
 }

@@ -1,23 +1,22 @@
-//! The verifier: is this log what was written, all of it, and by whom it should be?
+//! The verifier: is the ledger complete, unchanged, and signed by the right key?
 //!
-//! It shares the hashing with the writer and nothing else; it needs no running instance, changes
-//! nothing, and holds one entry at a time. [`LogVerifier`] is fed from a data directory,
-//! [`verify_export`] reads exported files. Both stop at the first damage, because nothing after it
-//! can be judged.
+//! It shares only the hashing with the writer. It needs no daemon, changes nothing, and holds one
+//! entry in memory at a time. [`LedgerVerifier`] takes entries from a data directory,
+//! [`verify_export`] reads exported files. Both stop at the first damage, because no entry after it
+//! can be verified.
 //!
-//! A log proves little by itself: whoever can rewrite all of it can make it consistent. What it is
-//! measured against comes from outside, as [`Anchors`]; what could not be measured stands in the
-//! report as a caveat.
+//! An attacker who rewrites the whole ledger can make it consistent, so the verifier compares it with
+//! [`Anchors`] from elsewhere. Each missing anchor adds a caveat to the report.
 
 mod export;
-mod log;
-mod outside;
+mod external;
+mod ledger;
 mod report;
 mod trust;
-mod walk;
+mod verification;
 
-pub use export::{ExportFiles, lines_files, verify_export};
-pub use log::LogVerifier;
-pub use outside::Checkpoints;
+pub use export::{ExportFiles, entry_files, verify_export};
+pub use external::CheckpointReader;
+pub use ledger::LedgerVerifier;
 pub use report::{Damage, Report, Verdict};
 pub use trust::{Anchors, KEYS_MAX, SignedCheckpoint};

@@ -1,4 +1,6 @@
-//! What the verifier found, for people and for scripts.
+//! The verifier's report, for people and scripts.
+
+use std::fmt;
 
 use serde::Serialize;
 
@@ -9,39 +11,39 @@ use crate::note::NoteError;
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Ok,
-    /// Something was changed, removed, added or moved, or was signed by someone else.
+    /// Entries or files were changed, removed, added or moved, or signed with another key.
     Tampered,
-    /// Sound as far as it goes, but not the history that a checkpoint vouches for: it is shorter, or
-    /// was replaced by another.
+    /// The entries verify, but the ledger is shorter than a checkpoint says, or not the one that the
+    /// checkpoint covers.
     Truncated,
-    /// Damaged, or in a format that this version does not know.
+    /// Damaged, or in a format that this version does not support.
     Unreadable,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub verdict: Verdict,
-    /// How many entries were found good, from the first one on.
+    /// The number of entries that verify, from the first one.
     pub entries: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seq: Option<u64>,
-    /// The hash of the last good entry.
+    /// The hash of the last entry that verifies.
     pub head: Hash,
-    /// Of the Merkle tree over the good entries.
+    /// The Merkle root of the entries that verify.
     pub root: Hash,
     pub redacted: u64,
-    /// How many signed checkpoints and manifests were found good.
+    /// The number of signed checkpoints and manifests that verify.
     pub checkpoints: u64,
-    /// What the verdict does not cover, one sentence each.
+    /// What the verifier could not check, one sentence each.
     pub caveats: Vec<String>,
     /// The first damage; absent if the verdict is [`Verdict::Ok`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
 }
 
-/// Where the damage is, as far as that is known, and what it is.
+/// The first damage, and the entry and file in which it is, if known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Damage {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +53,16 @@ pub struct Damage {
     pub what: String,
 }
 
-/// A damage with its verdict, on its way into the report.
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{file}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+/// Damage and the verdict that it leads to.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) verdict: Verdict,
@@ -71,8 +82,8 @@ impl Finding {
         Finding::new(Verdict::Unreadable, what.into())
     }
 
-    /// `what` was signed wrongly or by someone else, or is no note at all.
-    pub(super) fn note(what: &str, error: &NoteError) -> Finding {
+    /// The note `what` is malformed, has a wrong signature, or has an unknown signer.
+    pub(super) fn invalid_note(what: &str, error: &NoteError) -> Finding {
         let verdict = match error {
             NoteError::Malformed(_) | NoteError::Content(_) => Verdict::Unreadable,
             NoteError::UnknownKey { .. } | NoteError::BadSignature { .. } => Verdict::Tampered,

@@ -1,33 +1,33 @@
-//! Whose signatures count: the keys given from outside, or else those that the log itself names.
+//! Which keys are trusted: the pinned keys, or without any those that the ledger itself names.
 //!
-//! Invariant: no entry makes a key count beside those given from outside. Whoever can write an entry
-//! could otherwise let their own key replace the one that was given.
+//! Invariant: no entry adds a key to the pinned keys. Otherwise an attacker who can write an entry
+//! could replace a pinned key with their own.
 
 use serde::Deserialize;
 
-use super::outside::Checkpoints;
+use super::external::CheckpointReader;
 use super::report::Finding;
 use crate::note::NoteError;
-use crate::{Checkpoint, Fields, VerifyingKey, open};
+use crate::{Checkpoint, EntryRef, VerifyingKey, open_checkpoint};
 
 pub(super) const GENESIS: &str = "genesis";
 pub(super) const KEY_REPLACED: &str = "ledger.key_replaced";
 
-/// The keys of one log, replaced ones included.
+/// The keys of one ledger, including replaced ones.
 pub const KEYS_MAX: usize = 16;
-/// Of the facts in a genesis entry; they announce the format of the whole log.
+/// The ledger format that the genesis entry declares.
 const FORMAT: u64 = 1;
 
-/// What is known from outside the log. Each part that is missing leaves a caveat.
+/// Trust anchors: what the verifier knows from outside the ledger. Each missing part adds a caveat.
 #[derive(Debug, Default)]
 pub struct Anchors {
-    /// Pinned keys: no others count. Without any, the log is trusted to name its own.
+    /// Pinned keys. If not empty, only they are trusted; else the keys that the ledger names.
     pub keys: Vec<VerifyingKey>,
-    /// Copies of checkpoints that were kept elsewhere, by size. The log must agree with all of them.
-    pub checkpoints: Option<Checkpoints>,
+    /// Copies of checkpoints from elsewhere, sorted by size. The ledger must match all of them.
+    pub checkpoints: Option<CheckpointReader>,
 }
 
-/// A checkpoint whose signature is not verified yet: the keys may only be known later.
+/// A checkpoint whose signature is not verified yet, because a later entry may name its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     note: String,
@@ -36,30 +36,33 @@ pub struct SignedCheckpoint {
 
 impl SignedCheckpoint {
     pub fn parse(note: &str) -> Result<SignedCheckpoint, NoteError> {
-        Ok(SignedCheckpoint { unverified: Checkpoint::peek(note)?, note: note.to_owned() })
+        Ok(SignedCheckpoint {
+            unverified: Checkpoint::parse_unverified(note)?,
+            note: note.to_owned(),
+        })
     }
 
-    /// What it claims.
+    /// The checkpoint that the note claims.
     pub fn unverified(&self) -> &Checkpoint {
         &self.unverified
     }
 
     pub fn verify(&self, keys: &[VerifyingKey]) -> Result<Checkpoint, NoteError> {
-        open(&self.note, keys)
+        open_checkpoint(&self.note, keys)
     }
 }
 
-/// The keys that count at one point of the log.
+/// The trusted keys at one position of the ledger.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub(super) struct TrustedKeys {
     keys: Vec<VerifyingKey>,
-    pinned: bool,
-    /// Said by the log to have replaced a pinned key. They do not count.
-    strangers: Vec<VerifyingKey>,
+    is_pinned: bool,
+    /// Keys that, according to an entry, replaced a pinned key.
+    untrusted: Vec<VerifyingKey>,
     caveats: Vec<String>,
 }
 
-/// Facts of the first entry, as far as the verifier needs them.
+/// The facts of the first entry that the verifier needs.
 #[derive(Deserialize)]
 struct Genesis {
     instance: String,
@@ -67,17 +70,17 @@ struct Genesis {
     format: u64,
 }
 
-/// Facts of an entry that says: the old key was lost, this one signs from now on.
+/// The facts of an entry that replaces a lost signing key.
 #[derive(Deserialize)]
 struct KeyReplaced {
     old: String,
     new: String,
 }
 
-impl Trust {
-    pub(super) fn new(pinned: Vec<VerifyingKey>) -> Trust {
+impl TrustedKeys {
+    pub(super) fn new(pinned: Vec<VerifyingKey>) -> TrustedKeys {
         let is_pinned = !pinned.is_empty();
-        Trust { keys: pinned, pinned: is_pinned, strangers: Vec::new(), caveats: Vec::new() }
+        TrustedKeys { keys: pinned, is_pinned, untrusted: Vec::new(), caveats: Vec::new() }
     }
 
     pub(super) fn keys(&self) -> &[VerifyingKey] {
@@ -88,53 +91,55 @@ impl Trust {
         self.caveats
     }
 
-    /// The id of the instance whose log begins with this entry.
-    pub(super) fn begin(&mut self, fields: &Fields<'_>) -> Result<String, Finding> {
+    /// Reads the genesis entry and returns the id of the installation.
+    pub(super) fn read_genesis(&mut self, entry: &EntryRef<'_>) -> Result<String, Finding> {
         let unreadable = || {
-            let what = format!("entry {} does not say whose log this is", fields.seq);
-            Finding::unreadable(what).at(fields.seq)
+            let what = format!("entry {} does not name the installation and its key", entry.seq);
+            Finding::unreadable(what).at(entry.seq)
         };
-        let genesis: Genesis = serde_json::from_slice(fields.facts).map_err(|_| unreadable())?;
+        let genesis: Genesis = serde_json::from_slice(entry.facts).map_err(|_| unreadable())?;
         if genesis.format != FORMAT {
-            let what = format!("the log has format {}, not {FORMAT}", genesis.format);
-            return Err(Finding::unreadable(what).at(fields.seq));
+            let what =
+                format!("the ledger has format {}, this version supports {FORMAT}", genesis.format);
+            return Err(Finding::unreadable(what).at(entry.seq));
         }
-        if !self.pinned {
+        if !self.is_pinned {
             let key = VerifyingKey::parse(&genesis.key).map_err(|_| unreadable())?;
             self.caveats.push(format!(
-                "no key was given: `{key}` was taken from the log itself, \
-                 so a log that someone else wrote from its first entry on cannot be told apart"
+                "without `--vkey` a completely forged ledger would pass: \
+                 its own key `{key}` was used"
             ));
             self.keys.push(key);
         }
         Ok(genesis.instance)
     }
 
-    /// Only a key that the log had before can be replaced. Nothing proves that its owner did it, so the
-    /// reader is told.
-    pub(super) fn replace(&mut self, fields: &Fields<'_>) -> Result<(), Finding> {
-        let Some((old, new)) = replaced_keys(fields.facts) else {
-            let what = format!("entry {} does not name the keys it replaces", fields.seq);
-            return Err(Finding::unreadable(what).at(fields.seq));
+    /// Records a key replacement. Only a key that the ledger named before can be replaced. Nothing proves
+    /// that its owner replaced it, so a caveat says so.
+    pub(super) fn record_replacement(&mut self, entry: &EntryRef<'_>) -> Result<(), Finding> {
+        let Some((old, new)) = parse_replacement(entry.facts) else {
+            let what = format!("entry {} does not name the replaced and the new key", entry.seq);
+            return Err(Finding::unreadable(what).at(entry.seq));
         };
-        let is_named = |key| self.keys.contains(key) || self.strangers.contains(key);
+        let is_named = |key| self.keys.contains(key) || self.untrusted.contains(key);
         if !is_named(&old) || is_named(&new) {
             return Ok(());
         }
-        if KEYS_MAX <= self.keys.len() + self.strangers.len() {
-            let what = format!("the log names more than {KEYS_MAX} keys");
-            return Err(Finding::unreadable(what).at(fields.seq));
+        if KEYS_MAX <= self.keys.len() + self.untrusted.len() {
+            let what =
+                format!("with entry {}, the ledger names more than {KEYS_MAX} keys", entry.seq);
+            return Err(Finding::unreadable(what).at(entry.seq));
         }
-        let what = format!("entry {} replaced the key `{old}` by `{new}`", fields.seq);
-        if self.pinned {
+        let what = format!("entry {} replaced the key `{old}` with `{new}`", entry.seq);
+        if self.is_pinned {
             self.caveats.push(format!(
-                "{what}, which was not given, so that its signatures do not count: \
-                 if it was meant, give both keys"
+                "{what}, whose signatures are not trusted: if you replaced it, \
+                 give both keys with `--vkey`"
             ));
-            self.strangers.push(new);
+            self.untrusted.push(new);
         } else {
             self.caveats.push(format!(
-                "{what} without a signature of the old one: make sure that it was meant"
+                "{what} without a signature of the old key: check that you replaced it"
             ));
             self.keys.push(new);
         }
@@ -142,7 +147,7 @@ impl Trust {
     }
 }
 
-fn replaced_keys(facts: &[u8]) -> Option<(VerifyingKey, VerifyingKey)> {
+fn parse_replacement(facts: &[u8]) -> Option<(VerifyingKey, VerifyingKey)> {
     let KeyReplaced { old, new } = serde_json::from_slice(facts).ok()?;
     Some((VerifyingKey::parse(&old).ok()?, VerifyingKey::parse(&new).ok()?))
 }

@@ -1,18 +1,18 @@
-//! Canonical JSON against the vectors of RFC 8785 and against another implementation.
+//! Canonical JSON against the vectors of RFC 8785 and another implementation.
 
-use ledger::{INTEGER_MAX, canonical};
+use ledger::{INTEGER_MAX, canonical_json};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
 
 fn check(input: &str, expected: &str) {
     let value: Value = serde_json::from_str(input).unwrap();
-    assert_eq!(String::from_utf8(canonical(&value).unwrap()).unwrap(), expected);
+    assert_eq!(String::from_utf8(canonical_json(&value).unwrap()).unwrap(), expected);
 }
 
-/// The examples of the RFC and of its test suite, as far as they have no fractions.
+/// The examples of the RFC and its test suite that have no fractions.
 #[test]
-fn vectors_of_the_rfc() {
+fn matches_rfc_8785_vectors() {
     check(
         r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false] }"#,
         r#"{"literals":[null,true,false],"string":"€$\u000f\nA'B\"\\\\\"/"}"#,
@@ -64,6 +64,6 @@ proptest! {
     #[test]
     fn agrees_with_another_implementation(value in any_value()) {
         let theirs = serde_json_canonicalizer::to_vec(&value).unwrap();
-        prop_assert_eq!(canonical(&value).unwrap(), theirs);
+        prop_assert_eq!(canonical_json(&value).unwrap(), theirs);
     }
 }

@@ -1,25 +1,25 @@
-//! A chain seals, checks, and finds the first entry that is not what was written.
+//! A chain appends and verifies entries, and finds the first entry that was altered.
 
-use ledger::{Chain, Entry, EntryPrivate, Fault, FaultKind, Hash, NotAChain, Private, Sealed};
+use ledger::{Appended, Chain, Entry, EntryPrivate, Fault, FaultKind, Hash, NotAChain, Private};
 use serde_json::json;
 
-use crate::support::{START_US, chain_of, draft, drafts, entries, key, sealed};
+use crate::support::{START_US, append_all, chain_of, draft, drafts, entries, key};
 
-/// What the chain says of a log that was altered.
-fn check(alter: impl Fn(&mut Vec<Entry>)) -> Option<Fault> {
+/// The first fault in an altered ledger.
+fn first_fault(alter: impl Fn(&mut Vec<Entry>)) -> Option<Fault> {
     let mut altered = entries();
     alter(&mut altered);
     let mut chain = Chain::empty();
-    altered.iter().find_map(|entry| chain.check(&entry.fields()).err())
+    altered.iter().find_map(|entry| chain.verify_next(&entry.entry_ref()).err())
 }
 
 #[track_caller]
-fn found_at(seq: u64, kind: FaultKind, alter: impl Fn(&mut Vec<Entry>)) {
-    assert_eq!(check(alter), Some(Fault { seq, kind }));
+fn check(seq: u64, kind: FaultKind, alter: impl Fn(&mut Vec<Entry>)) {
+    assert_eq!(first_fault(alter), Some(Fault { seq, kind }));
 }
 
 #[test]
-fn every_field_is_covered() {
+fn hash_covers_every_field() {
     type Alter = (&'static str, fn(&mut Entry));
     let alterations: &[Alter] = &[
         ("ts_us", |it| it.ts_us += 1),
@@ -51,7 +51,7 @@ fn every_field_is_covered() {
     ];
     for at in [0, 7, 19] {
         for (field, alter) in alterations {
-            let fault = check(|entries| alter(&mut entries[at]));
+            let fault = first_fault(|entries| alter(&mut entries[at]));
             let expected = Fault { seq: at as u64 + 1, kind: FaultKind::Changed };
             assert_eq!(fault, Some(expected), "{field} of entry {}", at + 1);
         }
@@ -59,29 +59,29 @@ fn every_field_is_covered() {
 }
 
 #[test]
-fn the_private_part_is_covered_with_its_salt() {
+fn hash_covers_private_part_and_salt() {
     let private = |entries: &mut Vec<Entry>, alter: fn(&mut Private)| match &mut entries[3].private
     {
         EntryPrivate::Present(private) => alter(private),
-        other => panic!("entry 4 has a private part, not {other:?}"),
+        other => panic!("expected a private part in entry 4, found {other:?}"),
     };
-    found_at(4, FaultKind::Changed, |it| private(it, |private| private.salt[0] ^= 1));
-    found_at(4, FaultKind::Changed, |it| private(it, |private| private.bytes[5] ^= 1));
+    check(4, FaultKind::Changed, |it| private(it, |private| private.salt[0] ^= 1));
+    check(4, FaultKind::Changed, |it| private(it, |private| private.bytes[5] ^= 1));
 }
 
 #[test]
-fn order_is_covered() {
-    found_at(1, FaultKind::Missing { found: 2 }, |it| drop(it.remove(0)));
-    found_at(8, FaultKind::Missing { found: 9 }, |it| drop(it.remove(7)));
-    found_at(8, FaultKind::Missing { found: 9 }, |it| it.swap(7, 8));
-    found_at(9, FaultKind::Reordered { found: 8 }, |it| it.insert(8, it[7].clone()));
-    found_at(1, FaultKind::Reordered { found: 0 }, |it| it[0].seq = 0);
+fn removed_swapped_and_repeated_entries_are_found() {
+    check(1, FaultKind::Missing { found: 2 }, |it| drop(it.remove(0)));
+    check(8, FaultKind::Missing { found: 9 }, |it| drop(it.remove(7)));
+    check(8, FaultKind::Missing { found: 9 }, |it| it.swap(7, 8));
+    check(9, FaultKind::Reordered { found: 8 }, |it| it.insert(8, it[7].clone()));
+    check(1, FaultKind::Reordered { found: 0 }, |it| it[0].seq = 0);
 }
 
 #[test]
 fn renumbering_does_not_hide_a_missing_entry() {
     for at in [0, 7, 18] {
-        found_at(at as u64 + 1, FaultKind::Changed, |entries| {
+        check(at as u64 + 1, FaultKind::Changed, |entries| {
             entries.remove(at);
             entries.iter_mut().skip(at).for_each(|entry| entry.seq -= 1);
         });
@@ -89,62 +89,62 @@ fn renumbering_does_not_hide_a_missing_entry() {
 }
 
 #[test]
-fn time_does_not_go_back() {
-    found_at(8, FaultKind::TimeWentBack, |it| it[7].ts_us = it[6].ts_us - 1);
-    found_at(1, FaultKind::TimeWentBack, |it| it[0].ts_us = -1);
+fn decreasing_time_is_found() {
+    check(8, FaultKind::TimeWentBack, |it| it[7].ts_us = it[6].ts_us - 1);
+    check(1, FaultKind::TimeWentBack, |it| it[0].ts_us = -1);
 }
 
 #[test]
-fn a_recomputed_hash_breaks_the_next_link() {
+fn recomputed_hash_breaks_the_next_entry() {
     let mut forged = drafts(crate::support::INSTANCE, &key(), 20);
     forged[7] = draft(7, "slot.fired", json!({ "slot": "forged" }));
-    let forged = sealed(&forged);
-    found_at(9, FaultKind::Changed, |it| it[7] = forged[7].clone());
+    let forged = append_all(&forged);
+    check(9, FaultKind::Changed, |it| it[7] = forged[7].clone());
 }
 
 #[test]
-fn a_fault_does_not_advance() {
+fn fault_does_not_advance_the_chain() {
     let entries = entries();
     let mut chain = chain_of(&entries[..7]);
     let before = chain.clone();
-    assert!(chain.check(&entries[9].fields()).is_err());
+    assert!(chain.verify_next(&entries[9].entry_ref()).is_err());
     assert_eq!(chain, before);
-    assert_eq!(chain.check(&entries[7].fields()), Ok(()));
+    assert_eq!(chain.verify_next(&entries[7].entry_ref()), Ok(()));
 }
 
 #[test]
-fn sealing_gives_the_next_place() {
+fn append_assigns_sequence_and_monotonic_time() {
     let mut chain = Chain::empty();
     assert_eq!((chain.size(), chain.head(), chain.ts_us()), (0, Hash::ZERO, 0));
-    let first = chain.seal(&draft(5, "genesis", json!({})));
-    let second = chain.seal(&draft(0, "slot.fired", json!({})));
+    let first = chain.append(&draft(5, "genesis", json!({})));
+    let second = chain.append(&draft(0, "slot.fired", json!({})));
     assert_eq!((first.seq, second.seq), (1, 2));
     assert_eq!(first.ts_us, START_US + 5 * crate::support::STEP_US);
-    assert_eq!(second.ts_us, first.ts_us, "a clock that went back does not take the log with it");
+    assert_eq!(second.ts_us, first.ts_us, "time does not decrease when the clock goes back");
     assert_eq!((chain.size(), chain.head(), chain.ts_us()), (2, second.hash, first.ts_us));
 }
 
 #[test]
-fn a_draft_becomes_the_fields_that_verify() {
+fn appended_draft_verifies() {
     let draft = draft(3, "slot.fired", json!({ "a": 1 }));
-    let sealed: Sealed = Chain::empty().seal(&draft);
-    let fields = draft.fields(sealed);
-    assert_eq!(Chain::empty().check(&fields), Ok(()));
-    assert_eq!(fields.to_owned().fields(), fields);
+    let appended: Appended = Chain::empty().append(&draft);
+    let entry = draft.appended_as(appended);
+    assert_eq!(Chain::empty().verify_next(&entry), Ok(()));
+    assert_eq!(entry.to_owned().entry_ref(), entry);
 }
 
 #[test]
-fn a_chain_continues_from_its_encoded_end() {
+fn decoded_chain_continues() {
     let entries = entries();
     for size in 0..entries.len() {
         let mut chain = Chain::decode(&chain_of(&entries[..size]).encode()).unwrap();
-        entries[size..].iter().for_each(|entry| chain.check(&entry.fields()).unwrap());
+        entries[size..].iter().for_each(|entry| chain.verify_next(&entry.entry_ref()).unwrap());
         assert_eq!(chain, chain_of(&entries));
     }
 }
 
 #[test]
-fn a_damaged_end_is_refused() {
+fn damaged_chain_encoding_is_refused() {
     let good = chain_of(&entries()).encode();
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();
@@ -168,14 +168,11 @@ fn a_damaged_end_is_refused() {
 }
 
 #[test]
-fn faults_are_told_in_words() {
+fn fault_messages() {
     for (kind, expected) in [
-        (FaultKind::Missing { found: 9 }, "entry 8 is missing: entry 9 stands in its place"),
+        (FaultKind::Missing { found: 9 }, "entry 8 is missing: found entry 9 instead"),
         (FaultKind::TimeWentBack, "entry 8 is older than the entry before it"),
-        (
-            FaultKind::Changed,
-            "entry 8 was changed, or the entry before it was: its hash does not match",
-        ),
+        (FaultKind::Changed, "entry 8 does not match its hash: it or entry 7 was changed"),
     ] {
         assert_eq!(Fault { seq: 8, kind }.to_string(), expected);
     }

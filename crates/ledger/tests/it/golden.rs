@@ -1,7 +1,7 @@
-//! The stored format, held by a file that never changes.
+//! The stored format, locked by `tests/golden/v1.json`, which never changes.
 //!
-//! What stands in `tests/golden/v1.json` was written once. A version that reads or writes it
-//! differently cannot verify what its users have on disk; a new format needs a file of its own.
+//! A version that reads or writes it differently could not verify existing ledgers. A new format
+//! needs a new file.
 
 use std::io::Write;
 
@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ledger::export::{LineReader, LineWriter, Manifest, Month, MonthWriter};
 use ledger::{
-    Chain, Checkpoint, Draft, Entry, EntryPrivate, Hash, Header, SigningKey, VerifyingKey, open,
-    sign,
+    Chain, Checkpoint, Draft, Entry, EntryPrivate, Hash, Header, SigningKey, VerifyingKey,
+    open_checkpoint, sign_checkpoint,
 };
 use serde::Deserialize;
 
@@ -22,12 +22,12 @@ pub(crate) struct Golden {
     pub(crate) verifying_key: String,
     instance: String,
     pub(crate) lines: Vec<String>,
-    /// One for each line: the body's hash, and the root of the tree that ends there.
+    /// One per line: the body's hash, and in `roots` the Merkle root after that line.
     body_hashes: Vec<Hash>,
     pub(crate) roots: Vec<Hash>,
-    /// The second line after its private part was removed.
+    /// The second line after the removal of its private part.
     redacted_line: String,
-    /// The end of the log, encoded, in hexadecimal.
+    /// The encoded chain after the last line, in hexadecimal.
     chain: String,
     checkpoint: String,
     manifest: String,
@@ -45,19 +45,20 @@ impl Golden {
     fn entries(&self) -> Vec<Entry> {
         let text = self.text();
         let mut reader = LineReader::new(text.as_bytes());
-        std::iter::from_fn(|| reader.next().unwrap().map(|line| line.fields().to_owned())).collect()
+        std::iter::from_fn(|| reader.next().unwrap().map(|line| line.entry_ref().to_owned()))
+            .collect()
     }
 
     fn month(&self) -> Month {
-        Month::of(self.entries()[0].ts_us)
+        Month::containing(self.entries()[0].ts_us)
     }
 
     pub(crate) fn files(&self) -> Files {
         let mut zip = GzEncoder::new(Vec::new(), Compression::default());
         zip.write_all(self.text().as_bytes()).unwrap();
         let mut files = Files::default();
-        files.0.insert(self.month().lines_name(), zip.finish().unwrap());
-        files.0.insert(self.month().manifest_name(), self.manifest.clone().into_bytes());
+        files.0.insert(self.month().lines_file_name(), zip.finish().unwrap());
+        files.0.insert(self.month().manifest_file_name(), self.manifest.clone().into_bytes());
         files
     }
 }
@@ -76,13 +77,13 @@ fn draft(entry: &Entry) -> Draft {
     let private = match &entry.private {
         EntryPrivate::Present(private) => Some(private.clone()),
         EntryPrivate::None => None,
-        EntryPrivate::Redacted { .. } => panic!("a removed part cannot be drafted"),
+        EntryPrivate::Redacted { .. } => panic!("a draft cannot have a removed private part"),
     };
     Draft::new(header, entry.facts.clone(), private).unwrap()
 }
 
 #[test]
-fn entries_have_the_hashes_they_always_had() {
+fn entry_hashes_match_the_golden_file() {
     let golden = read();
     let entries = golden.entries();
     assert_eq!(entries.len(), golden.body_hashes.len());
@@ -90,8 +91,8 @@ fn entries_have_the_hashes_they_always_had() {
     for (at, entry) in entries.iter().enumerate() {
         let draft = draft(entry);
         assert_eq!(draft.body_hash(), golden.body_hashes[at]);
-        assert_eq!(chain.clone().check(&entry.fields()), Ok(()));
-        assert_eq!(chain.seal(&draft).hash, entry.hash);
+        assert_eq!(chain.clone().verify_next(&entry.entry_ref()), Ok(()));
+        assert_eq!(chain.append(&draft).hash, entry.hash);
         assert_eq!(chain.root(), golden.roots[at]);
     }
     let encoded: String = chain.encode().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -99,34 +100,34 @@ fn entries_have_the_hashes_they_always_had() {
 }
 
 #[test]
-fn a_removed_private_part_leaves_the_hash_as_it_was() {
+fn removing_a_private_part_keeps_the_entry_hash() {
     let golden = read();
     let line = format!("{}\n", golden.redacted_line);
-    let redacted = LineReader::new(line.as_bytes()).next().unwrap().unwrap().fields().to_owned();
-    let [first, second, ..] = &golden.entries()[..] else { panic!("there are two entries") };
+    let redacted = LineReader::new(line.as_bytes()).next().unwrap().unwrap().entry_ref().to_owned();
+    let [first, second, ..] = &golden.entries()[..] else { panic!("expected two entries") };
     assert_eq!(redacted.hash, second.hash);
     assert!(matches!(redacted.private, EntryPrivate::Redacted { .. }));
     let mut chain = Chain::empty();
-    chain.check(&first.fields()).unwrap();
-    assert_eq!(chain.check(&redacted.fields()), Ok(()));
-    assert_eq!(written(&redacted), line);
+    chain.verify_next(&first.entry_ref()).unwrap();
+    assert_eq!(chain.verify_next(&redacted.entry_ref()), Ok(()));
+    assert_eq!(to_line(&redacted), line);
 }
 
-fn written(entry: &Entry) -> String {
+fn to_line(entry: &Entry) -> String {
     let mut writer = LineWriter::new(Vec::new());
-    writer.write(&entry.fields()).unwrap();
+    writer.write(&entry.entry_ref()).unwrap();
     String::from_utf8(writer.finish().0).unwrap()
 }
 
 #[test]
-fn lines_are_written_as_they_always_were() {
+fn lines_match_the_golden_file() {
     let golden = read();
-    let lines: String = golden.entries().iter().map(written).collect();
+    let lines: String = golden.entries().iter().map(to_line).collect();
     assert_eq!(lines, golden.text());
 }
 
 #[test]
-fn checkpoints_are_signed_as_they_always_were() {
+fn signed_checkpoint_matches_the_golden_file() {
     let golden = read();
     let key = SigningKey::from_text(&golden.signing_key).unwrap();
     assert_eq!(key.verifying_key().to_text(), golden.verifying_key);
@@ -135,18 +136,18 @@ fn checkpoints_are_signed_as_they_always_were() {
         size: golden.lines.len() as u64,
         root: *golden.roots.last().unwrap(),
     };
-    assert_eq!(sign(&checkpoint, &[&key]), golden.checkpoint);
+    assert_eq!(sign_checkpoint(&checkpoint, &[&key]), golden.checkpoint);
     let keys = [VerifyingKey::parse(&golden.verifying_key).unwrap()];
-    assert_eq!(open(&golden.checkpoint, &keys), Ok(checkpoint));
+    assert_eq!(open_checkpoint(&golden.checkpoint, &keys), Ok(checkpoint));
 }
 
 #[test]
-fn manifests_are_written_as_they_always_were() {
+fn manifest_matches_the_golden_file() {
     let golden = read();
     let key = SigningKey::from_text(&golden.signing_key).unwrap();
     let instance = golden.instance.clone();
     let mut writer = MonthWriter::new(Vec::new(), instance, golden.month(), Chain::empty(), None);
-    golden.entries().iter().for_each(|entry| writer.write(&entry.fields()).unwrap());
+    golden.entries().iter().for_each(|entry| writer.write(&entry.entry_ref()).unwrap());
     let manifest = writer.finish().unwrap().manifest;
     assert_eq!(manifest.sign(&[&key]).unwrap(), golden.manifest);
     assert_eq!(Manifest::open(&golden.manifest, &[key.verifying_key().clone()]), Ok(manifest));

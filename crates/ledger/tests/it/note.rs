@@ -1,6 +1,8 @@
-//! Keys, notes and checkpoints against the reference port, in both directions.
+//! Keys, signed notes and checkpoints against the reference implementation, in both directions.
 
-use ledger::{Checkpoint, Hash, NoteError, SigningKey, VerifyingKey, open, sign};
+use ledger::{
+    Checkpoint, Hash, NoteError, SigningKey, VerifyingKey, open_checkpoint, sign_checkpoint,
+};
 use proptest::prelude::*;
 use signed_note::{Note, StandardSigner, StandardVerifier, VerifierList};
 
@@ -22,8 +24,8 @@ fn any_key() -> impl Strategy<Value = SigningKey> {
 
 proptest! {
     #[test]
-    fn our_notes_open_there(checkpoint in any_checkpoint(), key in any_key()) {
-        let text = sign(&checkpoint, &[&key]);
+    fn reference_implementation_opens_our_notes(checkpoint in any_checkpoint(), key in any_key()) {
+        let text = sign_checkpoint(&checkpoint, &[&key]);
         let note = Note::from_bytes(text.as_bytes()).unwrap();
         let verifier = StandardVerifier::new(&key.verifying_key().to_text()).unwrap();
         let verifiers = VerifierList::new(vec![Box::new(verifier)]);
@@ -36,30 +38,30 @@ proptest! {
     }
 
     #[test]
-    fn their_notes_open_here(checkpoint in any_checkpoint(), key in any_key()) {
+    fn we_open_notes_of_the_reference_implementation(checkpoint in any_checkpoint(), key in any_key()) {
         let root = tlog_tiles::tlog::Hash(*checkpoint.root.as_bytes());
         let text = tlog_tiles::Checkpoint::new(&checkpoint.origin, checkpoint.size, root, "").unwrap();
         let mut note = Note::new(&text.to_bytes(), &[]).unwrap();
         note.add_sigs(&[&StandardSigner::new(&key.to_text()).unwrap()]).unwrap();
         let note = String::from_utf8(note.to_bytes()).unwrap();
 
-        prop_assert_eq!(open(&note, &[key.verifying_key().clone()]), Ok(checkpoint.clone()));
-        prop_assert_eq!(note, sign(&checkpoint, &[&key]));
+        prop_assert_eq!(open_checkpoint(&note, &[key.verifying_key().clone()]), Ok(checkpoint.clone()));
+        prop_assert_eq!(note, sign_checkpoint(&checkpoint, &[&key]));
     }
 
     #[test]
-    fn keys_survive_their_texts(key in any_key()) {
+    fn keys_round_trip_as_text_and_debug_hides_the_secret(key in any_key()) {
         let text = key.to_text();
         prop_assert_eq!(&SigningKey::from_text(&text).unwrap().to_text(), &text);
         let public = key.verifying_key();
         prop_assert_eq!(&VerifyingKey::parse(&public.to_text()).unwrap(), public);
-        let shown = format!("{key:?}");
-        prop_assert!(!shown.contains(text.splitn(5, '+').last().unwrap()));
+        let debug = format!("{key:?}");
+        prop_assert!(!debug.contains(text.splitn(5, '+').last().unwrap()));
     }
 }
 
 #[test]
-fn the_key_of_the_format_s_own_example() {
+fn key_of_the_specification_s_example() {
     let secret = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
     let public = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
     let key = SigningKey::from_text(secret).unwrap();
@@ -91,30 +93,30 @@ fn damaged_keys_are_refused() {
 }
 
 #[test]
-fn any_known_signature_opens_a_note_and_a_wrong_one_closes_it() {
+fn one_known_signature_suffices_and_a_wrong_one_refuses() {
     let (ours, theirs) = (key(), other_key());
     let [our_key, their_key] = [&ours, &theirs].map(|key| key.verifying_key().clone());
     let checkpoint = checkpoint("midwatch/x", 3, [9; 32]);
-    let both = sign(&checkpoint, &[&ours, &theirs]);
+    let both = sign_checkpoint(&checkpoint, &[&ours, &theirs]);
     for keys in
         [vec![our_key.clone()], vec![their_key.clone()], vec![our_key.clone(), their_key.clone()]]
     {
-        assert_eq!(open(&both, &keys), Ok(checkpoint.clone()));
+        assert_eq!(open_checkpoint(&both, &keys), Ok(checkpoint.clone()));
     }
 
-    let by_us = sign(&checkpoint, &[&ours]);
-    assert!(matches!(open(&by_us, &[their_key]), Err(NoteError::UnknownKey { .. })));
-    assert!(matches!(open(&by_us, &[]), Err(NoteError::UnknownKey { .. })));
+    let by_us = sign_checkpoint(&checkpoint, &[&ours]);
+    assert!(matches!(open_checkpoint(&by_us, &[their_key]), Err(NoteError::UnknownKey { .. })));
+    assert!(matches!(open_checkpoint(&by_us, &[]), Err(NoteError::UnknownKey { .. })));
     let moved = both.replace("\n3\n", "\n4\n");
-    assert!(matches!(open(&moved, &[our_key]), Err(NoteError::BadSignature { .. })));
+    assert!(matches!(open_checkpoint(&moved, &[our_key]), Err(NoteError::BadSignature { .. })));
 }
 
 #[test]
-fn one_text_for_one_checkpoint() {
+fn only_the_canonical_checkpoint_text_parses() {
     let key = key();
     let keys = [key.verifying_key().clone()];
-    let good = sign(&checkpoint("midwatch/x", 3, [9; 32]), &[&key]);
-    assert!(open(&good, &keys).is_ok());
+    let good = sign_checkpoint(&checkpoint("midwatch/x", 3, [9; 32]), &[&key]);
+    assert!(open_checkpoint(&good, &keys).is_ok());
     let root = good.lines().nth(2).unwrap();
     for text in [
         format!("midwatch/x\n03\n{root}\n"),
@@ -127,19 +129,26 @@ fn one_text_for_one_checkpoint() {
         let mut note = Note::new(text.as_bytes(), &[]).unwrap();
         note.add_sigs(&[&StandardSigner::new(&key.to_text()).unwrap()]).unwrap();
         let note = String::from_utf8(note.to_bytes()).unwrap();
-        assert_eq!(open(&note, &keys), Err(NoteError::Content("a checkpoint")), "{text}");
+        assert_eq!(
+            open_checkpoint(&note, &keys),
+            Err(NoteError::Content("a checkpoint")),
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn notes_have_limits() {
+fn note_size_and_signature_count_are_limited() {
     let key = key();
     let keys = [key.verifying_key().clone()];
     let checkpoint = checkpoint("midwatch/x", 3, [9; 32]);
-    let many = |count| sign(&checkpoint, &vec![&key; count]);
-    assert!(open(&many(ledger::SIGNATURES_MAX), &keys).is_ok());
-    assert!(matches!(open(&many(ledger::SIGNATURES_MAX + 1), &keys), Err(NoteError::Malformed(_))));
-    assert!(matches!(open(&many(0), &keys), Err(NoteError::Malformed(_))));
+    let many = |count| sign_checkpoint(&checkpoint, &vec![&key; count]);
+    assert!(open_checkpoint(&many(ledger::SIGNATURES_MAX), &keys).is_ok());
+    assert!(matches!(
+        open_checkpoint(&many(ledger::SIGNATURES_MAX + 1), &keys),
+        Err(NoteError::Malformed(_))
+    ));
+    assert!(matches!(open_checkpoint(&many(0), &keys), Err(NoteError::Malformed(_))));
     let long = "x".repeat(ledger::NOTE_BYTES_MAX + 1);
-    assert_eq!(open(&long, &keys), Err(NoteError::Malformed("it is too long")));
+    assert_eq!(open_checkpoint(&long, &keys), Err(NoteError::Malformed("it is too long")));
 }

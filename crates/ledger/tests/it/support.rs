@@ -1,18 +1,20 @@
-//! A small log to break, its exported files, and the shortest way to a report about either.
+//! A small ledger and its exported files, and helpers that verify either.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use ledger::export::{Manifest, Month, MonthWriter};
-use ledger::verify::{Anchors, Checkpoints, ExportFiles, LogVerifier, Report, verify_export};
+use ledger::verify::{
+    Anchors, CheckpointReader, ExportFiles, LedgerVerifier, Report, verify_export,
+};
 use ledger::{
-    Chain, Checkpoint, Draft, Entry, Hash, Header, Private, SigningKey, VerifyingKey, canonical,
-    sign,
+    Chain, Checkpoint, Draft, Entry, Hash, Header, Private, SigningKey, VerifyingKey,
+    canonical_json, sign_checkpoint,
 };
 use serde_json::{Value, json};
 
 pub(crate) const INSTANCE: &str = "0197f3c2-6a00-7000-8000-5f0c5f0c5f0c";
-/// The 20th of May 2026. With six days between entries, twenty of them fill four months.
+/// 20 May 2026. With six days between them, twenty entries span five months.
 pub(crate) const START_US: i64 = 1_779_235_200_000_000;
 pub(crate) const STEP_US: i64 = 6 * 24 * 60 * 60 * 1_000_000;
 
@@ -20,7 +22,7 @@ pub(crate) fn key() -> SigningKey {
     SigningKey::from_seed(&Checkpoint::origin_of(INSTANCE), [7; 32]).unwrap()
 }
 
-/// A key with the right name in the wrong hands.
+/// A key with the same name, owned by someone else.
 pub(crate) fn other_key() -> SigningKey {
     SigningKey::from_seed(&Checkpoint::origin_of(INSTANCE), [8; 32]).unwrap()
 }
@@ -30,7 +32,7 @@ pub(crate) fn genesis(instance: &str, key: &SigningKey) -> Draft {
     draft(0, "genesis", json!({ "instance": instance, "key": key, "format": 1 }))
 }
 
-/// The draft that becomes entry `at + 1`. Every third has a private part.
+/// The draft of entry `at + 1`. Every third draft has a private part.
 pub(crate) fn draft(at: u64, kind: &str, facts: Value) -> Draft {
     let header = Header {
         ts_us: START_US + at as i64 * STEP_US,
@@ -44,9 +46,9 @@ pub(crate) fn draft(at: u64, kind: &str, facts: Value) -> Draft {
     };
     let private = at.is_multiple_of(3).then(|| Private {
         salt: [at as u8; 16],
-        bytes: canonical(&json!({ "note": format!("for \"Zoë\", number {at}\n") })).unwrap(),
+        bytes: canonical_json(&json!({ "note": format!("for \"Zoë\", number {at}\n") })).unwrap(),
     });
-    Draft::new(header, canonical(&facts).unwrap(), private).unwrap()
+    Draft::new(header, canonical_json(&facts).unwrap(), private).unwrap()
 }
 
 pub(crate) fn drafts(instance: &str, key: &SigningKey, count: u64) -> Vec<Draft> {
@@ -54,36 +56,36 @@ pub(crate) fn drafts(instance: &str, key: &SigningKey, count: u64) -> Vec<Draft>
     std::iter::once(genesis(instance, key)).chain(later).collect()
 }
 
-pub(crate) fn sealed(drafts: &[Draft]) -> Vec<Entry> {
+pub(crate) fn append_all(drafts: &[Draft]) -> Vec<Entry> {
     let mut chain = Chain::empty();
-    drafts.iter().map(|draft| draft.fields(chain.seal(draft)).to_owned()).collect()
+    drafts.iter().map(|draft| draft.appended_as(chain.append(draft)).to_owned()).collect()
 }
 
-/// Twenty good entries.
+/// Twenty valid entries.
 pub(crate) fn entries() -> Vec<Entry> {
-    sealed(&drafts(INSTANCE, &key(), 20))
+    append_all(&drafts(INSTANCE, &key(), 20))
 }
 
 pub(crate) fn chain_of(entries: &[Entry]) -> Chain {
     let mut chain = Chain::empty();
-    entries.iter().for_each(|entry| chain.check(&entry.fields()).unwrap());
+    entries.iter().for_each(|entry| chain.verify_next(&entry.entry_ref()).unwrap());
     chain
 }
 
-/// A signed checkpoint over the first `size` entries.
+/// A signed checkpoint of the first `size` entries.
 pub(crate) fn checkpoint(entries: &[Entry], size: usize, key: &SigningKey) -> String {
     let chain = chain_of(&entries[..size]);
     let origin = Checkpoint::origin_of(INSTANCE);
-    sign(&Checkpoint { origin, size: chain.size(), root: chain.root() }, &[key])
+    sign_checkpoint(&Checkpoint { origin, size: chain.size(), root: chain.root() }, &[key])
 }
 
-pub(crate) fn verify_log(entries: &[Entry], checkpoints: &[String], anchors: Anchors) -> Report {
-    let mut verifier = LogVerifier::new(anchors);
+pub(crate) fn verify_ledger(entries: &[Entry], checkpoints: &[String], anchors: Anchors) -> Report {
+    let mut verifier = LedgerVerifier::new(anchors);
     for note in checkpoints {
         let _ = verifier.checkpoint(note);
     }
     for entry in entries {
-        let _ = verifier.entry(&entry.fields());
+        let _ = verifier.entry(&entry.entry_ref());
     }
     verifier.finish()
 }
@@ -97,9 +99,9 @@ pub(crate) fn pinned_all(keys: &[&SigningKey]) -> Anchors {
     Anchors { keys, checkpoints: None }
 }
 
-/// With these notes, one after the other.
-pub(crate) fn outside(keys: &[VerifyingKey], notes: &str) -> Anchors {
-    let checkpoints = Some(Checkpoints::new(io::Cursor::new(notes.to_owned())));
+/// Anchors with external checkpoints, as concatenated notes.
+pub(crate) fn with_external(keys: &[VerifyingKey], notes: &str) -> Anchors {
+    let checkpoints = Some(CheckpointReader::new(io::Cursor::new(notes.to_owned())));
     Anchors { keys: keys.to_vec(), checkpoints }
 }
 
@@ -121,15 +123,15 @@ impl ExportFiles for Files {
 pub(crate) fn export(entries: &[Entry], instance: &str, key: &SigningKey) -> Files {
     let mut files = Files::default();
     let (mut chain, mut previous) = (Chain::empty(), None);
-    for month in entries.chunk_by(|a, b| Month::of(a.ts_us) == Month::of(b.ts_us)) {
-        let name = Month::of(month[0].ts_us);
+    for month in entries.chunk_by(|a, b| Month::containing(a.ts_us) == Month::containing(b.ts_us)) {
+        let name = Month::containing(month[0].ts_us);
         let mut writer = MonthWriter::new(Vec::new(), instance.to_owned(), name, chain, previous);
-        month.iter().for_each(|entry| writer.write(&entry.fields()).unwrap());
+        month.iter().for_each(|entry| writer.write(&entry.entry_ref()).unwrap());
         let written = writer.finish().unwrap();
         let note = written.manifest.sign(&[key]).unwrap();
         (chain, previous) = (written.chain, Some(Hash::of(note.as_bytes())));
-        files.0.insert(name.lines_name(), written.output);
-        files.0.insert(name.manifest_name(), note.into_bytes());
+        files.0.insert(name.lines_file_name(), written.output);
+        files.0.insert(name.manifest_file_name(), note.into_bytes());
     }
     files
 }
@@ -138,7 +140,7 @@ pub(crate) fn exported() -> Files {
     export(&entries(), INSTANCE, &key())
 }
 
-/// The manifest beside a file of lines.
+/// The manifest of the month whose lines are in the file `lines`.
 pub(crate) fn manifest_of(files: &Files, lines: &str) -> Manifest {
     let name = lines.replace(".ndjson.gz", ".manifest");
     let note = std::str::from_utf8(&files.0[&name]).unwrap();
@@ -149,20 +151,20 @@ pub(crate) fn verify_files(files: &Files, anchors: Anchors) -> Report {
     verify_export(files, anchors, &mut |_| ()).unwrap()
 }
 
-/// Every state of the disk in which an export of all twenty entries can be cut short, after one of
-/// the first 18 (all but the last month) or 19; with the number of entries that count in it.
-pub(crate) fn cut_short() -> Vec<(Files, usize)> {
+/// Every state of the disk in which a crash can leave an export of all twenty entries that follows an
+/// export of 18 (all but the last month) or 19, with the number of entries that the state has.
+pub(crate) fn interrupted_exports() -> Vec<(Files, usize)> {
     let (entries, after) = (entries(), exported());
-    let month = Month::of(entries[19].ts_us);
-    let lines = &after.0[&month.lines_name()];
+    let month = Month::containing(entries[19].ts_us);
+    let lines = &after.0[&month.lines_file_name()];
     let mut states = Vec::new();
     for count in [18, 19] {
         let mut files = export(&entries[..count], INSTANCE, &key());
-        files.0.insert(month.new_lines_name(), lines[..lines.len() / 2].to_vec());
+        files.0.insert(month.new_lines_file_name(), lines[..lines.len() / 2].to_vec());
         states.push((files.clone(), count));
-        files.0.insert(month.new_lines_name(), lines.clone());
+        files.0.insert(month.new_lines_file_name(), lines.clone());
         states.push((files.clone(), count));
-        files.0.insert(month.manifest_name(), after.0[&month.manifest_name()].clone());
+        files.0.insert(month.manifest_file_name(), after.0[&month.manifest_file_name()].clone());
         states.push((files, 20));
     }
     states

@@ -1,4 +1,4 @@
-//! Our frontier against two independent implementations of RFC 6962.
+//! The Merkle root against two independent implementations of RFC 6962.
 
 use ct_merkle::mem_backed_tree::MemoryBackedTree;
 use ledger::{Chain, Draft, Hash};
@@ -13,14 +13,14 @@ use crate::support::draft;
 struct Trees {
     draft: Draft,
     ours: Chain,
-    tiles: Stored,
+    tiles: StoredHashes,
     memory: MemoryBackedTree<Sha256, [u8; 32]>,
 }
 
 #[derive(Default)]
-struct Stored(Vec<tlog::Hash>);
+struct StoredHashes(Vec<tlog::Hash>);
 
-impl HashReader for Stored {
+impl HashReader for StoredHashes {
     fn read_hashes(&self, indexes: &[u64]) -> Result<Vec<tlog::Hash>, tlog::Error> {
         Ok(indexes.iter().map(|index| self.0[*index as usize]).collect())
     }
@@ -31,15 +31,15 @@ impl Trees {
         Trees {
             draft: draft(0, "slot.fired", json!({})),
             ours: Chain::empty(),
-            tiles: Stored::default(),
+            tiles: StoredHashes::default(),
             memory: MemoryBackedTree::new(),
         }
     }
 
     fn grow(&mut self) {
-        let sealed = self.ours.seal(&self.draft);
-        let entry = sealed.hash.as_bytes();
-        let stored = tlog::stored_hashes(sealed.seq - 1, entry, &self.tiles).unwrap();
+        let appended = self.ours.append(&self.draft);
+        let entry = appended.hash.as_bytes();
+        let stored = tlog::stored_hashes(appended.seq - 1, entry, &self.tiles).unwrap();
         self.tiles.0.extend(stored);
         self.memory.push(*entry);
     }

@@ -1,27 +1,27 @@
-//! The agents that are registered.
+//! Tools for the registered agents.
 
 use api::{AgentList, AgentShow, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, paged};
-use crate::schema::Kind::{Cursor, Object, Objects};
-use crate::tool::{Input, Through, Tool, brief, page_of, shown};
-use crate::toolset::Toolset;
+use super::{PAGE_ITEMS_MAX, load_page};
+use crate::schema::FieldType::{Cursor, Object, Objects};
+use crate::selection::Toolset;
+use crate::tool::{Tool, ToolContext, ToolInput, list_page, pick_fields, to_json};
 
-/// What a list shows of each.
-const BRIEF: &[&str] = &["name", "backend", "tier", "model", "repeatable"];
+/// Fields of each item of a list.
+const LIST_FIELDS: &[&str] = &["name", "backend", "tier", "model", "repeatable"];
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::reads::<AgentListed>(
+    Tool::reads::<AgentListInput>(
         "agent_list",
         Toolset::Agent,
         "agent list",
-        "List the agents that schedules can prompt. Agents are registered by humans.",
+        "List the registered agents, which schedules can prompt. Only humans can register agents.",
         &[("agents", Objects), ("cursor", Cursor)],
     ),
-    Tool::reads::<AgentGet>(
+    Tool::reads::<AgentGetInput>(
         "agent_get",
         Toolset::Agent,
         "agent show",
@@ -32,21 +32,21 @@ pub(super) const TOOLS: &[Tool] = &[
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AgentListed {
+struct AgentListInput {
     /// 1 to 100. Default: 20.
-    #[schemars(range(min = 1, max = PAGE_MAX))]
+    #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
     limit: Option<u32>,
-    /// What an earlier page gave as `cursor`.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
 }
 
-impl Input for AgentListed {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let AgentListed { limit, cursor } = self;
-        let asked = &AgentList { name: None, limit: None, cursor };
-        paged(limit, |limit| async move {
-            let listed = through.read(AgentList { limit, ..asked.clone() }).await?;
-            Ok(page_of("agents", brief(&listed.agents, BRIEF)?, listed.cursor))
+impl ToolInput for AgentListInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let AgentListInput { limit, cursor } = self;
+        let request = &AgentList { name: None, limit: None, cursor };
+        load_page(limit, |limit| async move {
+            let listed = context.read(AgentList { limit, ..request.clone() }).await?;
+            Ok(list_page("agents", pick_fields(&listed.agents, LIST_FIELDS)?, listed.cursor))
         })
         .await
     }
@@ -54,13 +54,13 @@ impl Input for AgentListed {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AgentGet {
-    /// From agent_list.
+struct AgentGetInput {
+    /// The name, from agent_list.
     name: String,
 }
 
-impl Input for AgentGet {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        shown(&through.read(AgentShow { name: self.name }).await?)
+impl ToolInput for AgentGetInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        to_json(&context.read(AgentShow { name: self.name }).await?)
     }
 }

@@ -1,45 +1,46 @@
-//! What waits for a human. Nothing here decides on it: what comes from the host of an agent is no proof of a
-//! human, so there is no such tool.
+//! Tools that show approvals. No tool decides one: a call from an agent's host does not prove that a human made it.
 
 use api::{Approval, ApprovalList, ApprovalShow, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, paged};
-use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text};
-use crate::tool::{Input, Through, Tool, brief, fields, page_of, shown, with};
-use crate::toolset::Toolset;
+use super::{PAGE_ITEMS_MAX, load_page};
+use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text};
+use crate::selection::Toolset;
+use crate::tool::{
+    Tool, ToolContext, ToolInput, list_page, object, pick_fields, to_json, with_field,
+};
 
-/// What a list shows of each.
-const BRIEF: &[&str] =
+/// Fields of each item of a list.
+const LIST_FIELDS: &[&str] =
     &["id", "state", "run_id", "schedule_id", "agent", "tool", "tier", "asked_at", "approve_by"];
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::reads::<ApprovalListed>(
+    Tool::reads::<ApprovalListInput>(
         "approval_list",
         Toolset::Approval,
         "approval list",
-        "List what waits for a human's decision. You cannot decide it.",
+        "List the approvals that wait for a human's decision. You cannot decide them.",
         &[("approvals", Objects), ("cursor", Cursor)],
     ),
-    Tool::reads::<ApprovalGet>(
+    Tool::reads::<ApprovalGetInput>(
         "approval_get",
         Toolset::Approval,
         "approval show",
-        "Show one approval with its exact plan, and whether a human has decided yet.",
+        "Show one approval: its exact plan, and whether a human has decided it.",
         &[("approval", Object), ("next_action", Text)],
     ),
-    Tool::reads::<ApprovalCallHuman>(
+    Tool::reads::<ApprovalCallHumanInput>(
         "approval_call_human",
         Toolset::Approval,
         "approval show",
-        "Call your user to what waits for their decision. A client that can opens the page for them; in any case you get \
-         the words to tell them, the link, and the commands with which they look at it and decide. Pass them on as \
-         they are; do not open or run them yourself.",
+        "Ask your user to decide an approval. Clients that can open links show them the approval page. The answer has \
+         a message for them, the link, and the commands with which they inspect and decide it. Pass these on \
+         unchanged; do not open the link or run the commands yourself.",
         &[
             ("id", Text),
-            ("waiting", Flag),
+            ("waiting", Boolean),
             ("tell", Text),
             ("link", Text),
             ("look", Text),
@@ -47,31 +48,33 @@ pub(super) const TOOLS: &[Tool] = &[
             ("deny", Text),
         ],
     )
-    .calls_human()
-    .not_scheduled("it gives words to pass on; `notice.command` calls a human by itself"),
+    .elicits_human()
+    .not_schedulable(
+        "its answer is for a user who is present; set `notice.command` to have a human notified",
+    ),
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ApprovalListed {
-    /// Only those about this agent.
+struct ApprovalListInput {
+    /// Only approvals for runs of this agent.
     agent: Option<String>,
-    /// Also those that nobody needs to answer any more. Default: false.
+    /// Also list approvals that are already decided or expired. Default: false.
     all: Option<bool>,
     /// 1 to 100. Default: 20.
-    #[schemars(range(min = 1, max = PAGE_MAX))]
+    #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
     limit: Option<u32>,
-    /// What an earlier page gave as `cursor`.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
 }
 
-impl Input for ApprovalListed {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let ApprovalListed { agent, all, limit, cursor } = self;
-        let asked = &ApprovalList { agent, all: all.unwrap_or(false), limit: None, cursor };
-        paged(limit, |limit| async move {
-            let listed = through.read(ApprovalList { limit, ..asked.clone() }).await?;
-            Ok(page_of("approvals", brief(&listed.approvals, BRIEF)?, listed.cursor))
+impl ToolInput for ApprovalListInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let ApprovalListInput { agent, all, limit, cursor } = self;
+        let request = &ApprovalList { agent, all: all.unwrap_or(false), limit: None, cursor };
+        load_page(limit, |limit| async move {
+            let listed = context.read(ApprovalList { limit, ..request.clone() }).await?;
+            Ok(list_page("approvals", pick_fields(&listed.approvals, LIST_FIELDS)?, listed.cursor))
         })
         .await
     }
@@ -79,51 +82,52 @@ impl Input for ApprovalListed {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ApprovalGet {
-    /// `apr_…`
+struct ApprovalGetInput {
+    /// `apr_…`, from approval_list or a run.
     id: String,
 }
 
-impl Input for ApprovalGet {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let shown_one = through.read(ApprovalShow { id: self.id }).await?;
-        let next = next_action(&shown_one.approval);
-        Ok(with(shown(&shown_one)?, "next_action", next))
+impl ToolInput for ApprovalGetInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let shown = context.read(ApprovalShow { id: self.id }).await?;
+        let next = next_action(&shown.approval);
+        Ok(with_field(to_json(&shown)?, "next_action", next))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ApprovalCallHuman {
-    /// `apr_…`
+struct ApprovalCallHumanInput {
+    /// `apr_…`, from approval_list or a run.
     id: String,
 }
 
-impl Input for ApprovalCallHuman {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+impl ToolInput for ApprovalCallHumanInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let Approval { id, agent, tool, tier, state, approve_by, link, .. } =
-            through.read(ApprovalShow { id: self.id }).await?.approval;
-        let by = approve_by.map_or(String::new(), |at| format!(" until {at}"));
-        let of = match (agent, tool) {
+            context.read(ApprovalShow { id: self.id }).await?.approval;
+        let deadline = approve_by.map_or(String::new(), |at| format!(" until {at}"));
+        let subject = match (agent, tool) {
             (_, Some(tool)) => format!("tool `{tool}`"),
             (agent, None) => format!("agent `{}`", agent.unwrap_or_default()),
         };
         let look = format!("midwatch approval show {id}");
         if state != "pending" {
-            let tell = format!("Approval {id} waits for nobody any more: it is {state}.");
+            let tell = format!("Approval {id} no longer needs a decision: it is {state}.");
             let (id, tell, look) = (id.into(), tell.into(), look.into());
-            return Ok(fields([
+            return Ok(object([
                 ("id", id),
                 ("waiting", false.into()),
                 ("tell", tell),
                 ("look", look),
             ]));
         }
-        let tell =
-            format!("A run of {of} (tier {tier}) waits for your decision{by}: approval {id}.");
+        let tell = format!(
+            "A run of {subject} (tier {tier}) needs your decision{deadline}: approval {id}."
+        );
         let approve = format!("midwatch approval approve {id} --reason TEXT");
         let deny = format!("midwatch approval deny {id} --reason TEXT");
-        let told = fields([
+        let answer = object([
             ("id", id.into()),
             ("waiting", true.into()),
             ("tell", tell.into()),
@@ -132,16 +136,16 @@ impl Input for ApprovalCallHuman {
             ("deny", deny.into()),
         ]);
         Ok(match link {
-            Some(link) => with(told, "link", link),
-            None => told,
+            Some(link) => with_field(answer, "link", link),
+            None => answer,
         })
     }
 }
 
 fn next_action(approval: &Approval) -> &'static str {
     match approval.state.as_str() {
-        "pending" => "A human must decide; you cannot. Do other work, and look again later.",
-        "approved" => "It was approved and runs by itself; follow it with run_wait.",
-        _ => "It is settled; run_get shows what became of the run.",
+        "pending" => "A human must decide; you cannot. Do other work and check again later.",
+        "approved" => "It is approved, and the run starts by itself; follow it with run_wait.",
+        _ => "It is closed; run_get shows the outcome of the run.",
     }
 }

@@ -1,61 +1,61 @@
-//! How things stand, and what the standing orders say.
+//! Tools for status, health, budget and policy decisions.
 
-use api::{Code, Error, HealthAsk, PolicyDecide, StatusAsk};
+use api::{Code, Error, HealthShow, PolicyDecide, StatusShow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::schema::Kind::{Flag, Object, Objects, Text, Texts};
-use crate::tool::{Input, Through, Tool, fields, shown, with};
-use crate::toolset::Toolset;
+use crate::schema::FieldType::{Boolean, Object, Objects, Text, Texts};
+use crate::selection::Toolset;
+use crate::tool::{Tool, ToolContext, ToolInput, object, to_json, with_field};
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::reads::<ServerHealth>(
+    Tool::reads::<ServerHealthInput>(
         "server_health",
         Toolset::Core,
         "status",
-        "Tell whether the watch is kept and its log is sound. Not for what is going on: that is status_get.",
-        &[("ok", Flag), ("kept", Flag), ("version", Text), ("posture", Text)],
+        "Check whether the daemon is running and the ledger is intact. For runs and approvals, use status_get.",
+        &[("ok", Boolean), ("kept", Boolean), ("version", Text), ("posture", Text)],
     ),
-    Tool::reads::<ServerCapabilities>(
+    Tool::reads::<ServerCapabilitiesInput>(
         "server_capabilities",
         Toolset::Core,
         "status --capabilities",
-        "List what this server can do, and whether each is switched on now. Ask before you rely on a feature.",
+        "List the features of this server, and whether each is enabled now. Check before you rely on one.",
         &[("version", Text), ("posture", Text), ("capabilities", Objects)],
     ),
-    Tool::reads::<StatusGet>(
+    Tool::reads::<StatusGetInput>(
         "status_get",
         Toolset::Core,
         "status",
-        "Show what runs, what is due next, what waits for a human and what nobody knows the end of. Begin here.",
+        "Show running runs, what is due next, pending approvals and runs with unknown outcome. Start here.",
         &[("watch", Object), ("runs", Object), ("approvals", Texts), ("unknown", Texts)],
     ),
-    Tool::reads::<BudgetGet>(
+    Tool::reads::<BudgetGetInput>(
         "budget_get",
         Toolset::Core,
         "status",
-        "Show how much of today's budget is used, and what the lease of the watch still allows.",
+        "Show how much of today's budget is used, and what the lease still allows.",
         &[("budget", Object), ("authority", Object)],
     ),
-    Tool::reads::<PermissionDecide>(
+    Tool::reads::<PermissionDecideInput>(
         "permission_decide",
         Toolset::Core,
         "policy explain --request",
-        "Ask the standing orders about something that you or your host want to do with another tool. \
-         It does nothing itself, and its answer is no approval.",
+        "Check whether the policy allows a call of another tool that you or your host want to make. \
+         It performs nothing, and its answer is not an approval.",
         &[("behavior", Text), ("message", Text), ("ruling", Object)],
     )
-    .not_scheduled("it answers whoever is about to do something"),
+    .not_schedulable("its answer is for the host of an agent that is about to call a tool"),
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ServerHealth {}
+struct ServerHealthInput {}
 
-impl Input for ServerHealth {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let health = through.read(HealthAsk {}).await?;
+impl ToolInput for ServerHealthInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let health = context.read(HealthShow {}).await?;
         let is_well = health.is_well();
         let watch = health.watch;
         let answer = json!({
@@ -67,8 +67,10 @@ impl Input for ServerHealth {
             "warnings": watch.warnings,
         });
         Ok(match (watch.kept, health.stopped) {
-            (_, Some(stopped)) => with(answer, "problem", stopped),
-            (false, None) => with(answer, "problem", "no daemon keeps the watch: nothing fires"),
+            (_, Some(stopped)) => with_field(answer, "problem", stopped),
+            (false, None) => {
+                with_field(answer, "problem", "no daemon is running, so nothing fires")
+            }
             (true, None) => answer,
         })
     }
@@ -76,148 +78,152 @@ impl Input for ServerHealth {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ServerCapabilities {}
+struct ServerCapabilitiesInput {}
 
-impl Input for ServerCapabilities {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
-        Ok(fields([
+impl ToolInput for ServerCapabilitiesInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let status = context.read(StatusShow {}).await?;
+        Ok(object([
             ("version", status.watch.version.into()),
             ("posture", status.watch.posture.into()),
-            ("capabilities", shown(&status.capabilities)?),
+            ("capabilities", to_json(&status.capabilities)?),
         ]))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StatusGet {}
+struct StatusGetInput {}
 
-impl Input for StatusGet {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
+impl ToolInput for StatusGetInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let status = context.read(StatusShow {}).await?;
         let needs_human = !status.approvals.is_empty() || !status.unknown.is_empty();
-        let mut answer = shown(&status)?;
+        let mut answer = to_json(&status)?;
         if let Value::Object(answer) = &mut answer {
             answer.remove("capabilities");
         }
-        Ok(with(answer, "needs_human", needs_human))
+        Ok(with_field(answer, "needs_human", needs_human))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct BudgetGet {}
+struct BudgetGetInput {}
 
-impl Input for BudgetGet {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let status = through.read(StatusAsk {}).await?;
-        let (budget, authority) = (shown(&status.budget)?, shown(&status.authority)?);
-        Ok(fields([("budget", budget), ("authority", authority)]))
+impl ToolInput for BudgetGetInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let status = context.read(StatusShow {}).await?;
+        let (budget, authority) = (to_json(&status.budget)?, to_json(&status.authority)?);
+        Ok(object([("budget", budget), ("authority", authority)]))
     }
 }
 
-/// How hosts name tools of this server, which is `midwatch` to them.
+/// Prefix with which hosts name the tools of this server, if they know it as `midwatch`.
 const OWN_PREFIX: &str = "mcp__midwatch__";
 
-/// As hosts of agents ask, and in our own words.
+/// Either a tool call as an agent's host describes it, or a capability class.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PermissionDecide {
-    /// The tool that is about to be called, as its host names it, such as `Bash`, `Write`, `WebFetch`.
+struct PermissionDecideInput {
+    /// The tool that is about to be called, by the host's name for it, such as `Bash`, `Write`, `WebFetch`.
     tool_name: Option<String>,
-    /// What that tool is called with.
+    /// The arguments of that tool.
     #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
     input: Option<Value>,
-    /// The host's own id of the call; it is not looked at.
+    /// The host's id of the call. Ignored; accepted for compatibility.
     #[serde(rename = "tool_use_id")]
     _tool_use_id: Option<String>,
-    /// Instead of a tool: the class of what is to be done, such as `shell.run`, `net.read`, `filesystem.write`.
+    /// Instead of a tool: a capability class such as `shell.run`, `net.read`, `filesystem.write`.
     capability: Option<String>,
-    /// What it is done to.
+    /// The object of the action.
     resource: Option<String>,
-    /// The machine that is reached, for classes of the family `net`.
+    /// The host to connect to, for `net.*` classes.
     host: Option<String>,
-    /// The absolute path, for classes of the family `filesystem`.
+    /// The absolute path, for `filesystem.*` classes.
     path: Option<String>,
     /// The program and its arguments, for `shell.run`.
     argv: Option<Vec<String>>,
 }
 
-impl Input for PermissionDecide {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+impl ToolInput for PermissionDecideInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let input = self.input.clone().unwrap_or_else(|| json!({}));
-        let own = self.tool_name.as_deref().and_then(|name| name.strip_prefix(OWN_PREFIX));
-        if own.is_some_and(|name| through.selection.find(name).is_some()) {
-            return Ok(fields([
+        let own_tool = self.tool_name.as_deref().and_then(|name| name.strip_prefix(OWN_PREFIX));
+        if own_tool.is_some_and(|name| context.selection.find(name).is_some()) {
+            return Ok(object([
                 ("behavior", "allow".into()),
-                ("message", "the watch judges a call of its own tools when it is made".into()),
+                ("message", "Midwatch checks calls of its own tools when they are made".into()),
                 ("updatedInput", input),
             ]));
         }
-        let asked = self.into_request()?;
-        let decided = through.read(asked).await?;
+        let request = self.into_request()?;
+        let decided = context.read(request).await?;
         let is_allowed = decided.ruling.verdict == "allow";
-        let answer = fields([
+        let answer = object([
             ("behavior", if is_allowed { "allow" } else { "deny" }.into()),
             ("message", decided.sentence.into()),
-            ("ruling", shown(&decided.ruling)?),
+            ("ruling", to_json(&decided.ruling)?),
         ]);
-        Ok(if is_allowed { with(answer, "updatedInput", input) } else { answer })
+        Ok(if is_allowed { with_field(answer, "updatedInput", input) } else { answer })
     }
 }
 
-impl PermissionDecide {
-    /// What the tool goes by. Without it nobody can say what the tool would do.
-    fn given(&self, name: &str) -> Result<String, Error> {
+impl PermissionDecideInput {
+    /// The argument of the tool that determines its target. The policy cannot decide without it.
+    fn required_argument(&self, name: &str) -> Result<String, Error> {
         let found = self.input.as_ref().and_then(|input| input.get(name)?.as_str());
         found.map(str::to_owned).ok_or_else(|| {
             let tool = self.tool_name.as_deref().unwrap_or_default();
-            let what =
-                format!("`{tool}` is asked about without `{name}` in its `input`, as a text");
-            Error::new(Code::InvalidInput, what).hint("give `input` as the tool itself gets it")
+            let what = format!("the `input` of `{tool}` has no text `{name}`");
+            Error::new(Code::InvalidInput, what)
+                .hint("pass `input` exactly as the tool would get it")
         })
     }
 
-    /// What the standing orders are asked. A tool that nobody knows is of no class, and so of the highest tier.
+    /// The request to the policy. An unknown tool has no capability class, and so counts as the highest tier.
     ///
-    /// A tool that looks through a directory names no path: what is below may be forbidden, so every rule that
-    /// is narrowed by a path has a say.
+    /// Tools that search a directory pass no path: files below the directory may be forbidden, so every rule with a
+    /// path condition must apply.
     fn into_request(self) -> Result<PolicyDecide, Error> {
-        let own = [&self.capability, &self.resource, &self.host, &self.path];
-        let is_own = own.into_iter().any(Option::is_some) || self.argv.is_some();
-        let wrong = match (is_own, &self.tool_name) {
-            (true, Some(_)) => Some("a tool and a class of our own are two questions"),
-            (true, None) if self.input.is_some() => Some("an `input` is that of a tool"),
-            (false, None) => Some("nothing is asked about"),
+        let class_fields = [&self.capability, &self.resource, &self.host, &self.path];
+        let is_class = class_fields.into_iter().any(Option::is_some) || self.argv.is_some();
+        let problem = match (is_class, &self.tool_name) {
+            (true, Some(_)) => Some("both `tool_name` and a capability are given"),
+            (true, None) if self.input.is_some() => Some("`input` is given without `tool_name`"),
+            (false, None) => Some("neither `tool_name` nor `capability` is given"),
             (true, None) | (false, Some(_)) => None,
         };
-        if let Some(wrong) = wrong {
-            let hint = "give `tool_name` and `input`, or `capability` and what belongs to it";
-            return Err(Error::new(Code::InvalidInput, wrong).hint(hint));
+        if let Some(problem) = problem {
+            let hint = "pass `tool_name` and `input`, or `capability` and its fields";
+            return Err(Error::new(Code::InvalidInput, problem).hint(hint));
         }
         let bash = |command| vec!["/bin/bash".to_owned(), "-c".to_owned(), command];
         let (capability, argv, path, host) = match self.tool_name.as_deref() {
-            Some("Bash") => ("shell.run", Some(bash(self.given("command")?)), None, None),
-            Some("Read") => ("filesystem.read", None, Some(self.given("file_path")?), None),
+            Some("Bash") => {
+                ("shell.run", Some(bash(self.required_argument("command")?)), None, None)
+            }
+            Some("Read") => {
+                ("filesystem.read", None, Some(self.required_argument("file_path")?), None)
+            }
             Some("NotebookRead") => {
-                ("filesystem.read", None, Some(self.given("notebook_path")?), None)
+                ("filesystem.read", None, Some(self.required_argument("notebook_path")?), None)
             }
             Some("Glob" | "Grep" | "LS") => ("filesystem.read", None, None, None),
             Some("Write" | "Edit" | "MultiEdit") => {
-                ("filesystem.write", None, Some(self.given("file_path")?), None)
+                ("filesystem.write", None, Some(self.required_argument("file_path")?), None)
             }
             Some("NotebookEdit") => {
-                ("filesystem.write", None, Some(self.given("notebook_path")?), None)
+                ("filesystem.write", None, Some(self.required_argument("notebook_path")?), None)
             }
-            Some("WebFetch") => ("net.read", None, None, host_of(&self.given("url")?)),
+            Some("WebFetch") => ("net.read", None, None, host_of(&self.required_argument("url")?)),
             Some("WebSearch") => ("net.read", None, None, None),
             Some(_) | None => ("", None, None, None),
         };
         let tool = self.tool_name.map(|name| format!("tool:{name}"));
-        let own = self.capability.unwrap_or_else(|| capability.to_owned());
+        let capability = self.capability.unwrap_or_else(|| capability.to_owned());
         Ok(PolicyDecide {
-            capability: if own.is_empty() { "tool.call".to_owned() } else { own },
+            capability: if capability.is_empty() { "tool.call".to_owned() } else { capability },
             resource: self.resource.or(tool),
             host: self.host.or(host),
             path: self.path.or(path),
@@ -226,7 +232,7 @@ impl PermissionDecide {
     }
 }
 
-/// The machine that an address names.
+/// The host part of a URL, in lower case.
 fn host_of(url: &str) -> Option<String> {
     let rest = url.split_once("://")?.1;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
@@ -242,24 +248,24 @@ fn host_of(url: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn asked(question: Value) -> Result<PolicyDecide, Error> {
-        serde_json::from_value::<PermissionDecide>(question).unwrap().into_request()
+    fn request(arguments: Value) -> Result<PolicyDecide, Error> {
+        serde_json::from_value::<PermissionDecideInput>(arguments).unwrap().into_request()
     }
 
     #[test]
-    fn a_tool_is_judged_by_what_it_goes_by_and_by_nothing_beside_it() {
+    fn the_path_is_taken_from_the_argument_that_the_tool_uses() {
         for (tool, input, path) in [
             ("Write", json!({"file_path": "/a", "notebook_path": "/b"}), "/a"),
             ("NotebookEdit", json!({"file_path": "/a", "notebook_path": "/b"}), "/b"),
             ("NotebookRead", json!({"file_path": "/a", "notebook_path": "/b"}), "/b"),
         ] {
-            let request = asked(json!({"tool_name": tool, "input": input})).unwrap();
+            let request = request(json!({"tool_name": tool, "input": input})).unwrap();
             assert_eq!(request.path.as_deref(), Some(path), "{tool}");
         }
     }
 
     #[test]
-    fn a_tool_that_nobody_knows_the_target_of_is_not_judged() {
+    fn a_tool_without_its_target_argument_is_refused() {
         for (tool, input) in [
             ("Read", json!({"file_path": 7})),
             ("Read", json!("x")),
@@ -268,9 +274,9 @@ mod tests {
             ("Bash", json!({})),
             ("WebFetch", json!({"url": null})),
         ] {
-            let refused = asked(json!({"tool_name": tool, "input": input})).unwrap_err();
+            let refused = request(json!({"tool_name": tool, "input": input})).unwrap_err();
             assert_eq!(refused.code, Code::InvalidInput, "{tool}");
         }
-        assert!(asked(json!({"tool_name": "Read"})).is_err());
+        assert!(request(json!({"tool_name": "Read"})).is_err());
     }
 }

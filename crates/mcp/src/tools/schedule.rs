@@ -1,7 +1,7 @@
-//! Schedules, and what became of their slots.
+//! Tools for schedules and the outcome of their slots.
 
 use api::{
-    Action, Code, Error, Happening, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
+    Action, Code, Error, EventTrigger, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
     ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use rmcp::model::JsonObject;
@@ -9,147 +9,150 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_MAX, paged};
-use crate::schema::Kind::{Cursor, Flag, Object, Objects, Text, Texts};
-use crate::tool::{Input, Through, Tool, brief, page_of, shown, with};
-use crate::toolset::Toolset;
+use super::{PAGE_ITEMS_MAX, load_page};
+use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text, Texts};
+use crate::selection::Toolset;
+use crate::tool::{Tool, ToolContext, ToolInput, list_page, pick_fields, to_json, with_field};
 
-/// What a list shows of each.
-const BRIEF: &[&str] =
+/// Fields of each item of a list.
+const LIST_FIELDS: &[&str] =
     &["id", "name", "describe", "status", "next_run_at", "last_run_id", "last_run_at", "failures"];
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::writes::<ScheduleCreate>(
+    Tool::writes::<ScheduleCreateInput>(
         "schedule_create",
         Toolset::Schedule,
         "schedule add",
-        "Add a schedule that prompts an agent, or calls a tool of this server: by cron, every span, daily, once at a time, after another \
-         schedule, or on an event. The same one again is returned, not doubled. To run something now, use run_start.",
-        &[("schedule", Object), ("created", Flag), ("next", Texts)],
+        "Add a schedule that prompts an agent or calls a tool of this server: by cron, at an interval, daily, once, after \
+         another schedule, or on an event. Adding the same schedule again returns the existing one. To run a schedule \
+         now, use run_start.",
+        &[("schedule", Object), ("created", Boolean), ("next", Texts)],
     ),
-    Tool::reads::<SchedulePreview>(
+    Tool::reads::<SchedulePreviewInput>(
         "schedule_preview",
         Toolset::Schedule,
         "schedule add --dry-run",
-        "Show when a schedule would fire and whether its runs would need a human, without adding it.",
-        &[("schedule", Object), ("would_create", Flag), ("next", Texts)],
+        "Show when a schedule would fire and whether its runs would need approval, without adding it.",
+        &[("schedule", Object), ("would_create", Boolean), ("next", Texts)],
     )
-    .not_scheduled("it shows what would be, to whoever looks"),
-    Tool::reads::<ScheduleListed>(
+    .not_schedulable("a preview has no effect"),
+    Tool::reads::<ScheduleListInput>(
         "schedule_list",
         Toolset::Schedule,
         "schedule list",
-        "List schedules, a few fields of each. For everything about one, use schedule_get.",
+        "List schedules with a few fields of each. For all fields of one, use schedule_get.",
         &[("schedules", Objects), ("cursor", Cursor)],
     ),
-    Tool::reads::<ScheduleGet>(
+    Tool::reads::<ScheduleGetInput>(
         "schedule_get",
         Toolset::Schedule,
         "schedule show",
-        "Show one schedule: its trigger, prompt, terms, next times, and what the standing orders will say.",
+        "Show one schedule: its trigger, prompt, terms, next times, and what the policy will decide for its runs.",
         &[("schedule", Object), ("next", Texts), ("orders", Object)],
     ),
-    Tool::writes::<ScheduleUpdate>(
+    Tool::writes::<ScheduleUpdateInput>(
         "schedule_update",
         Toolset::Schedule,
         "schedule edit",
-        "Change what is given of a schedule and leave the rest. A question that waits about it is asked anew.",
-        &[("schedule", Object), ("changed", Flag), ("next", Texts)],
+        "Change the given fields of a schedule; omitted fields keep their value. A pending approval of its runs is requested again.",
+        &[("schedule", Object), ("changed", Boolean), ("next", Texts)],
     ),
-    Tool::writes::<SchedulePaused>(
+    Tool::writes::<SchedulePauseInput>(
         "schedule_pause",
         Toolset::Schedule,
         "schedule pause",
-        "Pause a schedule until it is resumed; runs that are at work go on. To stop those, use run_cancel.",
-        &[("schedule", Object), ("changed", Flag)],
+        "Pause a schedule until it is resumed. Its running runs continue; to stop one, use run_cancel.",
+        &[("schedule", Object), ("changed", Boolean)],
     ),
-    Tool::writes::<ScheduleResumed>(
+    Tool::writes::<ScheduleResumeInput>(
         "schedule_resume",
         Toolset::Schedule,
         "schedule resume",
-        "Let a paused schedule go on.",
-        &[("schedule", Object), ("changed", Flag), ("next", Texts)],
+        "Resume a paused schedule.",
+        &[("schedule", Object), ("changed", Boolean), ("next", Texts)],
     ),
-    Tool::writes::<ScheduleDelete>(
+    Tool::writes::<ScheduleDeleteInput>(
         "schedule_delete",
         Toolset::Schedule,
         "schedule remove",
-        "Remove a schedule for good; what it did stays in the log. To stop it for a while, use schedule_pause.",
+        "Remove a schedule permanently; its history stays in the ledger. To stop it for a while, use schedule_pause.",
         &[("schedule", Object)],
     )
     .destroys(),
-    Tool::reads::<SlotExplain>(
+    Tool::reads::<SlotExplainInput>(
         "slot_explain",
         Toolset::Schedule,
         "why",
-        "Say in one sentence what became of a slot of a schedule and why: fired, skipped, parked, late.",
+        "Explain in one sentence why a slot (a scheduled time) fired, was skipped, is parked or is late.",
         &[("slot", Text), ("disposition", Text), ("sentence", Text)],
     ),
 ];
 
-/// When it fires: exactly one of cron, every, daily, at, after, event. What it does: agent and prompt, or tool and payload.
+/// The trigger is exactly one of cron, every, daily, at, after, event; the action is agent and prompt, or tool and payload.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleCreate {
-    /// What people call it, at most 120 characters.
+struct ScheduleCreateInput {
+    /// A name for people, at most 120 characters.
     name: String,
-    /// The agent that is prompted; agent_list shows them.
+    /// The agent to prompt, from agent_list.
     agent: Option<String>,
-    /// What it is told each time.
+    /// The prompt to send each time.
     prompt: Option<String>,
-    /// Instead of an agent: the tool of this server that is called each time, such as `schedule_pause`.
+    /// Instead of an agent: the tool of this server to call each time, such as `schedule_pause`.
     tool: Option<String>,
-    /// What the tool is called with, without an idempotency_key.
+    /// The arguments of the tool, without idempotency_key.
     payload: Option<JsonObject>,
-    /// A cron expression of 5 fields, or of 6 with the seconds first, such as `0 9 * * mon-fri`.
+    /// A cron expression with 5 fields, such as `0 9 * * mon-fri`, or with 6, the seconds first.
     cron: Option<String>,
-    /// A span such as `10m` or `6h`.
+    /// An interval such as `10m` or `6h`.
     every: Option<String>,
-    /// Times of the day such as `09:00,17:30`.
+    /// Times of day such as `09:00,17:30`.
     daily: Option<String>,
-    /// One instant, such as `2026-12-01T09:00:00Z`; without an offset it is a time in `tz`.
+    /// One instant, such as `2026-12-01T09:00:00Z`; without an offset it is in `tz`.
     at: Option<String>,
-    /// The id of a schedule after whose runs this one runs.
+    /// The id of another schedule, `sch_…`: this one fires after its runs.
     after: Option<String>,
-    /// The name of an event that makes it run.
+    /// The name of the event that fires it.
     event: Option<String>,
-    /// The time zone, such as `Europe/Berlin` or `UTC`. It is needed with cron, with daily, and with an `at` that
-    /// has no offset.
+    /// The time zone, such as `Europe/Berlin` or `UTC`. Required with cron, with daily, and with an `at` without
+    /// offset.
     tz: Option<String>,
-    /// Raises the tier above the agent's: 0 reads, 1 writes here, 2 reaches outside and needs a human.
+    /// Raises the agent's tier. 0: read only. 1: local writes. 2: external effects; runs need human approval.
     #[schemars(range(max = 2))]
     tier: Option<u8>,
-    /// The most runs in one UTC day. Default: derived from the trigger.
+    /// Maximum number of runs per UTC day. Default: derived from the trigger.
     per_day: Option<u32>,
-    /// The most runs altogether. Default: no limit.
+    /// Maximum number of runs in total. Default: no limit.
     max_fires: Option<u64>,
-    /// What happens to a slot while an earlier run goes on: `skip` it (the default), run it afterwards (`buffer_one`, or
-    /// `buffer_all:N` for N of them), run it beside (`allow:N` for N at a time), or end the earlier one
+    /// What happens to a slot while an earlier run is live: `skip` it (default), run it afterwards (`buffer_one`, or
+    /// `buffer_all:N` for up to N slots), run it in parallel (`allow:N` for up to N runs), or end the earlier run
     /// (`cancel_other`, `terminate_other`).
     #[schemars(regex(
         pattern = r"^(skip|buffer_one|buffer_all(:\d+)?|allow(:\d+)?|cancel_other|terminate_other)$"
     ))]
     overlap: Option<String>,
-    /// Which of the slots run that were missed while nobody kept the watch: the `latest` (the default), the `earliest`,
-    /// `all:N` for N of them at most, or none (`skip`).
+    /// Which slots run that were missed while no daemon was running: the `latest` (default), the `earliest`, up to N of
+    /// them (`all:N`), or none (`skip`).
     #[schemars(regex(pattern = r"^(latest|earliest|all(:\d+)?|skip)$"))]
     missed: Option<String>,
-    /// Keep the prompt and what its runs say out of lists, logs and exports. Default: false.
+    /// Keep the prompt and the output of runs out of lists, logs and exports. Default: false.
     sensitive: Option<bool>,
-    /// With the same key, the same call happens once: 1 to 128 printable ASCII characters without blanks.
+    /// A repeated call with the same key has no further effect. 1 to 128 printable ASCII characters without spaces.
     idempotency_key: Option<String>,
 }
 
-impl ScheduleCreate {
+impl ScheduleCreateInput {
     fn into_request(self, dry_run: bool) -> (Option<String>, ScheduleAdd) {
-        let ScheduleCreate { name, agent, prompt, tool, payload, tier, idempotency_key, .. } = self;
-        let ScheduleCreate { cron, every, daily, at, tz, after, event, .. } = self;
-        let ScheduleCreate { per_day, max_fires, overlap, missed, sensitive, .. } = self;
+        let ScheduleCreateInput {
+            name, agent, prompt, tool, payload, tier, idempotency_key, ..
+        } = self;
+        let ScheduleCreateInput { cron, every, daily, at, tz, after, event, .. } = self;
+        let ScheduleCreateInput { per_day, max_fires, overlap, missed, sensitive, .. } = self;
         let sensitive = sensitive.unwrap_or(false);
         let when = When { cron, every, daily, at, tz, ..When::default() };
-        let happening = Happening { after, event, ..Happening::default() };
+        let happening = EventTrigger { after, event, ..EventTrigger::default() };
         let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
-        let action = Action { agent, prompt, tool, payload: payload.map(text_of) };
+        let action = Action { agent, prompt, tool, payload: payload.map(payload_text) };
         (
             idempotency_key,
             ScheduleAdd {
@@ -167,61 +170,61 @@ impl ScheduleCreate {
     }
 }
 
-fn text_of(payload: JsonObject) -> String {
+fn payload_text(payload: JsonObject) -> String {
     Value::Object(payload).to_string()
 }
 
-impl Input for ScheduleCreate {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+impl ToolInput for ScheduleCreateInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let (key, request) = self.into_request(false);
-        shown(&through.change(key, request).await?)
+        to_json(&context.change(key, request).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transparent, transform = without_key)]
-struct SchedulePreview(ScheduleCreate);
+struct SchedulePreviewInput(ScheduleCreateInput);
 
-/// Nothing is done, so there is nothing to do once.
+/// A preview has no effect, so it takes no key.
 fn without_key(schema: &mut Schema) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.retain(|name, _| name != "idempotency_key");
     }
 }
 
-impl Input for SchedulePreview {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+impl ToolInput for SchedulePreviewInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let (key, request) = self.0.into_request(true);
         if key.is_some() {
-            let what = "a preview changes nothing, so it takes no `idempotency_key`";
+            let what = "a preview takes no `idempotency_key`";
             return Err(Error::new(Code::InvalidInput, what));
         }
-        let mut answer = shown(&through.read(request).await?)?;
+        let mut answer = to_json(&context.read(request).await?)?;
         let created = answer.as_object_mut().and_then(|fields| fields.remove("created"));
-        Ok(with(answer, "would_create", created))
+        Ok(with_field(answer, "would_create", created))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleListed {
-    /// Only those for this agent.
+struct ScheduleListInput {
+    /// Only schedules that prompt this agent.
     agent: Option<String>,
     /// 1 to 100. Default: 20.
-    #[schemars(range(min = 1, max = PAGE_MAX))]
+    #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
     limit: Option<u32>,
-    /// What an earlier page gave as `cursor`.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
 }
 
-impl Input for ScheduleListed {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let ScheduleListed { agent, limit, cursor } = self;
-        let asked = &ScheduleList { agent, limit: None, cursor };
-        paged(limit, |limit| async move {
-            let listed = through.read(ScheduleList { limit, ..asked.clone() }).await?;
-            Ok(page_of("schedules", brief(&listed.schedules, BRIEF)?, listed.cursor))
+impl ToolInput for ScheduleListInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let ScheduleListInput { agent, limit, cursor } = self;
+        let request = &ScheduleList { agent, limit: None, cursor };
+        load_page(limit, |limit| async move {
+            let listed = context.read(ScheduleList { limit, ..request.clone() }).await?;
+            Ok(list_page("schedules", pick_fields(&listed.schedules, LIST_FIELDS)?, listed.cursor))
         })
         .await
     }
@@ -229,56 +232,56 @@ impl Input for ScheduleListed {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleGet {
+struct ScheduleGetInput {
     /// `sch_…`, from schedule_list.
     id: String,
 }
 
-impl Input for ScheduleGet {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        shown(&through.read(ScheduleShow { id: self.id }).await?)
+impl ToolInput for ScheduleGetInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        to_json(&context.read(ScheduleShow { id: self.id }).await?)
     }
 }
 
-/// A new trigger takes the place of the old one as a whole.
+/// A new trigger replaces the old one completely.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleUpdate {
+struct ScheduleUpdateInput {
     /// `sch_…`, from schedule_list.
     id: String,
-    /// Another name.
+    /// New name.
     name: Option<String>,
-    /// Another agent.
+    /// New agent.
     agent: Option<String>,
-    /// Another prompt.
+    /// New prompt.
     prompt: Option<String>,
-    /// Another tool, or the same one again after it has changed.
+    /// New tool, or the same tool again to accept its changed definition.
     tool: Option<String>,
-    /// Another payload of the tool.
+    /// New arguments of the tool.
     payload: Option<JsonObject>,
-    /// Another trigger: a cron expression.
+    /// New trigger: a cron expression.
     cron: Option<String>,
-    /// Another trigger: a span such as `10m`.
+    /// New trigger: an interval such as `10m`.
     every: Option<String>,
-    /// Another trigger: times of the day such as `09:00,17:30`.
+    /// New trigger: times of day such as `09:00,17:30`.
     daily: Option<String>,
-    /// Another trigger: one instant.
+    /// New trigger: one instant.
     at: Option<String>,
-    /// Another time zone.
+    /// New time zone.
     tz: Option<String>,
-    /// Another tier, not below the agent's.
+    /// New tier, not below the agent's.
     #[schemars(range(max = 2))]
     tier: Option<u8>,
-    /// The most runs in one UTC day.
+    /// New maximum number of runs per UTC day.
     per_day: Option<u32>,
-    /// With the same key, the same call happens once.
+    /// A repeated call with the same key has no further effect.
     idempotency_key: Option<String>,
 }
 
-impl Input for ScheduleUpdate {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        let ScheduleUpdate { id, name, agent, prompt, tool, payload, .. } = self;
-        let ScheduleUpdate { tier, per_day, idempotency_key, .. } = self;
+impl ToolInput for ScheduleUpdateInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        let ScheduleUpdateInput { id, name, agent, prompt, tool, payload, .. } = self;
+        let ScheduleUpdateInput { tier, per_day, idempotency_key, .. } = self;
         let when = When {
             cron: self.cron,
             every: self.every,
@@ -291,74 +294,74 @@ impl Input for ScheduleUpdate {
             id,
             name,
             when: (when != When::default()).then_some(when),
-            action: Action { agent, prompt, tool, payload: payload.map(text_of) },
+            action: Action { agent, prompt, tool, payload: payload.map(payload_text) },
             tier,
             terms: Terms { per_day, ..Terms::default() },
             ..ScheduleEdit::default()
         };
-        shown(&through.change(idempotency_key, request).await?)
+        to_json(&context.change(idempotency_key, request).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SchedulePaused {
+struct SchedulePauseInput {
     /// `sch_…`, from schedule_list.
     id: String,
-    /// Why, for whoever looks.
+    /// The reason, for the people who read the history.
     note: Option<String>,
-    /// With the same key, the same call happens once.
+    /// A repeated call with the same key has no further effect.
     idempotency_key: Option<String>,
 }
 
-impl Input for SchedulePaused {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
+impl ToolInput for SchedulePauseInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let request = SchedulePause { id: self.id, note: self.note };
-        shown(&through.change(self.idempotency_key, request).await?)
+        to_json(&context.change(self.idempotency_key, request).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleResumed {
+struct ScheduleResumeInput {
     /// `sch_…`, from schedule_list.
     id: String,
-    /// With the same key, the same call happens once.
+    /// A repeated call with the same key has no further effect.
     idempotency_key: Option<String>,
 }
 
-impl Input for ScheduleResumed {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        shown(&through.change(self.idempotency_key, ScheduleResume { id: self.id }).await?)
+impl ToolInput for ScheduleResumeInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        to_json(&context.change(self.idempotency_key, ScheduleResume { id: self.id }).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ScheduleDelete {
+struct ScheduleDeleteInput {
     /// `sch_…`, from schedule_list.
     id: String,
-    /// With the same key, the same call happens once.
+    /// A repeated call with the same key has no further effect.
     idempotency_key: Option<String>,
 }
 
-impl Input for ScheduleDelete {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        shown(&through.change(self.idempotency_key, ScheduleRemove { id: self.id }).await?)
+impl ToolInput for ScheduleDeleteInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        to_json(&context.change(self.idempotency_key, ScheduleRemove { id: self.id }).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SlotExplain {
+struct SlotExplainInput {
     /// `sch_…`, from schedule_list.
     id: String,
-    /// An instant; without an offset it is a time in the schedule's zone. Default: the last slot.
+    /// The time of the slot; without an offset it is in the schedule's time zone. Default: the last slot.
     at: Option<String>,
 }
 
-impl Input for SlotExplain {
-    async fn ask(self, through: &Through<'_>) -> Result<Value, Error> {
-        shown(&through.read(Why { id: self.id, at: self.at }).await?)
+impl ToolInput for SlotExplainInput {
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        to_json(&context.read(Why { id: self.id, at: self.at }).await?)
     }
 }

@@ -1,4 +1,4 @@
-//! What holds of every tool of the table.
+//! Properties of every tool.
 
 #[cfg(test)]
 mod table;

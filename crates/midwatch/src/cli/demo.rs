@@ -1,4 +1,4 @@
-//! `midwatch demo`: a watch in a throw-away directory, one schedule, and what comes of it.
+//! `midwatch demo`: a daemon in a temporary directory, one schedule, and its events as they happen.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use tokio::select;
 use tokio::sync::oneshot;
 
 use crate::access::ask;
-use crate::context::{Context, shown};
+use crate::context::{Context, display_path};
 use crate::daemon;
 use crate::environment;
 use crate::output::Output;
@@ -19,36 +19,36 @@ const EVERY: &str = "10s";
 const WAIT_MS: u32 = 20_000;
 
 pub(super) async fn run(output: Output) -> Result<ExitCode, Error> {
-    let place = tempfile::Builder::new().prefix("midwatch-demo-").tempdir();
-    let place = place.map_err(|error| {
-        Error::new(Code::Failed, format!("a temporary directory cannot be made: {error}"))
+    let directory = tempfile::Builder::new().prefix("midwatch-demo-").tempdir();
+    let directory = directory.map_err(|error| {
+        Error::new(Code::Failed, format!("a temporary directory cannot be created: {error}"))
     })?;
     let mut environment = environment::of_process();
-    // What is set up elsewhere has nothing to do with this.
+    // The user's own configuration does not apply to the demo.
     environment.retain(|name, _| !name.starts_with("MIDWATCH_"));
     environment.insert("MIDWATCH_LOG_LEVEL".to_owned(), "warn".to_owned());
-    // The port is for a watch that stays.
+    // The default port is left to a real daemon.
     environment.insert("MIDWATCH_HTTP_LISTEN".to_owned(), String::new());
-    let context = Context::new(Some(place.path().to_owned()), None, environment, output)?;
+    let context = Context::new(Some(directory.path().to_owned()), None, environment, output)?;
     let (ready, is_ready) = oneshot::channel();
-    let shown = async {
+    let narrated = async {
         match is_ready.await {
-            Ok(()) => show(&context).await,
-            // The watch ends before it began, and says why.
+            Ok(()) => narrate(&context).await,
+            // The daemon failed to start; its own error is returned below.
             Err(_) => std::future::pending().await,
         }
     };
     select! {
         ended = daemon::up(&context, ready) => ended?,
-        failed = shown => failed?,
+        failed = narrated => failed?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds the schedule and tells what happens, for ever.
-async fn show(context: &Context) -> Result<(), Error> {
-    let added = prepare(context).await?;
-    let data = shown(context.directory.path());
+/// Adds the schedule and prints what happens, until stdout closes.
+async fn narrate(context: &Context) -> Result<(), Error> {
+    let added = add_schedule(context).await?;
+    let data = display_path(context.directory.path());
     let _ = context.output.show_line(&added, |added| {
         let id = &added.schedule.id;
         format!(
@@ -59,12 +59,12 @@ async fn show(context: &Context) -> Result<(), Error> {
     });
     let mut after = None;
     loop {
-        let asked = LedgerTail { after, limit: Some(LIST_ITEMS_MAX), wait_ms: WAIT_MS };
-        let news = ask(context, asked).await?;
-        after = Some(news.cursor);
-        for event in news.events {
-            if let Some(said) = told(&event)
-                && context.output.show_line(&event, |_| said).is_err()
+        let request = LedgerTail { after, limit: Some(LIST_ITEMS_MAX), wait_ms: WAIT_MS };
+        let page = ask(context, request).await?;
+        after = Some(page.cursor);
+        for event in page.events {
+            if let Some(line) = render(&event)
+                && context.output.show_line(&event, |_| line).is_err()
             {
                 return Ok(());
             }
@@ -72,7 +72,7 @@ async fn show(context: &Context) -> Result<(), Error> {
     }
 }
 
-async fn prepare(context: &Context) -> Result<ScheduleAdded, Error> {
+async fn add_schedule(context: &Context) -> Result<ScheduleAdded, Error> {
     let agent = AgentAdd { name: "echo".into(), backend: "builtin".into(), ..AgentAdd::default() };
     ask(context, agent).await?;
     let schedule = ScheduleAdd {
@@ -88,18 +88,16 @@ async fn prepare(context: &Context) -> Result<ScheduleAdded, Error> {
     ask(context, schedule).await
 }
 
-/// What people are told of an event, if anything.
-fn told(event: &Event) -> Option<String> {
+/// The line of an event; the demo skips most kinds.
+fn render(event: &Event) -> Option<String> {
     let (at, id) = (&event.at, &event.id);
     let text = |pointer| event.body.pointer(pointer).and_then(|value| value.as_str());
     match event.kind.as_str() {
-        "run.queued" => Some(format!("{at}  a slot fires: {id}")),
-        "run.started" => {
-            Some(format!("{at}  begun, and that is in the log before it takes effect"))
-        }
+        "run.queued" => Some(format!("{at}  the schedule fires: {id}")),
+        "run.started" => Some(format!("{at}  started (logged first)")),
         "run.ended" => {
-            let said = event.words.get("output").map_or("nothing", String::as_str);
-            Some(format!("{at}  {}: \"{said}\"\n", text("/outcome").unwrap_or("ended")))
+            let output = event.words.get("output").map_or("nothing", String::as_str);
+            Some(format!("{at}  {}: \"{output}\"\n", text("/outcome").unwrap_or("ended")))
         }
         _ => None,
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::mcp::{Agent, Selection, Server, Toolset};
+use ::mcp::{CallingAgent, Selection, Server, Toolset};
 use api::{Code, Error};
 use clap::Args;
 use rustix::process::getppid;
@@ -13,68 +13,67 @@ use tokio::select;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::promptyoself::settings::{default_agent, held_to};
-use crate::access::Staying;
+use super::promptyoself::settings::{default_agent, only_agent};
 use crate::context::{Context, VERSION};
+use crate::reconnecting_client::ReconnectingClient;
 
-/// How often to look whether whoever started this is still there.
+/// How often to check whether the parent process still runs.
 const PARENT_POLL: Duration = Duration::from_secs(1);
 
-/// Let an agent's host speak with the watch: an MCP server on standard input and output
+/// Run the MCP server (stdio) for Claude Code, Codex and others
 ///
-/// Whoever starts it, it is never more than a runner: no tool of it approves, freezes, renews the lease or
-/// changes the standing orders. With MIDWATCH_TOKEN it speaks for the agent or person of that token. It
-/// leaves when its input ends, or whoever started it has gone.
+/// The server has at most the rights of a runner: none of its tools approves, freezes, renews the lease or
+/// changes the policy. With MIDWATCH_TOKEN it acts for the agent or person of that token. It ends when its
+/// stdin closes or its parent process ends.
 #[derive(Debug, Args)]
 pub(super) struct Mcp {
-    /// Which tools to offer, by group [default: all of our own but `ledger`]
+    /// The toolsets to offer [default: all of Midwatch's own except `ledger`]
     ///
-    /// `astra`, `promptyoself` and `foundry` have the tools of those programs, for their clients. Give each of
-    /// them a server of its own.
+    /// `astra`, `promptyoself` and `foundry` have the tools of those programs, for their clients. Start a
+    /// separate server for each.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     toolsets: Vec<Toolset>,
 
-    /// Offer no tool that changes anything
+    /// Offer only tools that change nothing
     #[arg(long)]
     read_only: bool,
 }
 
-pub(super) async fn run(context: &Context, asked: Mcp) -> Result<ExitCode, Error> {
-    let selection = Selection::chosen(asked.toolsets);
-    for caution in selection.cautions() {
-        warn!("{caution}");
+pub(super) async fn run(context: &Context, mcp: Mcp) -> Result<ExitCode, Error> {
+    let selection = Selection::new_or_default(mcp.toolsets);
+    for warning in selection.warnings() {
+        warn!("{warning}");
     }
     let selection = match selection.toolsets().contains(&Toolset::Promptyoself) {
-        true => selection.for_agent(agent(context)?),
+        true => selection.for_agent(calling_agent(context)?),
         false => selection,
     };
-    let selection = selection.read_only(asked.read_only);
-    let handle = Arc::new(Staying::new(context.for_assistant()));
+    let selection = selection.read_only(mcp.read_only);
+    let handle = Arc::new(ReconnectingClient::new(context.for_assistant()));
     let server = Server::new(handle, selection, VERSION);
-    let (input, output) = ::mcp::pipes();
+    let (input, output) = ::mcp::stdio_pipes();
     select! {
-        served = ::mcp::serve(server, BufReader::new(input), output) => served.map_err(failed)?,
-        () = orphaned() => {}
+        served = ::mcp::serve_stdio(server, BufReader::new(input), output) => {
+            served.map_err(|error| Error::new(Code::Failed, error))?;
+        }
+        () = parent_ended() => {}
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The agent that the environment names.
-fn agent(context: &Context) -> Result<Agent, Error> {
-    let only = held_to(&context.environment)?.map(str::to_owned);
+fn calling_agent(context: &Context) -> Result<CallingAgent, Error> {
+    let only = only_agent(&context.environment)?.map(str::to_owned);
     let default = default_agent(&context.environment).map(str::to_owned);
-    Ok(Agent { default: only.clone().or(default), only })
+    Ok(CallingAgent { default: only.clone().or(default), only })
 }
 
-/// A host that is killed may leave the other end of the pipe to a child of its own. A signal at the parent's
-/// death would come when the thread that started this ends, which is not the end of the host.
-async fn orphaned() {
+/// Waits until the parent process ends. Its end does not always close our stdin: a child of it may hold the
+/// other end of the pipe. PR_SET_PDEATHSIG would fire when the parent's thread ends, which is not the end of
+/// the parent.
+async fn parent_ended() {
     let parent = getppid();
     while getppid() == parent {
         sleep(PARENT_POLL).await;
     }
-}
-
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::new(Code::Failed, error)
 }

@@ -8,11 +8,12 @@ use clap::Args;
 use crate::access::ask;
 use crate::context::Context;
 
+/// Explain why a scheduled time ran, was skipped or is late
 #[derive(Debug, Args)]
 pub(super) struct Why {
     /// The id of the schedule
     schedule: String,
-    /// The slot; without an offset it is a time in the schedule's zone [default: the last one]
+    /// The slot, in the schedule's zone if it has no offset [default: the last slot]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
 }

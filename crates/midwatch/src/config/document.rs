@@ -1,6 +1,6 @@
-//! The TOML document: which key stands where, and what is no key at all.
+//! The TOML document: the keys that it sets, and unknown keys and sections.
 //!
-//! It does not judge values; `kind.rs` does.
+//! Values are checked elsewhere, in `kind.rs` and `value.rs`.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use toml::de::{DeArray, DeInteger, DeString, DeTable, DeValue};
 
 use super::error::Fault;
 use super::keys::{KEYS, Key, SECTIONS};
-use super::kind::{LIST, Raw};
 use super::nearest::nearest;
+use super::raw::{LIST, Raw};
 use super::text::quoted;
 
 /// A key that the file sets.
@@ -21,10 +21,10 @@ pub(super) struct Entry<'t> {
     pub(super) value_span: Range<usize>,
 }
 
-type Found<'t> = Result<Entry<'t>, Fault>;
+type EntryResult<'t> = Result<Entry<'t>, Fault>;
 
-/// What stands in the file, in the order of the file, faults included.
-pub(super) fn entries(text: &str) -> Vec<Found<'_>> {
+/// The entries and faults of the file, in its order.
+pub(super) fn entries(text: &str) -> Vec<EntryResult<'_>> {
     let table = match DeTable::parse(text) {
         Ok(table) => table.into_inner(),
         Err(error) => return vec![Err(not_toml(&error, text))],
@@ -49,20 +49,24 @@ fn section_entries<'t>(
     section: &str,
     name: &Spanned<DeString>,
     value: Spanned<DeValue<'t>>,
-) -> Vec<Found<'t>> {
+) -> Vec<EntryResult<'t>> {
     match value.into_inner() {
         DeValue::Table(table) => {
             table.into_iter().map(|(name, value)| entry(section, name, value)).collect()
         }
         value => vec![Err(Fault {
             span: name.span(),
-            message: format!("`{section}` is a section, not {}", raw(value).named()),
-            hint: Some(format!("write `[{section}]` on a line of its own, and its keys below it")),
+            message: format!("`{section}` is a section, not {}", raw(value).described()),
+            hint: Some(format!("write `[{section}]` on a separate line, and its keys below it")),
         })],
     }
 }
 
-fn entry<'t>(section: &str, name: Spanned<DeString>, value: Spanned<DeValue<'t>>) -> Found<'t> {
+fn entry<'t>(
+    section: &str,
+    name: Spanned<DeString>,
+    value: Spanned<DeValue<'t>>,
+) -> EntryResult<'t> {
     let (key_span, name) = (name.span(), name.into_inner());
     let key = KEYS.iter().find(|key| key.section() == section && key.name() == name);
     let (value_span, value) = (value.span(), value.into_inner());
@@ -85,7 +89,7 @@ fn raw(value: DeValue<'_>) -> Raw<'_> {
     }
 }
 
-/// A list of strings. Any other is no value of any key.
+/// A list of strings; no key accepts any other list.
 fn list(values: DeArray<'_>) -> Raw<'_> {
     let word = |value: Spanned<DeValue<'_>>| match value.into_inner() {
         DeValue::String(word) => Some(word.into_owned()),
@@ -124,8 +128,8 @@ fn unknown_key(section: &str, name: &str, span: Range<usize>) -> Fault {
     Fault { span, message: format!("unknown key {}", quoted(&path)), hint }
 }
 
-/// A key may be misspelt, or stand in the wrong section: in TOML, what should stand at the top of
-/// the file belongs to the section above it.
+/// The key may be misspelt or in the wrong section: in TOML, a top-level key below a section belongs to
+/// that section.
 fn hint_for(section: &str, name: &str) -> String {
     let here = || KEYS.iter().filter(|key| key.section() == section);
     let by_name = |near: &str| KEYS.iter().find(|key| key.name() == near);

@@ -1,11 +1,12 @@
-//! What is wrong with a configuration, where, and what to do about it.
+//! Errors of a configuration, with position and hint.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::text::Place;
-use crate::redact::redact;
+use redact::redact;
+
+use super::text::TextPosition;
 
 /// Prints as one line, `FILE:LINE:COLUMN: message`, without the excerpt and the hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,16 +14,16 @@ pub struct Error {
     pub message: String,
     /// What to do next.
     pub hint: Option<String>,
-    /// `None` if the environment is at fault.
+    /// `None` if the fault is in the environment.
     pub file: Option<PathBuf>,
     pub line: Option<u32>,
-    /// In letters, not in bytes.
+    /// In characters, not in bytes.
     pub column: Option<u32>,
-    /// The offending line with a caret below the place, several lines long.
+    /// The line of the fault with carets below it, several lines long.
     pub excerpt: Option<String>,
 }
 
-/// Something wrong at a place in the file.
+/// A fault at a position in the file.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) span: Range<usize>,
@@ -36,13 +37,13 @@ impl Error {
     }
 
     pub(super) fn of_environment(message: String, hint: Option<String>) -> Error {
-        // A message quotes what the user wrote, and that may be a secret in the wrong place.
+        // A message quotes what the user wrote, which may be a misplaced secret.
         let message = redact(&message).into_owned();
         Error { message, hint, file: None, line: None, column: None, excerpt: None }
     }
 
     pub(super) fn at(self, text: &str, span: Range<usize>) -> Error {
-        let Place { line, column, excerpt } = Place::of(text, span);
+        let TextPosition { line, column, excerpt } = TextPosition::of(text, span);
         Error { line: Some(line), column: Some(column), excerpt: Some(excerpt), ..self }
     }
 }

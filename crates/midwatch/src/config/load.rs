@@ -1,28 +1,28 @@
-//! Loading: defaults, then the file, then the environment, then whether the whole makes sense.
+//! Loading: defaults, then the file, then the environment, then checks across keys.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use agents::Way;
+use agents::Scheme;
 use kernel::money::Money;
+use redact::redact;
 
 use super::Posture;
 use super::document::{Entry, entries};
 use super::error::Fault;
 use super::keys::{KEYS, Key};
-use super::kind::{Kind, Raw, Wrong};
-use super::text::{Place, check_size, without_mark};
+use super::kind::Invalid;
+use super::raw::Raw;
+use super::text::{TextPosition, check_size, without_mark};
 use super::{
     Approval, Budget, Config, Error, Flags, Http, Lease, Ledger, Level, Loaded, Log, Notice,
     Origin, Runs,
 };
 use super::{Setting, Storage, Value, variables};
-use crate::redact::redact;
 
-/// What a configuration holds before its keys are set. Each key has a default, so none of this is
-/// ever seen.
+/// A configuration before its keys are set. Every key has a default, so these values are never used.
 const BLANK: Config = Config {
     posture: Posture::StrictProd,
     log: Log { level: Level::Error, file_bytes_max: 0, files_max: 0 },
@@ -50,13 +50,13 @@ const BLANK: Config = Config {
 };
 
 impl Config {
-    /// Reads `file` (its name, and its text from [`read`](super::read)), then lets `environment`
-    /// override it. Reports the first fault of the file, or else the first of the environment.
+    /// Loads `file` (its name, and its text from [`read`](super::read)) and then `environment`, which
+    /// overrides it. Returns the first fault of the file, or else the first of the environment.
     pub fn load(
         file: Option<(&Path, &str)>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Loaded, Error> {
-        let mut draft = Draft::of_defaults()?;
+        let mut draft = Draft::with_defaults()?;
         let file = file.map(|(path, text)| (path, without_mark(text)));
         if let Some((path, text)) = file {
             check_size(text.len(), path)?;
@@ -64,19 +64,19 @@ impl Config {
         }
         draft.read_variables(environment)?;
         draft.check_lease(file)?;
-        draft.check_ways(file)?;
+        draft.check_encryption(file)?;
         let values = draft.chosen.iter().map(|chosen| chosen.value(file)).collect();
-        let (warnings, overridden) = (variables::unknown(environment), draft.overridden);
+        let (warnings, overridden) = (variables::unknown_variables(environment), draft.overridden);
         Ok(Loaded { config: draft.config, values, warnings, overridden })
     }
 }
 
-/// A configuration in the making.
+/// A configuration that is being loaded.
 struct Draft {
     config: Config,
     /// One per key, in the order of [`KEYS`].
     chosen: Vec<Chosen>,
-    /// Keys of the file that the environment has too.
+    /// Keys of the file that the environment overrides.
     overridden: Vec<&'static str>,
 }
 
@@ -93,13 +93,13 @@ enum Source {
 }
 
 impl Draft {
-    fn of_defaults() -> Result<Draft, Error> {
+    fn with_defaults() -> Result<Draft, Error> {
         let chosen = Vec::with_capacity(KEYS.len());
         let mut draft = Draft { config: BLANK, chosen, overridden: Vec::new() };
         for key in KEYS {
             let setting = key.kind.set(&mut draft.config, &key.default);
-            let setting = setting.map_err(|wrong| {
-                Error::of_environment(message(key, key.path, &wrong, &key.default), wrong.hint)
+            let setting = setting.map_err(|invalid| {
+                Error::of_environment(message(key, key.path, &invalid, &key.default), invalid.hint)
             })?;
             draft.chosen.push(Chosen { key, setting, source: Source::Default });
         }
@@ -110,10 +110,10 @@ impl Draft {
         for entry in entries(text) {
             let Entry { key, value, key_span, value_span } = entry?;
             let source = Source::File { key_span };
-            self.choose(key, &value, source).map_err(|wrong| Fault {
+            self.choose(key, &value, source).map_err(|invalid| Fault {
                 span: value_span,
-                message: message(key, key.path, &wrong, &value),
-                hint: wrong.hint,
+                message: message(key, key.path, &invalid, &value),
+                hint: invalid.hint,
             })?;
         }
         Ok(())
@@ -123,15 +123,15 @@ impl Draft {
         for key in KEYS {
             let name = key.variable();
             let Some(value) = environment.get(&name) else { continue };
-            let value = Raw::Word(value);
-            self.choose(key, &value, Source::Variable).map_err(|wrong| {
-                Error::of_environment(message(key, &name, &wrong, &value), wrong.hint)
+            let value = Raw::Variable(value);
+            self.choose(key, &value, Source::Variable).map_err(|invalid| {
+                Error::of_environment(message(key, &name, &invalid, &value), invalid.hint)
             })?;
         }
         Ok(())
     }
 
-    fn choose(&mut self, key: &'static Key, value: &Raw, source: Source) -> Result<(), Wrong> {
+    fn choose(&mut self, key: &'static Key, value: &Raw, source: Source) -> Result<(), Invalid> {
         let setting = key.kind.set(&mut self.config, value)?;
         if let Some(chosen) = self.chosen.iter_mut().find(|it| it.key.path == key.path) {
             if let (Source::File { .. }, Source::Variable) = (&chosen.source, &source) {
@@ -142,33 +142,34 @@ impl Draft {
         Ok(())
     }
 
-    /// People are asked before everything stops.
+    /// Runs must need approval before none starts.
     fn check_lease(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
         let Lease { ask_after, pause_after } = self.config.lease;
         if pause_after.is_zero() || ask_after < pause_after {
             return Ok(());
         }
-        let hint = "give it a longer span, or `0s`";
+        let hint = "write a longer span, or `0s`";
         let what = "is not longer than `lease.ask_after`";
         let pause = self.chosen.iter().find(|it| it.key.path == "lease.pause_after");
         pause.map_or(Ok(()), |pause| Err(pause.contradiction(what, hint.to_owned(), file)))
     }
 
-    /// What is told of runs leaves the machine encrypted, unless somebody tries things out.
-    fn check_ways(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
-        let is_open = self.config.notice.url.as_ref().and_then(Way::to) == Some(Way::Open);
-        if !is_open || self.config.posture.trust().plain_notices {
+    /// Notices must leave the machine encrypted, except in the posture `debug`.
+    fn check_encryption(&self, file: Option<(&Path, &str)>) -> Result<(), Error> {
+        let is_plaintext =
+            self.config.notice.url.as_ref().and_then(Scheme::of) == Some(Scheme::Plaintext);
+        if !is_plaintext || self.config.posture.trust().plain_notices {
             return Ok(());
         }
-        let hint = "write `https`, name this machine, or try it out with the posture `debug`";
+        let hint = "write `https`, name this machine, or use the posture `debug`";
         let what = "goes to another machine without encryption";
-        let url = self.chosen.iter().find(|it| matches!(it.key.kind, Kind::Url(_)));
+        let url = self.chosen.iter().find(|it| it.key.path == "notice.url");
         url.map_or(Ok(()), |url| Err(url.contradiction(what, hint.to_owned(), file)))
     }
 }
 
 impl Chosen {
-    /// What was chosen does not go with the rest.
+    /// The error for a value that contradicts another one.
     fn contradiction(&self, what: &str, hint: String, file: Option<(&Path, &str)>) -> Error {
         let hint = Some(hint);
         let message = |name: &str| format!("`{name}` {what}");
@@ -192,7 +193,7 @@ impl Chosen {
         };
         let origin = match (&self.source, file) {
             (Source::File { key_span }, Some((path, text))) => {
-                let line = Place::of(text, key_span.clone()).line;
+                let line = TextPosition::of(text, key_span.clone()).line;
                 Origin::File { path: path.to_owned(), line }
             }
             (Source::Variable, _) => Origin::Variable { name: self.key.variable() },
@@ -202,10 +203,10 @@ impl Chosen {
     }
 }
 
-fn message(key: &Key, name: &str, wrong: &Wrong, found: &Raw) -> String {
-    // What stands where a secret is named may be the secret.
-    if matches!(key.kind, Kind::Secret(_)) {
-        return format!("`{name}` must be {}", wrong.expected);
+fn message(key: &Key, name: &str, invalid: &Invalid, found: &Raw) -> String {
+    // The value may be the secret itself instead of a reference to it.
+    if key.kind.is_secret() {
+        return format!("`{name}` must be {}", invalid.expected);
     }
-    format!("`{name}` must be {}, not {}", wrong.expected, found.named())
+    format!("`{name}` must be {}, not {}", invalid.expected, found.described())
 }

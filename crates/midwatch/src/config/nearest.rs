@@ -1,9 +1,9 @@
-//! The word that a misspelt one was meant to be.
+//! Suggestions for misspelt words.
 
-/// A longer word is no misspelling of anything that we know, and would be slow to compare.
+/// Longer than any known word, and slow to compare.
 const WORD_CHARS_MAX: usize = 64;
 
-/// The candidate nearest to `word`, if it is near enough: a third of the letters may be wrong.
+/// The candidate nearest to `word`, if at most a third of the letters differ.
 pub(super) fn nearest<'c>(
     word: &str,
     candidates: impl Iterator<Item = &'c str>,
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_near_is_suggested() {
+    fn only_near_words_are_suggested() {
         let check = |word: &str, expected: Option<&str>| {
             let words = ["level", "files_max", "file_bytes_max"];
             assert_eq!(nearest(word, words.into_iter()), expected, "{word}");

@@ -1,4 +1,4 @@
-//! Pages made from the table of keys: the sample file and the manual.
+//! Pages generated from the table of keys: the sample file and the manual.
 
 use std::fmt::Write as _;
 
@@ -9,36 +9,36 @@ const LINE_CHARS_MAX: usize = 96;
 
 const SAMPLE_HEAD: &str = "\
 Configuration of Midwatch. Every key is here, commented out, with its default. To change one, \
-remove the `#` in front of it. `midwatch config check` says whether the file is right, \
-`midwatch config show` what is in force and where it comes from.";
+remove the `#` in front of it. `midwatch config check` checks the file, `midwatch config show` \
+prints every active value and where it comes from.";
 
 const PAGE_HEAD: &str = "\
 # Configuration
 
 <!-- Generated from crates/midwatch/src/config/keys.rs: do not edit. -->
 
-Midwatch needs no configuration: every key has a default. What you want to change goes into a
-TOML file; `midwatch config init` writes one with every key in it, commented out.
+Midwatch needs no configuration: every key has a default. To change one, use a TOML file;
+`midwatch config init` writes one with every key in it, commented out.
 
-- `midwatch config check` finds unknown keys, wrong values and misspelt variables, and says where.
-- `midwatch config show` prints every value in force and where it came from.
-- `midwatch config reload` lets a daemon read the file and `policy.toml` again, and so does the
-  signal `SIGHUP`. All of it is checked first: with an error in either, everything stays as it was.
-  Where it is not said that a section is taken up at once, its keys wait for a restart, and are named.
+- `midwatch config check` finds unknown keys, invalid values and misspelt variables, with their
+  positions.
+- `midwatch config show` prints every active value and where it comes from.
+- `midwatch config reload` makes the daemon reload the file and `policy.toml`, and so does the signal
+  `SIGHUP`. If either has an error, nothing changes. Sections that say so are reloaded at once;
+  changed keys of other sections are listed and take effect after a restart.
 
-A variable of the environment overrides the file, and the file overrides the default. An unknown
-key or a wrong value is an error: nothing starts with a configuration that was only half
-understood. A variable that is set must hold a value that its key accepts; unset it to get the
-value of the file.
+An environment variable overrides the file, and the file overrides the default. An unknown key or
+an invalid value is an error, and nothing starts. A variable that is set must have a valid value;
+unset it to use the value of the file.
 
 Sizes are a number with `B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB` (`10MiB`); a number alone is
 bytes. Spans are numbers with `d`, `h`, `m`, `s` or `ms` (`90s`, `1h30m`).
 ";
 
-/// Of a section whose keys a reload takes up.
-const REREAD: &str = "`midwatch config reload` takes changes here up at once.";
+/// Added to the description of a section that a reload applies.
+const RELOADABLE: &str = "`midwatch config reload` applies changes at once.";
 
-/// The file of `config init`: loads to the defaults, as it is and with every key uncommented.
+/// The file of `config init`. It loads to the defaults, as it is and with every key uncommented.
 pub fn sample() -> String {
     let mut page = String::new();
     comment(&mut page, SAMPLE_HEAD);
@@ -57,8 +57,8 @@ pub fn reference_page() -> String {
     let _ = writeln!(page, "\n## At the top of the file");
     reference_keys(&mut page, "");
     for section in SECTIONS {
-        let doc = match section.is_reread {
-            true => format!("{} {REREAD}", section.doc),
+        let doc = match section.is_reloadable {
+            true => format!("{} {RELOADABLE}", section.doc),
             false => section.doc.to_owned(),
         };
         let _ = writeln!(page, "\n## `[{}]`\n\n{}", section.name, fill(&doc, ""));
@@ -66,9 +66,9 @@ pub fn reference_page() -> String {
     }
     let reserved = RESERVED.map(|name| format!("`{name}`")).join(", ");
     let tail = format!(
-        "{reserved} are not keys: they name the configuration file, the data directory and a \
-         client's token. `midwatch config check` warns about any other variable that begins with \
-         `MIDWATCH_` and matches no key."
+        "{reserved} are not keys: they name the configuration file, the data directory, a client's \
+         token, and what the program of a run gets. `midwatch config check` warns about other \
+         variables that start with `MIDWATCH_` and match no key."
     );
     let _ = writeln!(page, "\n## Other variables\n\n{}", fill(&tail, ""));
     page
@@ -82,8 +82,8 @@ fn sample_keys(page: &mut String, section: &str) {
     for key in keys_of(section) {
         page.push('\n');
         comment(page, &format!("{} {}", key.doc, accepted(key)));
-        // No space after the `#`: that is what tells a key from a remark.
-        let _ = writeln!(page, "#{} = {}", key.name(), key.default.shown());
+        // No space after the `#`, which distinguishes a key from a comment.
+        let _ = writeln!(page, "#{} = {}", key.name(), key.default.as_setting());
     }
 }
 
@@ -91,7 +91,7 @@ fn reference_keys(page: &mut String, section: &str) {
     for key in keys_of(section) {
         let _ = writeln!(page, "\n### `{}`\n\n{}\n", key.path, fill(key.doc, ""));
         let _ = writeln!(page, "- Value: {}", accepted(key).trim_end_matches('.'));
-        let _ = writeln!(page, "- Default: `{}`", key.default.shown());
+        let _ = writeln!(page, "- Default: `{}`", key.default.as_setting());
         let _ = writeln!(page, "- Variable: `{}`", key.variable());
     }
 }
@@ -108,7 +108,7 @@ fn comment(page: &mut String, text: &str) {
     let _ = writeln!(page, "# {}", fill(text, "# "));
 }
 
-/// Breaks a paragraph into lines; `indent` stands in front of every line but the first.
+/// Breaks a paragraph into lines; every line but the first starts with `indent`.
 fn fill(text: &str, indent: &str) -> String {
     let mut filled = String::new();
     let mut column = indent.chars().count();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_filled_to_the_limit_and_not_past_it() {
+    fn lines_are_filled_up_to_the_limit() {
         let word = "a".repeat(LINE_CHARS_MAX / 2 - 1);
         assert_eq!(fill(&format!("{word} {word}b"), ""), format!("{word} {word}b"));
         assert_eq!(fill(&format!("{word} {word}bcd"), "# "), format!("{word}\n# {word}bcd"));

@@ -1,4 +1,4 @@
-//! Whole files and environments, and what becomes of them.
+//! Loading whole files and environments.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn defaults() -> Config {
     Config::load(None, &BTreeMap::new()).unwrap().config
 }
 
-/// The printed error, its excerpt below it, and the hint.
+/// Checks the printed error with its excerpt and hint.
 fn check_error(text: &str, variables: &[(&str, &str)], expected: &str) {
     let error = load(text, variables).expect_err(text);
     let mut found = error.to_string();
@@ -30,7 +30,7 @@ fn check_error(text: &str, variables: &[(&str, &str)], expected: &str) {
 }
 
 #[test]
-fn amounts_of_money_are_exact_texts() {
+fn money_is_written_as_exact_text() {
     let money = |text: &str| {
         let loaded = load(&format!("[budget]\nmoney = {text}\n"), &[]);
         loaded.map(|it| it.config.budget.money.as_micros()).map_err(|error| error.to_string())
@@ -62,7 +62,7 @@ fn amounts_of_money_are_exact_texts() {
 }
 
 #[test]
-fn defaults_are_what_the_manual_says() {
+fn defaults_are_as_documented() {
     let expected = Config {
         posture: Posture::Staging,
         log: Log { level: Level::Info, file_bytes_max: 10 << 20, files_max: 5 },
@@ -92,7 +92,7 @@ fn defaults_are_what_the_manual_says() {
 }
 
 #[test]
-fn the_sample_loads_to_the_defaults_as_it_is_and_uncommented() {
+fn sample_loads_to_the_defaults_as_is_and_uncommented() {
     let sample = sample();
     assert_eq!(load(&sample, &[]).unwrap().config, defaults());
     let uncommented = sample.replace("\n#", "\n").replace("\n ", "\n# ");
@@ -104,7 +104,7 @@ fn the_sample_loads_to_the_defaults_as_it_is_and_uncommented() {
 }
 
 #[test]
-fn the_environment_overrides_the_file_and_the_file_the_default() {
+fn environment_overrides_file_and_file_overrides_default() {
     let text =
         "\u{feff}posture = \"unattended\"\r\n\r\n[log]\r\nlevel = \"debug\"\r\nfiles_max = 7\r\n";
     let variables = [
@@ -160,7 +160,7 @@ fn the_environment_overrides_the_file_and_the_file_the_default() {
 }
 
 #[test]
-fn dotted_keys_and_inline_tables_are_sections_too() {
+fn dotted_keys_and_inline_tables_are_sections() {
     let expected = Log { level: Level::Warn, ..defaults().log };
     assert_eq!(load("log.level = \"warn\"", &[]).unwrap().config.log, expected);
     assert_eq!(load("log = { level = \"warn\" }", &[]).unwrap().config.log, expected);
@@ -168,7 +168,7 @@ fn dotted_keys_and_inline_tables_are_sections_too() {
 }
 
 #[test]
-fn an_alias_is_shown_by_its_name_and_a_secret_not_at_all() {
+fn aliases_are_resolved_and_secrets_redacted() {
     let text = "posture = \"supervised\"\n[ledger]\ncheckpoint_copy = \"/mnt/sk-0123456789\"\n";
     let values = load(text, &[]).unwrap().values;
     assert_eq!(values[0].value, Setting::Text("staging".to_owned()));
@@ -176,7 +176,7 @@ fn an_alias_is_shown_by_its_name_and_a_secret_not_at_all() {
 }
 
 #[test]
-fn unknown_keys_and_sections() {
+fn unknown_keys_and_sections_have_a_hint() {
     check_error(
         "# x\n[log]\n  levl = \"info\"\n",
         &[],
@@ -222,7 +222,7 @@ fn unknown_keys_and_sections() {
 }
 
 #[test]
-fn wrong_types_and_values() {
+fn wrong_types_and_values_have_a_hint() {
     let check = |text: &str, variables: &[(&str, &str)], expected: &str| {
         let error = load(text, variables).expect_err(text);
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -272,7 +272,7 @@ fn wrong_types_and_values() {
         "[ledger]\ncheckpoint_copy = \"~/copy\"",
         &[],
         "midwatch.toml:2:19: `ledger.checkpoint_copy` must be the absolute path of a file, or \
-         empty, not `~/copy` (relative paths and `~` depend on who starts the watch, and from \
+         empty, not `~/copy` (relative paths and `~` depend on who starts the daemon, and from \
          where)",
     );
     check(
@@ -290,13 +290,13 @@ fn wrong_types_and_values() {
     check(
         "log = 3",
         &[],
-        "midwatch.toml:1:1: `log` is a section, not `3` (write `[log]` on a line of its own, \
+        "midwatch.toml:1:1: `log` is a section, not `3` (write `[log]` on a separate line, \
          and its keys below it)",
     );
     check(
         "[[log]]\nlevel = \"info\"",
         &[],
-        "midwatch.toml:1:3: `log` is a section, not a list (write `[log]` on a line of its own, \
+        "midwatch.toml:1:3: `log` is a section, not a list (write `[log]` on a separate line, \
          and its keys below it)",
     );
     check(
@@ -318,7 +318,7 @@ fn wrong_types_and_values() {
 }
 
 #[test]
-fn a_command_is_a_list_in_the_file_and_in_the_environment() {
+fn command_is_a_list_in_file_and_environment() {
     let argv = |text: &str, variables: &[(&str, &str)]| {
         load(text, variables).map(|loaded| loaded.config.notice.command)
     };
@@ -341,7 +341,7 @@ fn a_command_is_a_list_in_the_file_and_in_the_environment() {
 }
 
 #[test]
-fn toolsets_are_those_that_there_are() {
+fn only_existing_toolsets_are_accepted() {
     let toolsets = |text: &str| {
         load(&format!("http.toolsets = {text}"), &[]).map(|loaded| loaded.config.http.toolsets)
     };
@@ -355,21 +355,20 @@ fn toolsets_are_those_that_there_are() {
 }
 
 #[test]
-fn the_door_for_programs_opens_on_this_machine_only() {
+fn http_listens_on_loopback_only() {
     let listen = |value: &str| load("", &[("MIDWATCH_HTTP_LISTEN", value)]);
-    for here in ["127.0.0.1:0", "[::1]:7400", ""] {
-        assert!(listen(here).is_ok(), "{here}");
+    for loopback in ["127.0.0.1:0", "[::1]:7400", ""] {
+        assert!(listen(loopback).is_ok(), "{loopback}");
     }
-    let beyond = ["0.0.0.0:7400", "[::]:7400", "192.168.1.2:7400", "127.0.0.2:7400"];
-    for elsewhere in [&beyond[..], &["[::ffff:127.0.0.1]:7400", "localhost:7400", "7400"]].concat()
-    {
-        let error = listen(elsewhere).unwrap_err().to_string();
-        assert!(error.contains("must be a loopback address and a port"), "{elsewhere}: {error}");
+    let remote = ["0.0.0.0:7400", "[::]:7400", "192.168.1.2:7400", "127.0.0.2:7400"];
+    for address in [&remote[..], &["[::ffff:127.0.0.1]:7400", "localhost:7400", "7400"]].concat() {
+        let error = listen(address).unwrap_err().to_string();
+        assert!(error.contains("must be a loopback address and a port"), "{address}: {error}");
     }
 }
 
 #[test]
-fn notices_leave_the_machine_encrypted() {
+fn notices_to_other_machines_must_be_encrypted() {
     let check = |url: &str, posture: &str, expected: Result<(), &str>| {
         let text = format!("posture = \"{posture}\"\nnotice.url = \"{url}\"");
         let found = load(&text, &[]).map(drop).map_err(|error| error.message);
@@ -396,7 +395,7 @@ fn notices_leave_the_machine_encrypted() {
 }
 
 #[test]
-fn limits_hold_to_the_last() {
+fn values_at_the_limits_are_accepted_and_past_them_refused() {
     let fits = |text: &str| load(text, &[]).is_ok();
     for (key, inside, outside) in [
         ("log.files_max", ["1", "100"], ["0", "101"]),
@@ -414,7 +413,7 @@ fn limits_hold_to_the_last() {
 }
 
 #[test]
-fn people_are_asked_before_everything_stops() {
+fn pause_after_must_be_longer_than_ask_after() {
     for (ask, pause, fits) in [
         ("14d", "28d", true),
         ("14d", "14d", false),
@@ -430,9 +429,8 @@ fn people_are_asked_before_everything_stops() {
     assert!(error.message.contains("is not longer than `lease.ask_after`"), "{error}");
 }
 
-/// A flag of the environment is above that of the file, which is above the default; and so it is shown.
 #[test]
-fn a_flag_has_its_value_from_the_highest() {
+fn flag_follows_environment_then_file_then_default() {
     let check = |text: &str, variable: Option<&str>, expected: bool, origin: &str| {
         let variable = variable.map(|it| ("MIDWATCH_FEATURE_FLAGS_NOTICES", it));
         let loaded = load(text, variable.as_slice()).unwrap();
@@ -448,7 +446,7 @@ fn a_flag_has_its_value_from_the_highest() {
 }
 
 #[test]
-fn what_a_reload_takes_up() {
+fn reload_applies_only_reloadable_sections() {
     for (key, expected) in [
         ("posture", false),
         ("log.level", false),
@@ -460,12 +458,12 @@ fn what_a_reload_takes_up() {
         ("feature_flags.notices", true),
         ("nothing.known", false),
     ] {
-        assert_eq!(is_reread(key), expected, "{key}");
+        assert_eq!(is_reloadable(key), expected, "{key}");
     }
 }
 
 #[test]
-fn syntax_errors() {
+fn syntax_errors_have_a_position() {
     let check = |text: &str, line: u32, column: u32| {
         let error = load(text, &[]).expect_err(text);
         assert_eq!((error.line, error.column), (Some(line), Some(column)), "{error}");
@@ -481,7 +479,7 @@ fn syntax_errors() {
 }
 
 #[test]
-fn the_first_fault_of_the_file_is_reported() {
+fn first_fault_of_the_file_is_reported() {
     let check = |text: &str, line: u32| {
         assert_eq!(
             load(text, &[("MIDWATCH_POSTURE", "bad")]).unwrap_err().line,

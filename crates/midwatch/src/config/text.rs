@@ -1,27 +1,27 @@
-//! From bytes on disk to text, and from a place in the text to what a reader needs to find it.
+//! Reading the file, and positions in its text for error messages.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
+use redact::redact;
 use rustix::fs::{Mode, OFlags};
 
 use super::Error;
-use crate::redact::redact;
 
-/// No configuration that a human wrote is larger.
+/// Larger than any configuration that a human writes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What an excerpt shows of a long line.
+/// The most characters of a line in an excerpt.
 const EXCERPT_CHARS_MAX: usize = 100;
 
-/// What a message quotes of a long word.
+/// The most characters of a word in a message.
 const QUOTED_CHARS_MAX: usize = 60;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The text of a configuration file, or `None` if there is no such file.
+/// Reads a configuration file; `None` if it does not exist.
 pub fn read(path: &Path) -> Result<Option<String>, Error> {
     match read_bytes(path) {
         Ok(bytes) => decode(bytes, path).map(Some),
@@ -34,15 +34,15 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// A pipe would keep whoever reads it waiting for ever, and is not even opened to wait for its other end.
+/// Refuses pipes, without waiting for their other end to open.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not an ordinary file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    // One byte past the limit is enough to know that the file is too large.
+    // One byte past the limit shows that the file is too large.
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -58,7 +58,7 @@ fn decode(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
         let text = String::from_utf8_lossy(bytes);
         let mut error = Error::of_file(path, "the file is not UTF-8 text".to_owned());
         error.hint = Some(hint.to_owned());
-        // The lossy text is the same up to the first wrong byte, which it shows as one letter.
+        // The lossy text is the same up to the first invalid byte, which becomes one character.
         error.at(&text, valid..valid)
     })
 }
@@ -71,21 +71,21 @@ pub(super) fn check_size(bytes: usize, path: &Path) -> Result<(), Error> {
     Err(Error::of_file(path, message.to_owned()))
 }
 
-/// Editors on Windows put a mark in front; it is no part of the text.
+/// Removes the byte order mark that editors on Windows add.
 pub(super) fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// A place in a text, counted from one; columns count letters.
+/// A position in a text, counted from one; columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) line: u32,
     pub(super) column: u32,
     pub(super) excerpt: String,
 }
 
-impl Place {
-    pub(super) fn of(text: &str, span: Range<usize>) -> Place {
+impl TextPosition {
+    pub(super) fn of(text: &str, span: Range<usize>) -> TextPosition {
         let (before, after) = split(text, span.start);
         let lines = before.matches('\n').count();
         let head = before.rsplit('\n').next().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Place {
         let column = head.chars().count();
         let width = split(after, span.end.saturating_sub(span.start)).0.chars().count();
         let whole = format!("{head}{}", tail.strip_suffix('\r').unwrap_or(tail));
-        Place {
+        TextPosition {
             line,
             column: u32::try_from(column + 1).unwrap_or(u32::MAX),
             excerpt: excerpt(line, &whole, column, width),
@@ -102,11 +102,11 @@ impl Place {
     }
 }
 
-/// The offending line with a caret below the place.
+/// The line with carets below the position.
 fn excerpt(line: u32, text: &str, column: usize, width: usize) -> String {
     let shown = redact(text);
-    let letters = shown.chars().count();
-    let column = column.min(letters);
+    let chars = shown.chars().count();
+    let column = column.min(chars);
     let skipped = column.saturating_sub(EXCERPT_CHARS_MAX / 2);
     let window = shown.chars().skip(skipped).take(EXCERPT_CHARS_MAX);
     let window: String = window.map(printable).collect();
@@ -118,14 +118,14 @@ fn excerpt(line: u32, text: &str, column: usize, width: usize) -> String {
     format!("{margin} |\n{line} | {window}\n{margin} | {indent}{caret}")
 }
 
-/// The user's word in backticks, cut if it is long.
+/// A word of the user in backticks, shortened if it is long.
 pub(super) fn quoted(word: &str) -> String {
     let letters: String = word.chars().take(QUOTED_CHARS_MAX).map(printable).collect();
     let more = if word.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };
     format!("`{letters}{more}`")
 }
 
-/// A terminal must not obey what stands in a file, and the caret must stay below its place.
+/// Replaces control characters, so that they neither reach the terminal nor move the caret.
 fn printable(letter: char) -> char {
     match letter {
         '\t' => ' ',
@@ -134,7 +134,7 @@ fn printable(letter: char) -> char {
     }
 }
 
-/// Splits at a byte, or before the letter that the byte is in the middle of.
+/// Splits at a byte, or before the character that contains it.
 fn split(text: &str, at: usize) -> (&str, &str) {
     let at = text.floor_char_boundary(at);
     text.split_at_checked(at).unwrap_or((text, ""))
@@ -146,13 +146,13 @@ mod tests {
 
     fn check(text: &str, needle: &str, line: u32, column: u32, expected: &str) {
         let start = text.find(needle).unwrap();
-        let place = Place::of(text, start..start + needle.len());
-        assert_eq!((place.line, place.column), (line, column), "{text:?}");
-        assert_eq!(place.excerpt, expected, "{text:?}");
+        let position = TextPosition::of(text, start..start + needle.len());
+        assert_eq!((position.line, position.column), (line, column), "{text:?}");
+        assert_eq!(position.excerpt, expected, "{text:?}");
     }
 
     #[test]
-    fn the_caret_stands_below_the_place() {
+    fn caret_is_below_the_position() {
         check("a = 1\nbcd = 2\n", "bcd", 2, 1, "  |\n2 | bcd = 2\n  | ^^^");
         check("a = 1\r\n\tbcd = 2\r\n", "bcd", 2, 2, "  |\n2 |  bcd = 2\n  |  ^^^");
         check("ü = \"ß\" # x", "# x", 1, 9, "  |\n1 | ü = \"ß\" # x\n  |         ^^^");
@@ -161,30 +161,30 @@ mod tests {
     }
 
     #[test]
-    fn a_place_at_or_past_the_end_is_the_end() {
+    fn position_past_the_end_is_the_end() {
         let expected = "  |\n1 | ab\n  |   ^";
-        assert_eq!(Place::of("ab", 2..2).excerpt, expected);
-        assert_eq!(Place::of("ab", 9..12).excerpt, expected);
-        assert_eq!(Place::of("", 0..0).excerpt, "  |\n1 | \n  | ^");
+        assert_eq!(TextPosition::of("ab", 2..2).excerpt, expected);
+        assert_eq!(TextPosition::of("ab", 9..12).excerpt, expected);
+        assert_eq!(TextPosition::of("", 0..0).excerpt, "  |\n1 | \n  | ^");
     }
 
     #[test]
-    fn a_long_line_is_cut_around_the_place() {
+    fn long_line_is_cut_around_the_position() {
         let text = format!("{}X{}", "a".repeat(500), "b".repeat(500));
-        let place = Place::of(&text, 500..501);
+        let position = TextPosition::of(&text, 500..501);
         let (left, right) = ("a".repeat(50), "b".repeat(49));
         let expected = format!("  |\n1 | {left}X{right}\n  | {}^", " ".repeat(50));
-        assert_eq!((place.column, place.excerpt), (501, expected));
+        assert_eq!((position.column, position.excerpt), (501, expected));
     }
 
     #[test]
-    fn a_secret_in_the_line_stays_hidden() {
-        let place = Place::of("api_token = \"hunter22\"", 0..9);
-        assert_eq!(place.excerpt, "  |\n1 | api_token = \"[redacted]\"\n  | ^^^^^^^^^");
+    fn secret_in_the_line_is_redacted() {
+        let position = TextPosition::of("api_token = \"hunter22\"", 0..9);
+        assert_eq!(position.excerpt, "  |\n1 | api_token = \"[redacted]\"\n  | ^^^^^^^^^");
     }
 
     #[test]
-    fn files() {
+    fn only_regular_utf8_files_up_to_the_limit_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("midwatch.toml");
         let check = |bytes: &[u8], expected: Result<&str, (&str, Option<u32>, Option<u32>)>| {
@@ -207,7 +207,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
         for path in [dir.path(), &pipe] {
             let unreadable = read(path).unwrap_err().to_string();
-            assert!(unreadable.contains("it is not an ordinary file"), "{unreadable}");
+            assert!(unreadable.contains("it is not a regular file"), "{unreadable}");
             let path = path.display().to_string();
             assert_eq!(unreadable.matches(&path).count(), 1, "{unreadable}");
         }

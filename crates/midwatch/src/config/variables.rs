@@ -1,4 +1,4 @@
-//! The environment: variables that override keys, and those that only look as if they did.
+//! Environment variables: those that are not keys, and those that match none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,8 +8,8 @@ use super::nearest::nearest;
 
 const PREFIX: &str = "MIDWATCH_";
 
-/// Variables that mean something else than a key: the data directory, the configuration file, the
-/// token of a client, and what the program of a run is told.
+/// Variables that are not keys: the configuration file, the data directory, a client's token, and those
+/// that the program of a run gets.
 pub const RESERVED: [&str; 7] = [
     "MIDWATCH_CONFIG",
     "MIDWATCH_DATA",
@@ -20,11 +20,11 @@ pub const RESERVED: [&str; 7] = [
     "MIDWATCH_ATTEMPT",
 ];
 
-/// A variable that looks like ours and is not.
+/// A variable that starts with `MIDWATCH_` and matches no key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub variable: String,
-    /// The name that was perhaps meant.
+    /// The most similar name.
     pub nearest: Option<String>,
 }
 
@@ -38,19 +38,19 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Vec<Warning> {
+pub(super) fn unknown_variables(environment: &BTreeMap<String, String>) -> Vec<Warning> {
     let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
     known.extend(RESERVED.map(str::to_owned));
     let ours = environment.keys().filter(|name| name.starts_with(PREFIX));
-    let strangers = ours.filter(|name| !known.contains(name));
+    let unknown = ours.filter(|name| !known.contains(name));
     let warning = |name: &String| {
-        // All names share the prefix; it must not make them look alike.
+        // The common prefix must not make all names look similar.
         let rest = name.strip_prefix(PREFIX).unwrap_or(name);
         let rests = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
         let nearest = nearest(rest, rests).map(|near| format!("{PREFIX}{near}"));
         Warning { variable: name.clone(), nearest }
     };
-    strangers.map(warning).collect()
+    unknown.map(warning).collect()
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_are_named_with_what_was_meant() {
+    fn unknown_variables_have_a_suggestion() {
         let names = [
             "MIDWATCH_CONFIG",
             "MIDWATCH_DATA",
@@ -70,7 +70,8 @@ mod tests {
             "PATH",
         ];
         let environment = names.map(|name| (name.to_owned(), "x".to_owned())).into();
-        let found: Vec<String> = unknown(&environment).iter().map(Warning::to_string).collect();
+        let found: Vec<String> =
+            unknown_variables(&environment).iter().map(Warning::to_string).collect();
         let expected = [
             "`MIDWATCH_LOGLEVEL` matches no key and is ignored; did you mean `MIDWATCH_LOG_LEVEL`?",
             "`MIDWATCH_POSTUER` matches no key and is ignored; did you mean `MIDWATCH_POSTURE`?",

@@ -1,43 +1,43 @@
-//! The daemon's door for programs that speak HTTP.
+//! The daemon's HTTP listener, and how it authenticates callers.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Answer, Call, Code, Error, Handle};
+use api::{Call, Code, Error, Handle, Response};
 use futures::future::{BoxFuture, FutureExt};
-use gateway::{Door, Ends, Guest};
+use gateway::{Authenticated, Authenticator, ConnectionAddresses};
 use mcp::Selection;
-use runtime::{Local, Visitor, Engine};
+use runtime::{Credentials, Engine, LocalHandle};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::peer::Peer;
-use crate::access::wait_of;
 use crate::config::{Loaded, Origin};
+use crate::reconnecting_client::wait_ms_mut;
 
 const KEY: &str = "http.listen";
 
-/// Listens where the configuration says. Where nobody says, and the port is another's, it is done without.
+/// Listens on the configured address. Returns `None` if HTTP is off, or if the default port is taken.
 pub(super) async fn listen(loaded: &Loaded) -> Result<Option<TcpListener>, Error> {
     let Some(address) = loaded.config.http.listen else { return Ok(None) };
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_default(loaded) => {
-            warn!(%address, "the port is taken, so nobody is served over HTTP; `{KEY}` names another");
+            warn!(%address, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
             Ok(None)
         }
-        Err(error) => Err(refused(address, &error)),
+        Err(error) => Err(listen_error(address, &error)),
     }
 }
 
-/// The tools that are offered.
+/// The configured MCP tools.
 pub(super) fn selection(loaded: &Loaded) -> Selection {
-    let selection = Selection::chosen(loaded.config.http.toolsets.clone());
-    for caution in selection.cautions() {
+    let selection = Selection::new_or_default(loaded.config.http.toolsets.clone());
+    for caution in selection.warnings() {
         warn!("{caution}");
     }
     selection
@@ -47,70 +47,77 @@ fn is_default(loaded: &Loaded) -> bool {
     loaded.values.iter().any(|value| value.key == KEY && value.origin == Origin::Default)
 }
 
-fn refused(address: SocketAddr, error: &io::Error) -> Error {
-    Error::new(Code::Failed, format!("cannot listen on {address}: {error}"))
-        .hint(format!("`{KEY}` in the configuration names another address; empty is none"))
+fn listen_error(address: SocketAddr, error: &io::Error) -> Error {
+    Error::new(Code::Failed, format!("cannot listen on {address}: {error}")).hint(format!(
+        "set another address with `{KEY}` in the configuration; empty turns HTTP off"
+    ))
 }
 
-/// Lets in whoever has a token.
-pub(super) struct ByToken {
-    watch: Engine,
-    /// For whoever looks through the processes of the machine, one after the other.
-    looking: Semaphore,
+/// Authenticates callers by their token.
+pub(super) struct TokenAuthenticator {
+    engine: Engine,
+    /// Allows one scan of all processes at a time.
+    process_scan: Semaphore,
 }
 
-impl ByToken {
-    pub(super) fn new(watch: Engine) -> ByToken {
-        ByToken { watch, looking: Semaphore::new(1) }
+impl TokenAuthenticator {
+    pub(super) fn new(engine: Engine) -> TokenAuthenticator {
+        TokenAuthenticator { engine, process_scan: Semaphore::new(1) }
     }
 }
 
-impl Door for ByToken {
-    fn admit(&self, token: Secret) -> BoxFuture<'_, Result<Guest, Error>> {
+impl Authenticator for TokenAuthenticator {
+    fn authenticate(&self, token: Secret) -> BoxFuture<'_, Result<Authenticated, Error>> {
         async move {
-            let watch = self.watch.clone();
-            let actor = watch.admit_token(&token).await?;
+            let engine = self.engine.clone();
+            let actor = engine.authenticate_token(&token).await?;
             let name = actor.name.clone();
-            let handle = watch.handle(actor);
-            Ok(Guest { name, handle: Arc::new(Shown { token, handle, watch }) })
+            let handle = engine.handle(actor);
+            Ok(Authenticated { name, handle: Arc::new(TokenHandle { token, handle, engine }) })
         }
         .boxed()
     }
 
-    fn receive(&self, token: Secret, ends: Ends) -> BoxFuture<'_, Result<Guest, Error>> {
+    fn authenticate_person(
+        &self,
+        token: Secret,
+        addresses: ConnectionAddresses,
+    ) -> BoxFuture<'_, Result<Authenticated, Error>> {
         async move {
-            let watch = &self.watch;
-            // Nobody is looked for who has no token of a person.
-            watch.admit_person(Visitor { token: Some(&token), ..Visitor::unseen() }).await?;
-            let turn = self.looking.acquire().await;
-            let peer = spawn_blocking(move || Peer::at(ends)).await;
-            drop(turn);
+            let engine = &self.engine;
+            // Check the token first: without a person's token, processes are not scanned.
+            engine
+                .authenticate_person(Credentials { token: Some(&token), ..Credentials::unknown() })
+                .await?;
+            let permit = self.process_scan.acquire().await;
+            let peer = spawn_blocking(move || Peer::of_tcp_connection(addresses)).await;
+            drop(permit);
             let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
-            let visitor = Visitor { token: Some(&token), ..peer.visitor() };
-            let actor = watch.admit_person(visitor).await?;
+            let credentials = Credentials { token: Some(&token), ..peer.credentials() };
+            let actor = engine.authenticate_person(credentials).await?;
             let name = actor.name.clone();
-            Ok(Guest { name, handle: Arc::new(watch.handle(actor)) })
+            Ok(Authenticated { name, handle: Arc::new(engine.handle(actor)) })
         }
         .boxed()
     }
 }
 
-/// Speaks for the one with a token.
+/// A handle that makes requests as the owner of a token.
 #[derive(Debug)]
-struct Shown {
+struct TokenHandle {
     token: Secret,
-    handle: Local,
-    watch: Engine,
+    handle: LocalHandle,
+    engine: Engine,
 }
 
-impl Handle for Shown {
-    fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Answer, Error>> {
+impl Handle for TokenHandle {
+    fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         async move {
-            let waits = wait_of(&mut call.request).is_some_and(|wait_ms| 0 < *wait_ms);
+            let waits = wait_ms_mut(&mut call.request).is_some_and(|wait_ms| 0 < *wait_ms);
             let answer = self.handle.call(call).await;
-            // What has come since is not for a token that was revoked meanwhile.
+            // The token may have been revoked during the wait.
             if waits {
-                self.watch.admit_token(&self.token).await?;
+                self.engine.authenticate_token(&self.token).await?;
             }
             answer
         }

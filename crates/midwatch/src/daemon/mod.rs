@@ -1,20 +1,19 @@
-//! The daemon: takes the directory, serves its socket, keeps the watch until it is told to stop.
+//! The daemon: locks the data directory, serves the socket and HTTP, and runs the engine until it is stopped.
 
-mod descent;
+mod config_reader;
 mod http;
-mod messengers;
-mod notify;
+mod notification_channels;
 mod peer;
-mod reread;
-mod serve;
-mod sockets;
+mod process_tree;
+mod service_manager;
+mod socket_server;
+mod tcp_sockets;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::wire::Hello;
 use api::{Code, Error};
-use client::connect;
 use futures::future::{FutureExt, join};
 use kernel::Actor;
 use kernel::posture::Finding;
@@ -26,141 +25,141 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
+use transport::connect;
 
-use crate::access::{doer, held, open_watch};
+use crate::access::{Surroundings, agent_backend, directory_in_use, open_engine};
 use crate::config::Config;
-use crate::context::{Context, VERSION, shown};
+use crate::context::{Context, VERSION, display_path};
 use crate::directory::Lock;
-use crate::{checks, logs};
+use crate::{logs, startup_checks};
 
-/// How long to wait for a command that is at work in the directory.
+/// How long to wait for a command to release the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
 const OWNER_POLL: Duration = Duration::from_millis(10);
 
-/// Told on stdout once the daemon serves.
+/// Printed on stdout when the daemon is ready.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     version: &'static str,
     data: String,
     socket: String,
-    /// Where it is reached over HTTP.
+    /// Base url of the HTTP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<String>,
 }
 
-/// Keeps the watch until a signal ends it; `told` learns when it is ready.
-pub async fn up(context: &Context, told: oneshot::Sender<()>) -> Result<(), Error> {
+/// Runs the daemon until a signal stops it; `ready_sender` is notified when it is ready.
+pub async fn up(context: &Context, ready_sender: oneshot::Sender<()>) -> Result<(), Error> {
     let ready = |ready: &Ready| {
         announce(context, ready);
-        // Nobody need want to know.
-        let _ = told.send(());
+        // The receiver may be dropped.
+        let _ = ready_sender.send(());
     };
-    keep(context, signals()?, ready).await
+    run(context, stop_signal()?, ready).await
 }
 
-/// Keeps the watch until `told_to_stop` says why to end; `when_ready` is called once it serves.
-pub async fn keep(
+/// Runs the daemon until `stop_requested` resolves to the reason to stop; calls `on_ready` when it is ready.
+pub async fn run(
     context: &Context,
-    told_to_stop: impl Future<Output = String>,
-    when_ready: impl FnOnce(&Ready),
+    stop_requested: impl Future<Output = String>,
+    on_ready: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
     context.directory.create()?;
     let loaded = context.load_config()?;
-    let lock = own(context).await?;
-    let logs = logs::init(&loaded.config.log, Some(context.directory.path())).map_err(|error| {
-        Error::new(Code::Failed, format!("the log file cannot be used: {error}"))
-    })?;
-    let mut hangups = hangups()?;
-    let mut found = checks::around(context, &loaded.config);
-    found.extend(checks::environment(context));
-    refuse(&loaded.config, &found)?;
-    let messengers = messengers::configured(context, &loaded.config, logs.redactor())?;
-    let watch = open_watch(context, &loaded).await?;
-    found.extend(watch.findings().await?);
-    refuse(&loaded.config, &found)?;
-    for Finding { check, what, fix } in &found {
-        warn!(check = check.name(), fix, "{what}");
-    }
-    watch.started_with(found);
-    watch.reread_from(Arc::new(reread::Files::new(context, &loaded)));
-    descent::adopt_orphans();
-    let socket = context.directory.socket()?;
-    let listener = serve::listen(&socket)?;
-    let web = http::listen(&loaded).await?;
-    let address = web.as_ref().and_then(|web| web.local_addr().ok());
-    if let Some(address) = address {
-        watch.set_pages(format!("http://{address}"));
-    }
-    let own_port = address.map(|address| address.port());
+    let lock = lock_directory(context).await?;
+    let logs = logs::init(&loaded.config.log, Some(context.directory.path()))
+        .map_err(|error| Error::new(Code::Failed, format!("cannot start the log: {error}")))?;
+    let mut hangup_signals = listen_for_hangups()?;
+    let mut found = startup_checks::check_files_and_process(context, &loaded.config);
+    found.extend(startup_checks::check_environment(context));
+    refuse_unsafe_start(&loaded.config, &found)?;
+    let channels = notification_channels::from_config(context, &loaded.config, logs.redactor())?;
+    let http_listener = http::listen(&loaded).await?;
+    let address = http_listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let redactor = Arc::clone(logs.redactor());
-    let doer = doer(context, context.environment.clone(), redactor, own_port);
+    let own_port = address.map(|address| address.port());
+    let surroundings = Surroundings {
+        backend: agent_backend(context, context.environment.clone(), redactor, own_port),
+        dashboard_url: address.map(|address| format!("http://{address}")),
+        config_reader: Some(Arc::new(config_reader::ConfigFiles::new(context, &loaded))),
+    };
+    let engine = open_engine(context, &loaded, surroundings).await?;
+    found.extend(engine.findings().await?);
+    refuse_unsafe_start(&loaded.config, &found)?;
+    for Finding { check, problem, fix } in &found {
+        warn!(check = check.name(), fix, "{problem}");
+    }
+    process_tree::adopt_orphans();
+    let socket = context.directory.socket()?;
+    let listener = socket_server::listen(&socket)?;
 
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let ready = Ready {
         version: VERSION,
-        data: shown(context.directory.path()),
-        socket: shown(&socket),
+        data: display_path(context.directory.path()),
+        socket: display_path(&socket),
         http: address.map(|address| format!("http://{address}")),
     };
-    info!(version = ready.version, data = ready.data, "the watch is kept");
-    let over_http = {
-        let (door, stopped) = (Arc::new(http::ByToken::new(watch.clone())), stopped.clone());
+    info!(version = ready.version, data = ready.data, "daemon started");
+    let serve_http = {
+        let (authenticator, stopped) =
+            (Arc::new(http::TokenAuthenticator::new(engine.clone())), stopped.clone());
         let selection = http::selection(&loaded);
         async move {
-            if let Some(web) = web {
-                let server = move || Server::of_requests(selection.clone(), VERSION);
-                gateway::serve(web, door, server, stopped).await;
+            if let Some(http_listener) = http_listener {
+                let server = move || Server::with_handle_per_request(selection.clone(), VERSION);
+                gateway::serve(http_listener, authenticator, server, stopped).await;
             }
         }
     };
-    let served = serve::serve(listener, watch.clone(), stopped);
-    let served = join(served, over_http).map(drop).shared();
-    // What is acknowledged is in the log before its last entry, and signed with it.
-    let served_to_the_end = async {
+    let served = socket_server::serve(listener, engine.clone(), stopped);
+    let served = join(served, serve_http).map(drop).shared();
+    // Stop serving first, so that every acknowledged change is in the ledger before its last entry is signed.
+    let serve_until_stopped = async {
         let reason = select! {
-            reason = told_to_stop => reason,
-            reason = reload_on(&mut hangups, &watch) => reason,
+            reason = stop_requested => reason,
+            reason = reload_on_hangup(&mut hangup_signals, &engine) => reason,
         };
-        notify::stopping();
+        service_manager::stopping();
         stop.send_replace(true);
-        watch.stop_tests();
+        engine.stop_agent_tests();
         served.clone().await;
         reason
     };
-    let kept = async {
-        when_ready(&ready);
-        let kept = watch.keep(doer, messengers, served_to_the_end).await;
+    let running = async {
+        on_ready(&ready);
+        let result = engine.run(&found, channels, serve_until_stopped).await;
         stop.send_replace(true);
-        kept
+        result
     };
-    let (kept, ()) = select! {
-        ended = join(kept, served.clone()) => ended,
-        never = notify::feed_watchdog() => match never {},
-        never = descent::bury() => match never {},
-        never = watch.take_token_files() => match never {},
+    let (result, ()) = select! {
+        ended = join(running, served.clone()) => ended,
+        never = service_manager::feed_watchdog() => match never {},
+        never = process_tree::reap() => match never {},
+        never = engine.follow_approval_files() => match never {},
     };
-    // A socket that stays behind is found to be nobody's.
+    // If it fails, the next daemon replaces the socket.
     let _ = std::fs::remove_file(&socket);
-    drop((watch, lock));
-    match &kept {
-        Ok(()) => info!("the watch has ended"),
-        Err(failed) => error!(%failed, "the watch has failed"),
+    drop((engine, lock));
+    match &result {
+        Ok(()) => info!("daemon stopped"),
+        Err(error) => error!(%error, "daemon failed"),
     }
-    kept
+    result
 }
 
-/// Takes the directory. A command that is at work in it is waited for, another daemon is not.
-async fn own(context: &Context) -> Result<Lock, Error> {
+/// Locks the directory. Waits for a command that owns it, but not for another daemon.
+async fn lock_directory(context: &Context) -> Result<Lock, Error> {
     let directory = &context.directory;
     let deadline = Instant::now() + OWNER_WAIT_MAX;
     loop {
         if let Some(lock) = directory.try_lock()? {
             return Ok(lock);
         }
-        // What the file says may be of an earlier owner; a daemon that is up answers.
+        // The process id in the lock file may be outdated, so try to connect.
         let is_daemon = connect(&directory.socket()?, &Hello::new(VERSION)).await?.is_some();
         if is_daemon || deadline <= Instant::now() {
-            return Err(held(directory));
+            return Err(directory_in_use(directory));
         }
         sleep(OWNER_POLL).await;
     }
@@ -171,34 +170,34 @@ fn announce(context: &Context, ready: &Ready) {
     struct Announced<'a> {
         ready: &'a Ready,
     }
-    // A reader that has gone away is no reason to stop.
+    // A closed stdout is no reason to stop.
     let _ = context.output.show_line(&Announced { ready }, |_| {
         let Ready { version, data, http, .. } = ready;
         let http = http.as_ref().map_or(String::new(), |http| format!(", MCP at {http}/mcp"));
-        format!("ready: midwatch {version} keeps the watch in {data}{http}")
+        format!("ready: midwatch {version} is running in {data}{http}")
     });
-    notify::ready();
+    service_manager::ready();
 }
 
-/// What would make it unsafe to go on.
-fn refuse(config: &Config, found: &[Finding]) -> Result<(), Error> {
+/// Fails if the findings forbid a start in this posture.
+fn refuse_unsafe_start(config: &Config, found: &[Finding]) -> Result<(), Error> {
     runtime::refusal(config.posture, found).map_or(Ok(()), Err)
 }
 
-/// Reloads at every `SIGHUP`, until one says that the terminal has gone in which this was started.
-async fn reload_on(hangups: &mut Hangups, watch: &Engine) -> String {
+/// Reloads the configuration at every `SIGHUP`. Returns when one means that the daemon's terminal was closed.
+async fn reload_on_hangup(hangup_signals: &mut HangupSignals, engine: &Engine) -> String {
     loop {
-        hangups.signal.recv().await;
-        if hangups.had_terminal && !has_terminal() {
+        hangup_signals.signal.recv().await;
+        if hangup_signals.had_terminal && !has_terminal() {
             return "SIGHUP".to_owned();
         }
-        // What comes of it is in both logs.
-        let _ = watch.reload(&Actor::system()).await;
+        // The result is in the log and in the ledger.
+        let _ = engine.reload(&Actor::system()).await;
     }
 }
 
-/// The signal that asks to read everything again, and comes too when a terminal is closed.
-struct Hangups {
+/// `SIGHUP`, which requests a reload, and is also sent when the terminal is closed.
+struct HangupSignals {
     signal: Signal,
     had_terminal: bool,
 }
@@ -207,8 +206,8 @@ fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Listens for the signals that ask to stop, from now on; gives the name of the first.
-pub fn signals() -> Result<impl Future<Output = String>, Error> {
+/// Listens for the signals that stop the daemon; the future resolves to the name of the first.
+pub fn stop_signal() -> Result<impl Future<Output = String>, Error> {
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
     Ok(async move {
@@ -219,8 +218,8 @@ pub fn signals() -> Result<impl Future<Output = String>, Error> {
     })
 }
 
-fn hangups() -> Result<Hangups, Error> {
-    Ok(Hangups { signal: listen(SignalKind::hangup())?, had_terminal: has_terminal() })
+fn listen_for_hangups() -> Result<HangupSignals, Error> {
+    Ok(HangupSignals { signal: listen(SignalKind::hangup())?, had_terminal: has_terminal() })
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Error> {

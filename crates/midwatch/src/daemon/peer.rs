@@ -1,55 +1,56 @@
-//! Who is at the other end of a connection, as far as the machine tells.
+//! The process at the other end of a connection, as far as the operating system tells.
 
 use std::io;
 
-use gateway::Ends;
-use runtime::{Descent, UNSEEN, Visitor};
+use gateway::ConnectionAddresses;
+use runtime::{Credentials, ProcessOrigin, UNKNOWN_UID};
 use tokio::net::UnixStream;
 
-use super::descent::{self, Parentage};
-use super::sockets;
+use super::process_tree::{self, Ancestry};
+use super::tcp_sockets;
 
 #[derive(Debug)]
 pub(super) struct Peer {
     uid: u32,
-    pub(super) parentage: Parentage,
+    pub(super) ancestry: Ancestry,
     /// The run whose program it descends from.
     run: Option<String>,
 }
 
 impl Peer {
-    /// On the socket only the user of this watch is let in, and the one who may do anything here anyway.
-    pub(super) fn of(stream: &UnixStream) -> io::Result<Option<Peer>> {
+    /// The peer of a connection to the daemon's socket. Returns `None` for users other than the daemon's own and root.
+    pub(super) fn of_unix_stream(stream: &UnixStream) -> io::Result<Option<Peer>> {
         let peer = stream.peer_cred()?;
         let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
-        let parentage = peer.pid().map_or(Parentage::Unknown, descent::of);
-        Ok((uid == ours || uid == 0).then(|| Peer::new(uid, parentage)))
+        let ancestry = peer.pid().map_or(Ancestry::Unknown, process_tree::ancestry_of);
+        Ok((uid == ours || uid == 0).then(|| Peer::new(uid, ancestry)))
     }
 
-    /// Over TCP nobody says who they are, but the machine knows which of our own have hold of the other end.
-    pub(super) fn at(ends: Ends) -> Peer {
-        match sockets::other_end(ends.theirs, ends.ours) {
-            Some(socket) => Peer::new(socket.uid, descent::of_holder(&socket)),
-            None if descent::can_tell() => Peer::new(UNSEEN, Parentage::Unknown),
-            None => Peer::new(UNSEEN, Parentage::Stranger),
+    /// The peer of a TCP connection. TCP carries no credentials, but `/proc` shows which processes own the peer's
+    /// socket.
+    pub(super) fn of_tcp_connection(addresses: ConnectionAddresses) -> Peer {
+        match tcp_sockets::find_peer_socket(addresses.peer, addresses.local) {
+            Some(socket) => Peer::new(socket.uid, process_tree::ancestry_of_owner(&socket)),
+            None if process_tree::is_available() => Peer::new(UNKNOWN_UID, Ancestry::Unknown),
+            None => Peer::new(UNKNOWN_UID, Ancestry::External),
         }
     }
 
-    fn new(uid: u32, parentage: Parentage) -> Peer {
-        let run = match parentage {
-            Parentage::Child(pid) => agents::run_of(pid),
-            Parentage::Stranger | Parentage::Unknown => None,
+    fn new(uid: u32, ancestry: Ancestry) -> Peer {
+        let run = match ancestry {
+            Ancestry::Descendant(pid) => agents::run_of_process(pid),
+            Ancestry::External | Ancestry::Unknown => None,
         };
-        Peer { uid, parentage, run }
+        Peer { uid, ancestry, run }
     }
 
-    /// Who has said nothing yet.
-    pub(super) fn visitor(&self) -> Visitor<'_> {
-        let descent = match (&self.parentage, &self.run) {
-            (Parentage::Stranger, _) => Descent::Stranger,
-            (_, Some(run)) => Descent::Run(run),
-            (Parentage::Child(_) | Parentage::Unknown, None) => Descent::Unknown,
+    /// The credentials of the process before it has sent any.
+    pub(super) fn credentials(&self) -> Credentials<'_> {
+        let origin = match (&self.ancestry, &self.run) {
+            (Ancestry::External, _) => ProcessOrigin::External,
+            (_, Some(run)) => ProcessOrigin::Run(run),
+            (Ancestry::Descendant(_) | Ancestry::Unknown, None) => ProcessOrigin::Unknown,
         };
-        Visitor { uid: self.uid, descent, ..Visitor::unseen() }
+        Credentials { uid: self.uid, origin, ..Credentials::unknown() }
     }
 }

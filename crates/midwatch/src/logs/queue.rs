@@ -1,8 +1,7 @@
 //! The queue in front of the log file, and the thread that empties it.
 //!
-//! Pushing never waits for the disk. Invariant: at most [`QUEUE_BYTES_MAX`] bytes are queued, and
-//! as many are being written; what does not fit is counted, and the count is logged as soon as a
-//! line can be written again.
+//! Pushing never waits for the disk. Invariant: at most [`QUEUE_BYTES_MAX`] bytes are queued, and as many are being
+//! written. Lines that do not fit are counted, and the count is logged when a line can be written again.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,16 +13,16 @@ use serde_json::json;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-/// What waits for a slow disk.
+/// Limit of the lines that wait for the disk.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
 
-/// A longer line is cut.
+/// A longer line is truncated.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// How much of a cut line is kept; escaping may double it.
-const CUT_BYTES_MAX: usize = LINE_BYTES_MAX / 4;
+/// How much of a truncated line is kept; escaping may double it.
+const TRUNCATED_BYTES_MAX: usize = LINE_BYTES_MAX / 4;
 
-/// How long the end of the program waits for the disk.
+/// How long a flush waits for the disk.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -66,7 +65,7 @@ impl Queue {
 
     /// Queues a line, or counts it if there is no room.
     pub(super) fn push(&self, line: String) {
-        let line = if line.len() <= LINE_BYTES_MAX { line } else { cut(&line) };
+        let line = if line.len() <= LINE_BYTES_MAX { line } else { truncate(&line) };
         let mut state = self.shared.lock();
         if state.closed || QUEUE_BYTES_MAX < state.bytes + line.len() {
             state.dropped += 1;
@@ -100,13 +99,13 @@ impl fmt::Debug for Queue {
 }
 
 impl Shared {
-    /// A thread that panicked while it held the lock has left a queue behind, and no secret state.
+    /// A thread that panicked while it held the lock left the queue in a valid state.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for lines and takes them all, with the number of those dropped before them. `None`
-    /// when the queue is closed and empty.
+    /// Waits for lines and takes them all, with the number of lines dropped before them. Returns `None` when the
+    /// queue is closed and empty.
     fn take(&self) -> Option<(Vec<String>, u64)> {
         let mut state = self.lock();
         state.writing = false;
@@ -123,10 +122,10 @@ impl Shared {
     }
 }
 
-/// The far end of the queue.
+/// Writes the lines of the queue to the sink.
 struct Drain<F> {
     sink: F,
-    /// Lines that nobody will read, since the last one that was written.
+    /// Lines lost since the last one that was written.
     lost: u64,
     /// Why they were lost.
     reason: String,
@@ -136,16 +135,16 @@ impl<F: FnMut(&[u8]) -> io::Result<()>> Drain<F> {
     fn write_all(&mut self, lines: &[String], dropped: u64) {
         if 0 < dropped {
             self.lost += dropped;
-            self.reason = "the disk was too slow".to_owned();
+            self.reason = "the disk is too slow".to_owned();
         }
         for line in lines {
             if let Err(error) = self.write(line) {
-                self.lose(&error);
+                self.count_lost(&error);
             }
         }
     }
 
-    /// Writes a line, and before it how many are missing.
+    /// Writes a line, and before it the number of lost lines.
     fn write(&mut self, line: &str) -> io::Result<()> {
         if 0 < self.lost {
             let fields = json!({"message": "log lines were lost", "lines": self.lost, "reason": self.reason});
@@ -155,9 +154,9 @@ impl<F: FnMut(&[u8]) -> io::Result<()>> Drain<F> {
         (self.sink)(line.as_bytes())
     }
 
-    fn lose(&mut self, error: &io::Error) {
+    fn count_lost(&mut self, error: &io::Error) {
         if self.lost == 0 {
-            // Through `tracing` this would come back here.
+            // `tracing` would send this back here.
             let _ = writeln!(io::stderr(), "warning: the log file cannot be written: {error}");
         }
         self.lost += 1;
@@ -165,14 +164,14 @@ impl<F: FnMut(&[u8]) -> io::Result<()>> Drain<F> {
     }
 }
 
-/// The beginning of a line that is too long, in a line of its own.
-fn cut(line: &str) -> String {
-    let end = line.floor_char_boundary(CUT_BYTES_MAX);
+/// A log line that holds the beginning of a line that is too long.
+fn truncate(line: &str) -> String {
+    let end = line.floor_char_boundary(TRUNCATED_BYTES_MAX);
     let start = line.get(..end).unwrap_or_default();
     warning(json!({"message": "a log line was too long", "bytes": line.len(), "start": start}))
 }
 
-/// A line of our own, in the shape of all others.
+/// A warning in the format of all other lines.
 fn warning(fields: serde_json::Value) -> String {
     let mut timestamp = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
@@ -189,14 +188,14 @@ mod tests {
 
     use super::*;
 
-    /// A queue whose sink does what `answer` says, and the lines that got through.
-    fn queue<F>(mut answer: F) -> (Queue, Receiver<String>)
+    /// A queue whose sink returns what `write` returns, and the lines that were written.
+    fn queue<F>(mut write: F) -> (Queue, Receiver<String>)
     where
         F: FnMut() -> io::Result<()> + Send + 'static,
     {
         let (sender, lines) = mpsc::channel();
         let queue = Queue::start(move |line| {
-            answer()?;
+            write()?;
             sender.send(String::from_utf8(line.to_vec()).unwrap()).unwrap();
             Ok(())
         });
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hung_disk_blocks_nobody_and_the_lost_lines_are_counted() {
+    fn hung_disk_never_blocks_push_and_lost_lines_are_counted() {
         let (go, gate) = mpsc::channel::<()>();
         let (queue, lines) = queue(move || {
             let _ = gate.recv();
@@ -226,7 +225,7 @@ mod tests {
         });
         let line = "x".repeat(LINE_BYTES_MAX - 1) + "\n";
         let fitting = QUEUE_BYTES_MAX / LINE_BYTES_MAX;
-        // What the thread has already taken makes room for as many again.
+        // The lines that the thread has taken leave room for as many again.
         for _ in 0..2 * fitting + 3 {
             queue.push(line.clone());
         }
@@ -239,18 +238,18 @@ mod tests {
         let lost: u64 = notices.iter().map(|line| fields(line)["lines"].as_u64().unwrap()).sum();
         assert!(3 <= lost, "{lost}");
         assert_eq!(lines.len() - notices.len() + lost as usize, 2 * fitting + 4);
-        assert_eq!(fields(notices[0])["reason"], "the disk was too slow");
+        assert_eq!(fields(notices[0])["reason"], "the disk is too slow");
         assert_eq!(lines.last().unwrap(), "later\n");
     }
 
     #[test]
-    fn a_failing_disk_costs_lines_and_says_so_when_it_works_again() {
-        let mut answers = vec![true, false, false, false, true, true, true].into_iter();
-        let answer = move || match answers.next() {
+    fn failing_disk_loses_lines_and_logs_their_count_afterwards() {
+        let mut results = vec![true, false, false, false, true, true, true].into_iter();
+        let write = move || match results.next() {
             Some(false) => Err(io::Error::other("full")),
             _ => Ok(()),
         };
-        let (queue, lines) = queue(answer);
+        let (queue, lines) = queue(write);
         for line in ["a\n", "b\n", "c\n", "d\n", "e\n", "f\n"] {
             queue.push(line.to_owned());
         }
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_past_the_limit_is_cut() {
+    fn line_past_the_limit_is_truncated() {
         let (queue, lines) = queue(|| Ok(()));
         let longest = "\"".repeat(LINE_BYTES_MAX - 1) + "\n";
         queue.push(longest.clone());
@@ -273,6 +272,6 @@ mod tests {
         assert_eq!(lines[0], longest);
         assert!(lines[1].len() <= LINE_BYTES_MAX);
         assert_eq!(fields(&lines[1])["bytes"], LINE_BYTES_MAX + 1);
-        assert_eq!(fields(&lines[1])["start"], "\"".repeat(CUT_BYTES_MAX));
+        assert_eq!(fields(&lines[1])["start"], "\"".repeat(TRUNCATED_BYTES_MAX));
     }
 }

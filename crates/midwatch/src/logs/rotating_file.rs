@@ -1,7 +1,7 @@
 //! A file that is rotated by size: `midwatch.log`, then `midwatch.log.1` and so on.
 //!
-//! Readable by its owner only. It may be removed or moved away at any time; the next line makes a
-//! new one. Invariant: it holds whole lines, even after a failed write or a crash within one.
+//! Only its owner can read it. It may be removed or moved away at any time; the next line creates a new one.
+//! Invariant: it holds whole lines, even after a failed write or a crash during one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -32,8 +32,8 @@ impl RotatingFile {
         RotatingFile { path, bytes_max, files_max, open: None }
     }
 
-    /// Appends a line, which ends with a line break. After an error nothing of it is there, and
-    /// the next line tries everything again.
+    /// Appends a line, which must end with a line break. After an error none of it is in the file, and the next call
+    /// opens the file again.
     pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let added = line.len() as u64;
         let mut open = self.take_open()?;
@@ -43,7 +43,7 @@ impl RotatingFile {
             open = self.open_file()?;
         }
         if let Err(error) = open.file.write_all(line) {
-            // If this fails as well, opening finds half a line and ends it.
+            // If this fails as well, the next open ends the incomplete line.
             let _ = open.file.set_len(open.bytes);
             return Err(error);
         }
@@ -52,7 +52,7 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// The open file, unless somebody removed it or moved it away.
+    /// Returns the open file, or opens it again if it was removed or moved away.
     fn take_open(&mut self) -> io::Result<Open> {
         let Some(open) = self.open.take() else { return self.open_file() };
         let (Ok(named), Ok(held)) = (fs::symlink_metadata(&self.path), open.file.metadata()) else {
@@ -63,10 +63,10 @@ impl RotatingFile {
     }
 
     fn open_file(&self) -> io::Result<Open> {
-        self.make_dir()?;
-        // A link would lead our lines to a place of somebody else's choice.
+        self.create_dir()?;
+        // A link could redirect the log to any other file.
         if fs::symlink_metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::Error::other("something that is no file is in its place"));
+            return Err(io::Error::other("its path is not a regular file"));
         }
         let mut options = OpenOptions::new();
         let mut file =
@@ -83,9 +83,8 @@ impl RotatingFile {
         Ok(Open { file, bytes })
     }
 
-    /// Makes the directory of the file, but not those above it: whoever removed the data directory
-    /// does not want it back.
-    fn make_dir(&self) -> io::Result<()> {
+    /// Creates the file's directory, but none above it: a data directory that was removed must not come back.
+    fn create_dir(&self) -> io::Result<()> {
         let Some(dir) = self.path.parent() else { return Ok(()) };
         match DirBuilder::new().mode(DIR_MODE).create(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -93,7 +92,7 @@ impl RotatingFile {
         }
     }
 
-    /// Moves every file one number up, the oldest first; the last one falls away.
+    /// Renames every file to the next number, the oldest first; the last one is replaced.
     fn rotate(&self) -> io::Result<()> {
         self.remove_beyond_last();
         for number in (1..self.files_max).rev() {
@@ -109,7 +108,7 @@ impl RotatingFile {
         }
     }
 
-    /// More files may have been kept in the past.
+    /// Removes files beyond `files_max`, which may have been higher before.
     fn remove_beyond_last(&self) {
         let mut beyond = self.files_max.saturating_add(1)..u32::MAX;
         while beyond.next().is_some_and(|number| fs::remove_file(self.rotated(number)).is_ok()) {}
@@ -122,7 +121,7 @@ impl RotatingFile {
     }
 }
 
-/// Whether the last line has no end.
+/// Whether the last line has no line break.
 fn is_torn(file: &mut File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(false);
@@ -151,7 +150,7 @@ mod tests {
         RotatingFile::new(dir.path().join(NAME), bytes_max, files_max)
     }
 
-    /// The current file, then the rotated ones, youngest first.
+    /// Compares the current file, then the rotated ones, newest first.
     fn check(dir: &TempDir, expected: &[&str]) {
         let mut found = Vec::new();
         for number in 0..20 {
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn rotates_one_past_the_limit_and_keeps_so_many_files() {
+    fn rotates_past_the_limit_and_keeps_files_max_files() {
         let dir = dir();
         let mut file = file(&dir, 4, 2);
         file.append(b"a\n").unwrap();
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_life_goes_on_where_the_first_ended() {
+    fn reopened_file_continues_the_rotation() {
         let dir = dir();
         for line in ["a\n", "b\n", "c\n", "d\n", "e\n"] {
             file(&dir, 2, 4).append(line.as_bytes()).unwrap();
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_reads_it() {
+    fn file_and_directory_are_readable_by_the_owner_only() {
         let dir = dir();
         let path = dir.path().join(NAME);
         file(&dir, 100, 1).append(b"a\n").unwrap();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn works_again_when_the_obstacle_is_gone() {
+    fn append_works_again_when_the_obstacle_is_removed() {
         let dir = dir();
         let path = dir.path().join(NAME);
         let mut file = file(&dir, 2, 1);
@@ -237,7 +236,7 @@ mod tests {
         assert!(file.append(b"a\n").is_err());
         fs::remove_dir(&path).unwrap();
         file.append(b"b\n").unwrap();
-        // A directory that is not empty cannot be replaced, so nothing can be rotated.
+        // A directory that is not empty cannot be replaced, so the rotation fails.
         let first = dir.path().join(format!("{NAME}.1"));
         fs::create_dir_all(first.join("x")).unwrap();
         assert!(file.append(b"c\n").is_err());
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn symlink_is_not_followed() {
         let dir = dir();
         let target = dir.path().join("target");
         fs::write(&target, "").unwrap();
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_ended() {
+    fn incomplete_line_is_ended() {
         let dir = dir();
         file(&dir, 100, 1).append(b"half").unwrap();
         file(&dir, 100, 1).append(b"whole\n").unwrap();

@@ -1,73 +1,24 @@
-//! The program as its users meet it.
+//! The program as its users meet it: the built binary, a real daemon, real files.
 
 #[cfg(test)]
-mod approval_page;
+mod access;
 #[cfg(test)]
-mod approval_story;
+mod approvals;
 #[cfg(test)]
-mod attacks;
+mod cli;
 #[cfg(test)]
-mod authority_story;
-#[cfg(test)]
-mod budget_story;
-#[cfg(test)]
-mod clock_story;
-#[cfg(test)]
-mod commands;
+mod compat;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
-mod letta_story;
+mod http;
 #[cfg(test)]
-mod logs;
+mod ledger;
 #[cfg(test)]
-mod mcp_client;
+mod mcp;
 #[cfg(test)]
-mod mcp_compat;
+mod operations;
 #[cfg(test)]
-mod mcp_forged;
+mod schedules;
 #[cfg(test)]
-mod mcp_http;
-#[cfg(test)]
-mod mcp_human;
-#[cfg(test)]
-mod mcp_news;
-#[cfg(test)]
-mod mcp_pipe;
-#[cfg(test)]
-mod mcp_story;
-#[cfg(test)]
-mod mcp_tools;
-#[cfg(test)]
-mod mcp_web;
-#[cfg(test)]
-mod notice_story;
-#[cfg(test)]
-mod people;
-#[cfg(test)]
-mod principals;
-#[cfg(test)]
-mod promptyoself;
-#[cfg(test)]
-mod real_letta;
-#[cfg(test)]
-mod reload_story;
-#[cfg(test)]
-mod secrets;
-#[cfg(test)]
-mod sensitive;
-#[cfg(test)]
-#[path = "../../../agents/tests/it/stand_in.rs"]
-mod stand_in;
-#[cfg(test)]
-mod start_checks;
-#[cfg(test)]
-mod storage;
-#[cfg(test)]
-mod story;
-#[cfg(test)]
-mod tamper;
-#[cfg(test)]
-mod tool_story;
-#[cfg(test)]
-mod world;
+mod support;

@@ -1,7 +1,8 @@
 //! Attacks on the rules, each named after its id in the list of attacks.
 
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Request, Verdict};
+use kernel::policy_decision::{Request, Verdict};
+use kernel::posture::Posture;
 use policy::{FILE_BYTES_MAX, RULES_MAX, Rules, Source, capability};
 
 use crate::support::{at_path, check, load, program, prompt, request, rule, rules, to_host};
@@ -16,7 +17,7 @@ match = [{ capability = 'agent.prompt', agent = 'ada' }]
 not_match = [{ capability = 'agent.prompt', agent = 'eve' }]
 ";
 
-const CARGO_TEST: &str = "
+const ALLOW_REPORT_TEST: &str = "
 [[rule]]
 id = 'report-test'
 allow = ['shell.run']
@@ -66,12 +67,12 @@ fn c03_an_allow_that_cannot_be_evaluated_allows_nothing() {
 }
 
 #[test]
-fn c04_an_unknown_class_counts_as_external() {
+fn c04_an_unknown_capability_counts_as_external() {
     for name in ["rocket.launch", "", "Agent.prompt", "agent.prompt ", "filesystem.delete"] {
         let claimed = Request { tier: Tier::ReadOnly, ..request(name) };
-        let ruling = Rules::baseline(Posture::Staging).decide(&claimed);
-        assert_eq!(ruling.verdict, Verdict::Ask, "{name}");
-        assert!(ruling.rules.contains(&"@tier-2".to_owned()), "{name}");
+        let decision = Rules::baseline(Posture::Staging).decide(&claimed);
+        assert_eq!(decision.verdict, Verdict::Ask, "{name}");
+        assert!(decision.rules.contains(&"@tier-2".to_owned()), "{name}");
         let strict = Rules::baseline(Posture::StrictProd).decide(&claimed);
         assert_eq!(strict.verdict, Verdict::Deny, "{name}");
     }
@@ -80,7 +81,7 @@ fn c04_an_unknown_class_counts_as_external() {
     check(&rules(&rule(family)), &request("memory.erase"), Verdict::Ask, "@tier-2");
 }
 
-/// What a tool says of itself is no more than the tier of a request, which only ever raises.
+/// A tool's own claim is only the tier of the request, which can raise the tier but not lower it.
 #[test]
 fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
     let fetch = "id = 'x'\nallow = ['net.*']\nmatch = [{ capability = 'net.write' }]\n\
@@ -90,19 +91,19 @@ fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
         let claimed = Request { tier, ..request("net.write") };
         check(&rules, &claimed, Verdict::Ask, "@tier-2");
     }
-    for class in capability::ALL {
+    for capability in capability::ALL {
         for claim in [Tier::ReadOnly, Tier::LocalWrite, Tier::External] {
-            let claimed = Request { tier: claim, ..at_path(class.name, "/srv/ada/notes") };
-            let ruling = Rules::baseline(Posture::Staging).decide(&claimed);
-            let is_external = class.tier.max(claim) == Tier::External;
-            assert_eq!(ruling.rules.contains(&"@tier-2".to_owned()), is_external, "{claimed:?}");
+            let claimed = Request { tier: claim, ..at_path(capability.name, "/srv/ada/notes") };
+            let decision = Rules::baseline(Posture::Staging).decide(&claimed);
+            let is_external = capability.tier.max(claim) == Tier::External;
+            assert_eq!(decision.rules.contains(&"@tier-2".to_owned()), is_external, "{claimed:?}");
         }
     }
 }
 
 #[test]
 fn c07_shell_text_in_a_token_is_not_the_token() {
-    let rules = rules(CARGO_TEST);
+    let rules = rules(ALLOW_REPORT_TEST);
     let matched = |argv: &[&str]| {
         rules.decide(&program(argv)).rules.contains(&"policy.toml/report-test".to_owned())
     };
@@ -118,12 +119,12 @@ fn c07_shell_text_in_a_token_is_not_the_token() {
             assert!(!matched(&[&format!("/usr/bin/report{separator}{chain}"), "test"]), "{chain}");
             assert!(!matched(&[&format!("/usr/bin/report test{separator}{chain} id")]), "{chain}");
         }
-        // A token of its own is a literal argument: no shell is there to take it apart, and to run
-        // a program is asked about in any case.
+        // A separate token is a literal argument: no shell interprets it, and `shell.run` needs
+        // approval anyway.
         let literal = rules.decide(&program(&["/usr/bin/report", "test", chain, "id"]));
         assert_eq!(literal.verdict, Verdict::Ask, "{chain}");
     }
-    // Which program that is, nobody can tell.
+    // A program without an absolute path is unknown.
     for program in ["report", "./report", "", "/usr/bin/../bin/report", "~/report"] {
         check(&rules, &self::program(&[program, "test"]), Verdict::Deny, "@error:argv");
     }
@@ -131,7 +132,7 @@ fn c07_shell_text_in_a_token_is_not_the_token() {
 }
 
 #[test]
-fn c07_a_program_that_is_denied_by_name_is_denied_wherever_it_is() {
+fn c07_a_program_denied_by_name_is_denied_in_every_directory() {
     let text = rule(
         "id = 'rm'\ndeny = ['shell.run']\nargv = ['rm']\n\
          match = [{ capability = 'shell.run', argv = ['/bin/rm', 'x'] }]\n\
@@ -178,24 +179,24 @@ fn c08_programs_that_run_programs_are_never_allowed_by_a_rule() {
                  not_match = [{{ capability = 'shell.run', argv = ['/usr/bin/true'] }}]"
             ))
         };
-        let faults = load(Posture::Staging, &text("allow")).unwrap_err();
-        assert!(faults[0].message.contains("can run any other program"), "{argv:?} {faults:?}");
+        let errors = load(Posture::Staging, &text("allow")).unwrap_err();
+        assert!(errors[0].message.contains("can run any other program"), "{argv:?} {errors:?}");
         assert!(load(Posture::Staging, &text("ask")).is_ok(), "{argv:?}");
     }
 }
 
-/// The text of a request that is too many spellings of one name, and everything that is not.
+/// Every spelling of a protected name needs approval; similar names do not.
 #[test]
 fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
     let allow = "id = 'all'\nallow = ['filesystem.*', 'code.*']\n\
                  match = [{ capability = 'filesystem.write' }]\n\
                  not_match = [{ capability = 'net.read' }]";
-    let rules = rules(&rule(allow)).guarding("/srv/watch/share/midwatch");
-    let is_raised = |class: &str, path: &str| {
-        let ruling = rules.decide(&at_path(class, path));
-        let is_raised = ruling.rules.contains(&"@protected".to_owned());
-        assert!(!is_raised || ruling.verdict == Verdict::Ask, "{path} {ruling:?}");
-        is_raised
+    let rules = rules(&rule(allow)).with_protected_directory("/srv/watch/share/midwatch");
+    let is_protected = |capability: &str, path: &str| {
+        let decision = rules.decide(&at_path(capability, path));
+        let is_protected = decision.rules.contains(&"@protected".to_owned());
+        assert!(!is_protected || decision.verdict == Verdict::Ask, "{path} {decision:?}");
+        is_protected
     };
     for path in [
         "policy.toml",
@@ -268,17 +269,19 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
         "build.gradle.kts",
         ".\u{17f}sh/config",
     ] {
-        for class in ["filesystem.write", "code.write"] {
-            assert!(is_raised(class, &format!("/srv/ada/{path}")), "{class} {path:?}");
+        for capability in ["filesystem.write", "code.write"] {
+            assert!(is_protected(capability, &format!("/srv/ada/{path}")), "{capability} {path:?}");
         }
-        assert!(!is_raised("filesystem.read", &format!("/srv/ada/{path}")), "{path:?}");
+        assert!(!is_protected("filesystem.read", &format!("/srv/ada/{path}")), "{path:?}");
     }
-    // Whatever is in the directory of the watch itself, by any spelling of it.
+    // Everything in Midwatch's data directory, in any spelling.
     for path in ["node", "exports/x", "new"] {
-        let own = ["/srv/watch/share/midwatch", "/srv/Watch//SHARE/midwatch."];
-        assert!(own.iter().all(|own| is_raised("filesystem.write", &format!("{own}/{path}"))));
+        let spellings = ["/srv/watch/share/midwatch", "/srv/Watch//SHARE/midwatch."];
+        assert!(
+            spellings.iter().all(|it| is_protected("filesystem.write", &format!("{it}/{path}")))
+        );
     }
-    // Nobody can tell where that is written.
+    // The path is unknown.
     check(&rules, &request("filesystem.write"), Verdict::Ask, "@protected");
     for path in ["/srv/ada/../.git/x", "/srv/./.git", "policy.toml", ""] {
         check(&rules, &at_path("filesystem.write", path), Verdict::Deny, "@error:path");
@@ -306,7 +309,7 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
 }
 
 #[test]
-fn c09_as_many_rules_as_there_may_be_and_one_more() {
+fn c09_rule_count_limit() {
     let text = |range: std::ops::Range<usize>| -> String {
         let one = |number| {
             rule(&format!(
@@ -325,26 +328,26 @@ fn c09_as_many_rules_as_there_may_be_and_one_more() {
     let rules = Rules::load(Posture::Staging, &most).unwrap();
     check(&rules, &to_host("h9999.org"), Verdict::Deny, "c/r9999");
     check(&rules, &to_host("h10000.org"), Verdict::Ask, "baseline/outside");
-    // In bounded time: one pass over the rules, and so many requests within the time of a test.
+    // Bounded time: one pass over the rules per request.
     let request = to_host("h9999.org");
     assert!((0..1_000).all(|_| rules.decide(&request).verdict == Verdict::Deny));
 
     let more = [most[0], most[1], most[2], source("d", &d)];
-    let faults = Rules::load(Posture::Staging, &more).unwrap_err();
-    assert_eq!(faults.len(), 1);
-    assert_eq!(faults[0].message, "there are more than 10000 rules: remove some");
+    let errors = Rules::load(Posture::Staging, &more).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].message, "more than 10000 rules: remove some");
 }
 
 #[test]
-fn c09_a_file_as_large_as_it_may_be_and_one_byte_more() {
+fn c09_file_size_limit() {
     let largest = "#".repeat(FILE_BYTES_MAX);
     assert!(load(Posture::Staging, &largest).is_ok());
-    let faults = load(Posture::Staging, &format!("{largest}#")).unwrap_err();
-    assert!(faults[0].message.starts_with("it has 1048577 bytes"), "{faults:?}");
+    let errors = load(Posture::Staging, &format!("{largest}#")).unwrap_err();
+    assert!(errors[0].message.starts_with("the file has 1048577 bytes"), "{errors:?}");
 }
 
 #[test]
-fn c09_deep_and_long_texts_are_refused_without_harm() {
+fn c09_deeply_nested_and_long_texts_are_refused() {
     for text in [
         format!("rule = {}", "[".repeat(100_000)),
         format!("[[rule]]\nagent = {}1{}", "[".repeat(5_000), "]".repeat(5_000)),

@@ -1,18 +1,19 @@
-//! What a fresh install allows, asks and denies.
+//! What the baselines allow, ask about and deny.
 
 use kernel::backend::Tier;
-use kernel::ruling::{Posture, Request, Verdict};
+use kernel::policy_decision::{Request, Verdict};
+use kernel::posture::Posture;
 use policy::{Rules, capability};
 
-use crate::support::{at_path, check, prompt, request, shown};
+use crate::support::{at_path, check, prompt, request, to_lines};
 
 const POSTURES: [Posture; 3] = [Posture::StrictProd, Posture::Staging, Posture::Debug];
 
 #[test]
-fn every_baseline_loads_without_faults() {
+fn every_baseline_loads_without_errors() {
     for posture in POSTURES {
         let loaded =
-            Rules::load(posture, &[]).unwrap_or_else(|faults| panic!("{}", shown(&faults)));
+            Rules::load(posture, &[]).unwrap_or_else(|errors| panic!("{}", to_lines(&errors)));
         assert_eq!(loaded.version(), Rules::baseline(posture).version());
         assert_eq!(loaded.posture(), posture);
         assert!(loaded.iter().all(|rule| rule.name().starts_with("baseline/")));
@@ -24,13 +25,13 @@ fn every_baseline_loads_without_faults() {
 fn staging_and_debug_allow_reading_and_local_work_and_ask_about_the_rest() {
     for posture in [Posture::Staging, Posture::Debug] {
         let rules = Rules::baseline(posture);
-        for class in capability::ALL {
-            let expected = match class.tier {
+        for capability in capability::ALL {
+            let expected = match capability.tier {
                 Tier::ReadOnly | Tier::LocalWrite => Verdict::Allow,
                 Tier::External => Verdict::Ask,
             };
-            let asked = at_path(class.name, "/srv/ada/notes");
-            assert_eq!(rules.decide(&asked).verdict, expected, "{}", class.name);
+            let request = at_path(capability.name, "/srv/ada/notes");
+            assert_eq!(rules.decide(&request).verdict, expected, "{}", capability.name);
         }
     }
 }
@@ -38,8 +39,8 @@ fn staging_and_debug_allow_reading_and_local_work_and_ask_about_the_rest() {
 #[test]
 fn strict_prod_allows_reading_asks_about_work_and_denies_the_rest() {
     let rules = Rules::baseline(Posture::StrictProd);
-    for class in capability::ALL {
-        let (expected, reason) = match class.name {
+    for capability in capability::ALL {
+        let (expected, reason) = match capability.name {
             "agent.prompt" => (Verdict::Allow, "baseline/agents"),
             "filesystem.read" | "code.read" | "schedule.read" | "ledger.read" => {
                 (Verdict::Allow, "baseline/reading")
@@ -52,12 +53,12 @@ fn strict_prod_allows_reading_asks_about_work_and_denies_the_rest() {
             "shell.run" | "payment.make" => (Verdict::Deny, "baseline/never"),
             _ => (Verdict::Deny, "@default"),
         };
-        check(&rules, &request(class.name), expected, reason);
+        check(&rules, &request(capability.name), expected, reason);
     }
 }
 
 #[test]
-fn an_agent_that_reaches_outside_is_asked_about_in_every_posture() {
+fn prompting_an_external_agent_is_asked_about_in_every_posture() {
     for (posture, reason) in [
         (Posture::StrictProd, "baseline/agents-reaching-outside"),
         (Posture::Staging, "@tier-2"),

@@ -1,49 +1,50 @@
-//! How requests fit rules, and what a ruling says about it.
+//! Which rules match a request, and the decision.
 
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Approvers, Posture, Request, Verdict};
+use kernel::policy_decision::{Approvers, Request, Verdict};
+use kernel::posture::Posture;
 use policy::{Rules, Source};
 
 use crate::support::{at_path, check, load, program, prompt, request, rule, rules, to_host};
 
 #[test]
-fn a_ruling_names_the_deciding_rules_first_and_then_the_others() {
+fn decision_names_the_deciding_rules_first() {
     let rules = rules(&[
         rule("id = 'b'\nask = ['agent.prompt']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
         rule("id = 'a'\nask = ['agent.*']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
         rule("id = 'c'\nallow = ['agent.*']\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'net.read' }]"),
     ].concat());
-    let ruling = rules.decide(&prompt("ada"));
+    let decision = rules.decide(&prompt("ada"));
     let names = ["policy.toml/a", "policy.toml/b", "baseline/agents", "policy.toml/c"];
-    assert_eq!((ruling.verdict, ruling.posture), (Verdict::Ask, Posture::Staging));
-    assert_eq!(ruling.rules, names);
-    assert_eq!(ruling.policy, rules.version());
+    assert_eq!((decision.verdict, decision.posture), (Verdict::Ask, Posture::Staging));
+    assert_eq!(decision.rules, names);
+    assert_eq!(decision.policy, rules.version());
 }
 
 #[test]
-fn of_very_many_reasons_the_deciding_ones_are_named() {
+fn decision_names_a_limited_number_of_reasons() {
     let one = |number: usize, verdict: &str| {
         rule(&format!(
             "id = 'r{number:02}'\n{verdict} = ['agent.prompt']\nmatch = [{{ capability = 'agent.prompt' }}]\n\
              not_match = [{{ capability = 'net.read' }}]"
         ))
     };
-    // Beside these there are one that denies and one of the baseline.
+    // One deny rule and one baseline rule match as well.
     for (asks, more) in [(14, None), (15, Some("@more:1")), (40, Some("@more:26"))] {
         let text: String = (0..asks).map(|number| one(number, "ask")).collect();
-        let ruling = rules(&format!("{text}{}", one(99, "deny"))).decide(&prompt("ada"));
-        assert_eq!(ruling.verdict, Verdict::Deny);
-        let said: Vec<&str> = ruling.rules.iter().map(String::as_str).collect();
+        let decision = rules(&format!("{text}{}", one(99, "deny"))).decide(&prompt("ada"));
+        assert_eq!(decision.verdict, Verdict::Deny);
+        let reasons: Vec<&str> = decision.rules.iter().map(String::as_str).collect();
         let is_more = |it: &&str| it.starts_with("@more");
-        assert_eq!(said.first(), Some(&"policy.toml/r99"));
-        assert_eq!(said.last().copied().filter(is_more), more);
-        assert_eq!(said.iter().filter(|it| !is_more(it)).count(), 16);
+        assert_eq!(reasons.first(), Some(&"policy.toml/r99"));
+        assert_eq!(reasons.last().copied().filter(is_more), more);
+        assert_eq!(reasons.iter().filter(|it| !is_more(it)).count(), 16);
     }
 }
 
 #[test]
-fn a_rule_may_look_at_the_role_of_who_asks() {
+fn rule_matches_by_role() {
     let rules = rules(&rule(
         "id = 'people'\ndeny = ['schedule.change']\nrole = ['runner', 'observer']\n\
          match = [{ capability = 'schedule.change', role = 'runner' }]\n\
@@ -61,13 +62,13 @@ fn a_rule_may_look_at_the_role_of_who_asks() {
     assert_eq!(shown, "deny schedule.change where role is runner, observer");
     for role in ["'system'", "'Runner'", "'*'", "1"] {
         let text = rule(&format!("id = 'a'\nask = ['*']\nrole = [{role}]"));
-        let faults = load(Posture::Staging, &text).unwrap_err();
-        assert!(faults.iter().any(|it| it.message.contains("a role is `observer`")), "{faults:?}");
+        let errors = load(Posture::Staging, &text).unwrap_err();
+        assert!(errors.iter().any(|it| it.message.contains("a role is `observer`")), "{errors:?}");
     }
 }
 
 #[test]
-fn conditions_narrow_a_rule() {
+fn conditions_restrict_a_rule() {
     let rules = rules(
         r#"
 [[rule]]
@@ -117,7 +118,7 @@ not_match = [{ capability = "agent.prompt" }]
 }
 
 #[test]
-fn what_cannot_be_judged_is_denied() {
+fn request_with_an_invalid_field_is_denied() {
     let rules = Rules::baseline(Posture::Staging);
     for path in ["notes", "", "/srv/../etc/passwd", "/srv/./x", "/x\0y"] {
         check(&rules, &at_path("filesystem.read", path), Verdict::Deny, "@error:path");
@@ -128,7 +129,7 @@ fn what_cannot_be_judged_is_denied() {
 }
 
 #[test]
-fn a_condition_that_differs_settles_it_where_another_one_cannot_be_judged() {
+fn non_matching_condition_decides_even_if_another_is_unknown() {
     let rules = rules(
         r#"
 [[rule]]
@@ -146,7 +147,7 @@ not_match = [{ capability = "net.read", agent = "ada" }]
 }
 
 #[test]
-fn what_no_rule_speaks_of_falls_to_the_posture() {
+fn posture_decides_when_no_rule_matches() {
     for (posture, expected) in [
         (Posture::StrictProd, Verdict::Deny),
         (Posture::Staging, Verdict::Ask),
@@ -157,7 +158,7 @@ fn what_no_rule_speaks_of_falls_to_the_posture() {
 }
 
 #[test]
-fn no_rule_turns_what_is_external_into_an_allow() {
+fn allow_rule_does_not_allow_external_requests() {
     let rules = load(
         Posture::StrictProd,
         r#"
@@ -170,13 +171,13 @@ not_match = [{ capability = "net.read" }]
 "#,
     )
     .unwrap();
-    let ruling = rules.decide(&to_host("example.org"));
-    assert_eq!(ruling.verdict, Verdict::Ask);
-    assert_eq!(ruling.rules, ["@tier-2", "policy.toml/fetch"]);
+    let decision = rules.decide(&to_host("example.org"));
+    assert_eq!(decision.verdict, Verdict::Ask);
+    assert_eq!(decision.rules, ["@tier-2", "policy.toml/fetch"]);
 }
 
 #[test]
-fn a_rule_for_another_posture_is_checked_but_not_in_force() {
+fn rule_for_another_posture_is_checked_but_not_active() {
     let text = rule(
         "id = 'x'\ndeny = ['*']\nposture = ['strict-prod']\nmatch = [{ capability = 'code.read' }]",
     );
@@ -190,7 +191,7 @@ fn a_rule_for_another_posture_is_checked_but_not_in_force() {
 }
 
 #[test]
-fn the_version_tells_sets_of_rules_apart() {
+fn version_differs_for_different_rules() {
     let version = |posture, sources: &[Source<'_>]| {
         Rules::load(posture, sources).unwrap().version().to_owned()
     };
@@ -211,7 +212,7 @@ fn the_version_tells_sets_of_rules_apart() {
 }
 
 #[test]
-fn a_rule_shows_itself_in_one_line() {
+fn rule_is_printed_on_one_line() {
     let rules = rules(
         r#"
 [[rule]]
@@ -226,7 +227,7 @@ not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/report
     let rule = rules.iter().find(|rule| rule.name() == "policy.toml/report-test").unwrap();
     assert_eq!(
         rule.to_string(),
-        "allow shell.run where agent is ada, team-* and argv begins with /usr/bin/report test"
+        "allow shell.run where agent is ada, team-* and argv starts with /usr/bin/report test"
     );
     assert_eq!(
         (rule.verdict(), rule.capabilities()),
@@ -238,7 +239,7 @@ not_match = [{ capability = "shell.run", agent = "ada", argv = ["/usr/bin/report
 }
 
 #[test]
-fn the_most_that_any_rule_wants_of_humans_is_wanted() {
+fn decision_needs_the_strictest_approvers_of_all_matching_rules() {
     let text = [
         rule(
             "id = 'two'\nask = ['agent.prompt']\npersons = 2\nmatch = [{ capability = 'agent.prompt' }]\nnot_match = [{ capability = 'code.read' }]",
@@ -264,7 +265,7 @@ fn the_most_that_any_rule_wants_of_humans_is_wanted() {
 }
 
 #[test]
-fn a_rule_says_whom_it_asks_or_has_a_fault() {
+fn approvers_are_validated_and_printed() {
     let of = |line: &str, verdict: &str| {
         rule(&format!(
             "id = 'x'\n{verdict} = ['agent.prompt']\n{line}\nmatch = [{{ capability = 'agent.prompt' }}]\nnot_match = [{{ capability = 'code.read' }}]"
@@ -285,5 +286,5 @@ fn a_rule_says_whom_it_asks_or_has_a_fault() {
     }
     let two = rules(&of("persons = 2", "ask"));
     let shown = two.iter().find(|rule| rule.name() == "policy.toml/x").unwrap().to_string();
-    assert_eq!(shown, "ask agent.prompt, of 2 with the role operator");
+    assert_eq!(shown, "ask agent.prompt, approved by 2 with the role operator");
 }

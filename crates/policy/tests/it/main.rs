@@ -1,4 +1,4 @@
-//! Everything that the crate promises to others, tested through its public surface.
+//! Tests of the public API.
 
 #[cfg(test)]
 mod attacks;
@@ -7,8 +7,8 @@ mod baseline;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
-mod faults;
-#[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod rule_errors;
 #[cfg(test)]
 mod support;

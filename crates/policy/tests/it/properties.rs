@@ -1,8 +1,9 @@
-//! What holds whatever the rules and the request are.
+//! Properties of all rules and requests.
 
 use kernel::Role;
 use kernel::backend::Tier;
-use kernel::ruling::{Approvers, Details, Posture, Request, Ruling, Verdict};
+use kernel::policy_decision::{Approvers, Details, PolicyDecision, Request, Verdict};
+use kernel::posture::Posture;
 use policy::{Rules, Source, capability, strictest};
 use proptest::prelude::*;
 
@@ -12,18 +13,18 @@ const AGENTS: [&str; 3] = ["ada", "eve", "team-a"];
 const HOSTS: [&str; 3] = ["example.org", "www.example.org", "evil.org"];
 const PATHS: [&str; 3] = ["/srv/ada/x", "/srv/ada", "/etc/passwd"];
 
-/// The lines of a rule without its id and examples.
+/// A generated rule without its id and examples.
 #[derive(Clone, Debug)]
-struct Written {
+struct GeneratedRule {
     verdict: &'static str,
     lines: String,
     number: usize,
 }
 
-impl Written {
-    /// Examples are of no interest here, but each rule has to have some that hold.
+impl GeneratedRule {
+    /// The TOML of the rule, with examples that it satisfies.
     fn text(&self, verdict: &str) -> String {
-        let Written { lines, number, .. } = self;
+        let GeneratedRule { lines, number, .. } = self;
         rule(&format!(
             "id = 'r{number}'\n{verdict} = ['ledger.read', {lines}\nprincipal = ['*']\n\
              match = [{{ capability = 'ledger.read', agent = 'ada', host = 'example.org', path = '/srv/ada/x' }}]\n\
@@ -32,7 +33,7 @@ impl Written {
     }
 }
 
-fn written() -> impl Strategy<Value = Written> {
+fn generated_rule() -> impl Strategy<Value = GeneratedRule> {
     let class =
         prop::sample::select(vec!["agent.prompt", "net.*", "net.read", "memory.*", "code.read"]);
     let agent =
@@ -42,7 +43,7 @@ fn written() -> impl Strategy<Value = Written> {
     let path = prop::sample::select(vec!["", "path = ['/srv/ada/*']"]);
     let verdict = prop::sample::select(vec!["deny", "ask", "allow"]);
     (verdict, class, agent, host, path, 0..1_000_usize).prop_map(
-        |(verdict, class, agent, host, path, number)| Written {
+        |(verdict, class, agent, host, path, number)| GeneratedRule {
             verdict,
             lines: format!("'{class}']\n{agent}\n{host}\n{path}"),
             number,
@@ -50,9 +51,11 @@ fn written() -> impl Strategy<Value = Written> {
     )
 }
 
-fn all_written() -> impl Strategy<Value = Vec<Written>> {
-    prop::collection::vec(written(), 0..8).prop_map(|mut all| {
-        all.iter_mut().enumerate().for_each(|(number, written)| written.number = number);
+fn generated_rules() -> impl Strategy<Value = Vec<GeneratedRule>> {
+    prop::collection::vec(generated_rule(), 0..8).prop_map(|mut all| {
+        all.iter_mut()
+            .enumerate()
+            .for_each(|(number, generated_rule)| generated_rule.number = number);
         all
     })
 }
@@ -87,20 +90,16 @@ fn posture() -> impl Strategy<Value = Posture> {
     prop::sample::select(vec![Posture::StrictProd, Posture::Staging, Posture::Debug])
 }
 
-fn ruling() -> impl Strategy<Value = Ruling> {
+fn decision() -> impl Strategy<Value = PolicyDecision> {
     let verdict = prop::sample::select(vec![Verdict::Allow, Verdict::Ask, Verdict::Deny]);
     let rules = prop::collection::vec("[a-d]", 0..4);
-    (verdict, rules, posture(), "[01]").prop_map(|(verdict, rules, posture, policy)| Ruling {
-        verdict,
-        rules,
-        posture,
-        policy,
-        approvers: Approvers::default(),
+    (verdict, rules, posture(), "[01]").prop_map(|(verdict, rules, posture, policy)| {
+        PolicyDecision { verdict, rules, posture, policy, approvers: Approvers::default() }
     })
 }
 
-fn text_of(all: &[Written]) -> String {
-    all.iter().map(|written| written.text(written.verdict)).collect()
+fn text_of(all: &[GeneratedRule]) -> String {
+    all.iter().map(|generated_rule| generated_rule.text(generated_rule.verdict)).collect()
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {
@@ -112,9 +111,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn the_order_of_rules_changes_nothing(
+    fn order_of_rules_has_no_effect(
         posture in posture(),
-        (all, shuffled) in all_written().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+        (all, shuffled) in generated_rules().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
         request in request(),
     ) {
         let one = load(posture, &text_of(&all)).unwrap().decide(&request);
@@ -123,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_sources_changes_nothing(posture in posture(), a in all_written(), b in all_written(), request in request()) {
+    fn order_of_sources_has_no_effect(posture in posture(), a in generated_rules(), b in generated_rules(), request in request()) {
         let (a, b) = (text_of(&a), text_of(&b));
         let (a, b) = (Source { name: "a", text: &a }, Source { name: "b", text: &b });
         let one = Rules::load(posture, &[a, b]).unwrap().decide(&request);
@@ -132,33 +131,33 @@ proptest! {
     }
 
     #[test]
-    fn one_more_deny_or_ask_never_weakens(
-        all in all_written(),
-        more in written(),
+    fn additional_deny_or_ask_never_weakens_the_verdict(
+        all in generated_rules(),
+        more in generated_rule(),
         verdict in prop::sample::select(vec!["deny", "ask"]),
         posture in posture(),
         request in request(),
     ) {
         let before = text_of(&all);
-        let after = format!("{before}{}", Written { number: 999, ..more }.text(verdict));
+        let after = format!("{before}{}", GeneratedRule { number: 999, ..more }.text(verdict));
         let (before, after) = (load(posture, &before).unwrap(), load(posture, &after).unwrap());
         let (before, after) = (before.decide(&request), after.decide(&request));
-        // The one exception is the point of `strict-prod`: where no rule matched, it denies, and a
-        // rule that asks opens the way to a human.
+        // One exception, by design: `strict-prod` denies if no rule matches, and an `ask` rule then
+        // makes approval possible.
         let opened = posture == Posture::StrictProd && before.rules.contains(&"@default".to_owned());
         prop_assert!(before.verdict <= after.verdict || opened);
     }
 
     #[test]
-    fn what_is_external_is_never_just_allowed(posture in posture(), all in all_written(), request in request()) {
-        let ruling = load(posture, &text_of(&all)).unwrap().decide(&request);
+    fn external_requests_are_never_allowed_without_approval(posture in posture(), all in generated_rules(), request in request()) {
+        let decision = load(posture, &text_of(&all)).unwrap().decide(&request);
         let external = request.tier.max(capability::tier(&request.capability)) == Tier::External;
-        prop_assert!(!external || Verdict::Ask <= ruling.verdict);
-        prop_assert!(!ruling.rules.is_empty());
+        prop_assert!(!external || Verdict::Ask <= decision.verdict);
+        prop_assert!(!decision.rules.is_empty());
     }
 
     #[test]
-    fn the_strictest_does_not_depend_on_the_order(a in ruling(), b in ruling(), c in ruling()) {
+    fn strictest_is_commutative_and_associative(a in decision(), b in decision(), c in decision()) {
         let (ab, ba) = (strictest(a.clone(), b.clone()), strictest(b.clone(), a.clone()));
         prop_assert_eq!(ab.verdict, a.verdict.max(b.verdict));
         prop_assert_eq!(ab.verdict, ba.verdict);
@@ -170,11 +169,11 @@ proptest! {
     }
 
     #[test]
-    fn every_request_has_an_answer(
+    fn every_request_gets_a_decision_with_a_reason(
         texts in prop::collection::vec("\\PC{0,20}|[a-z./*:\\[\\]0-9\\x00]{0,20}", 5),
         argv in prop::collection::vec(".{0,10}", 0..3),
         posture in posture(),
-        all in all_written(),
+        all in generated_rules(),
     ) {
         let request = Request {
             principal: texts[0].clone(),
@@ -189,16 +188,16 @@ proptest! {
                 argv,
             },
         };
-        let ruling = load(posture, &text_of(&all)).unwrap().decide(&request);
-        prop_assert!(!ruling.rules.is_empty());
+        let decision = load(posture, &text_of(&all)).unwrap().decide(&request);
+        prop_assert!(!decision.rules.is_empty());
     }
 
     #[test]
-    fn every_text_is_rules_or_has_faults(
+    fn every_text_loads_or_has_errors(
         text in "\\PC{0,80}|(\\[\\[rule\\]\\]\n|id = '[a-c]'\n|(deny|ask|allow|agent|host|path|argv|tier|match|not_match) = \\[?(['*a-z./]{0,9}|[0-9]|\\{ capability = 'net.read' \\})\\]?\n){0,9}",
     ) {
-        if let Err(faults) = load(Posture::Staging, &text) {
-            prop_assert!(faults.iter().all(|fault| !fault.message.is_empty()));
+        if let Err(errors) = load(Posture::Staging, &text) {
+            prop_assert!(errors.iter().all(|error| !error.message.is_empty()));
         }
     }
 }

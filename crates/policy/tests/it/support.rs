@@ -1,10 +1,11 @@
-//! What the tests share: short ways to write a rule and to ask about a request.
+//! Shared helpers: build requests and rules, and check decisions.
 
 use kernel::Role;
-use kernel::ruling::{Details, Posture, Request, Verdict};
-use policy::{Fault, Rules, Source, capability};
+use kernel::policy_decision::{Details, Request, Verdict};
+use kernel::posture::Posture;
+use policy::{RuleError, Rules, Source, capability};
 
-/// A request for a class, by somebody, with nothing else to it.
+/// A request for a capability, with nothing else.
 pub(crate) fn request(capability: &str) -> Request {
     Request {
         principal: "somebody".to_owned(),
@@ -39,22 +40,22 @@ pub(crate) fn rule(lines: &str) -> String {
     format!("[[rule]]\n{lines}\n")
 }
 
-pub(crate) fn load(posture: Posture, text: &str) -> Result<Rules, Vec<Fault>> {
+pub(crate) fn load(posture: Posture, text: &str) -> Result<Rules, Vec<RuleError>> {
     Rules::load(posture, &[Source { name: "policy.toml", text }])
 }
 
-/// The rules of a text in `staging`, which has to be without faults.
+/// The rules of a valid text, in `staging`.
 pub(crate) fn rules(text: &str) -> Rules {
-    load(Posture::Staging, text).unwrap_or_else(|faults| panic!("{}", shown(&faults)))
+    load(Posture::Staging, text).unwrap_or_else(|errors| panic!("{}", to_lines(&errors)))
 }
 
-pub(crate) fn shown(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| format!("{fault}\n")).collect()
+pub(crate) fn to_lines(errors: &[RuleError]) -> String {
+    errors.iter().map(|error| format!("{error}\n")).collect()
 }
 
-/// One text and a request, with the verdict and the first of the reasons.
+/// Checks the verdict and the first reason of a decision.
 pub(crate) fn check(rules: &Rules, request: &Request, expected: Verdict, reason: &str) {
-    let ruling = rules.decide(request);
-    let first = ruling.rules.first().map(String::as_str);
-    assert_eq!((ruling.verdict, first), (expected, Some(reason)), "{request:?} {ruling:?}");
+    let decision = rules.decide(request);
+    let first = decision.rules.first().map(String::as_str);
+    assert_eq!((decision.verdict, first), (expected, Some(reason)), "{request:?} {decision:?}");
 }

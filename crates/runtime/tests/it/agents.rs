@@ -12,17 +12,17 @@ fn edit(name: &str, tier: u8) -> AgentEdit {
 }
 
 #[tokio::test]
-async fn a_key_does_a_thing_once_and_answers_the_same_again() {
+async fn a_repeated_key_executes_once_and_returns_the_first_response() {
     let world = World::new().await;
-    let first = world.ask_with_key("k1", builtin("ada")).await.unwrap();
-    let again = world.ask_with_key("k1", builtin("ada")).await.unwrap();
+    let first = world.send_with_key("k1", builtin("ada")).await.unwrap();
+    let again = world.send_with_key("k1", builtin("ada")).await.unwrap();
     assert_eq!((first.created, &again), (true, &first));
     let removed = || AgentRemove { name: "ada".into() };
-    let first = world.ask_with_key("k2", removed()).await.unwrap();
-    // The agent is gone, so this could not be done any more; its answer is still the same.
-    let again = world.ask_with_key("k2", removed()).await.unwrap();
+    let first = world.send_with_key("k2", removed()).await.unwrap();
+    // The agent is removed, so the edit would fail now; its key still returns the first response.
+    let again = world.send_with_key("k2", removed()).await.unwrap();
     assert_eq!(again, first);
-    let refused = world.ask_with_key("k1", builtin("bob")).await.unwrap_err();
+    let refused = world.send_with_key("k1", builtin("bob")).await.unwrap_err();
     assert_eq!(refused.code, Code::KeyTaken);
     let kinds = world.kinds().await;
     assert_eq!(kinds, ["genesis", "agent.registered", "agent.removed"]);
@@ -30,63 +30,65 @@ async fn a_key_does_a_thing_once_and_answers_the_same_again() {
     assert_eq!(causes, ["", "key:somebody/k1", "key:somebody/k2"]);
 }
 
-/// Also a call that had nothing to do keeps its answer: what happens later does not change it.
+/// The response of a call without change is stored, too: later changes do not affect it.
 #[tokio::test]
-async fn a_key_answers_the_same_again_when_there_was_nothing_to_do() {
+async fn a_repeated_key_returns_the_first_response_of_a_call_without_change() {
     let world = World::new().await;
-    world.ask_with_key("k1", builtin("ada")).await.unwrap();
-    let there = world.ask_with_key("k2", builtin("ada")).await.unwrap();
+    world.send_with_key("k1", builtin("ada")).await.unwrap();
+    let there = world.send_with_key("k2", builtin("ada")).await.unwrap();
     assert!(!there.created);
-    world.ask_with_key("k3", AgentRemove { name: "ada".into() }).await.unwrap();
-    assert_eq!(world.ask_with_key("k2", builtin("ada")).await.unwrap(), there);
+    world.send_with_key("k3", AgentRemove { name: "ada".into() }).await.unwrap();
+    assert_eq!(world.send_with_key("k2", builtin("ada")).await.unwrap(), there);
     assert_eq!(world.kinds().await, ["genesis", "agent.registered", "agent.removed"]);
 }
 
 #[tokio::test]
-async fn keys_have_a_form() {
+async fn malformed_keys_are_refused() {
     let world = World::new().await;
     let long = "k".repeat(129);
     for key in ["", "a b", "ä", long.as_str()] {
-        let refused = world.ask_with_key(key, builtin("ada")).await.unwrap_err();
+        let refused = world.send_with_key(key, builtin("ada")).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidInput, "{key}");
     }
-    world.ask_with_key(&"k".repeat(128), builtin("ada")).await.unwrap();
+    world.send_with_key(&"k".repeat(128), builtin("ada")).await.unwrap();
 }
 
 #[tokio::test]
-async fn changes_to_one_agent_at_once_all_happen() {
+async fn concurrent_changes_to_one_agent_are_all_committed() {
     let world = World::new().await;
-    world.ask(builtin("ada")).await.unwrap();
-    let changes = (0..20).map(|n| world.ask(edit("ada", n % 3)));
+    world.send(builtin("ada")).await.unwrap();
+    let changes = (0..20).map(|n| world.send(edit("ada", n % 3)));
     for outcome in join_all(changes).await {
         outcome.unwrap();
     }
-    let shown = world.ask(AgentShow { name: "ada".into() }).await.unwrap();
+    let shown = world.send(AgentShow { name: "ada".into() }).await.unwrap();
     assert_eq!(shown.agent.tier, 19 % 3);
 }
 
 #[tokio::test]
-async fn the_limit_on_agents_holds_at_it_and_one_past() {
+async fn agents_are_refused_above_the_limit() {
     let world = World::new().await;
     for n in 0..AGENTS_MAX {
-        world.ask(builtin(&format!("a{n}"))).await.unwrap();
+        world.send(builtin(&format!("a{n}"))).await.unwrap();
     }
-    let refused = world.ask(builtin("one-more")).await.unwrap_err();
+    let refused = world.send(builtin("one-more")).await.unwrap_err();
     assert_eq!(refused.code, Code::LimitReached);
-    world.ask(AgentRemove { name: "a0".into() }).await.unwrap();
-    world.ask(builtin("one-more")).await.unwrap();
+    world.send(AgentRemove { name: "a0".into() }).await.unwrap();
+    world.send(builtin("one-more")).await.unwrap();
 }
 
 #[tokio::test]
-async fn pages_join_without_gap_or_overlap() {
+async fn pages_have_no_gap_and_no_overlap() {
     let world = World::new().await;
     for n in 0..25 {
-        world.ask(builtin(&format!("a{n:02}"))).await.unwrap();
+        world.send(builtin(&format!("a{n:02}"))).await.unwrap();
     }
     let (mut names, mut cursor) = (Vec::new(), None);
     loop {
-        let page =
-            world.ask(AgentList { limit: Some(10), cursor, ..AgentList::default() }).await.unwrap();
+        let page = world
+            .send(AgentList { limit: Some(10), cursor, ..AgentList::default() })
+            .await
+            .unwrap();
         names.extend(page.agents.into_iter().map(|agent| agent.name));
         cursor = page.cursor;
         if cursor.is_none() {
@@ -96,28 +98,32 @@ async fn pages_join_without_gap_or_overlap() {
     assert_eq!(names, (0..25).map(|n| format!("a{n:02}")).collect::<Vec<_>>());
     for limit in [0, 1_001] {
         let refused =
-            world.ask(AgentList { limit: Some(limit), ..AgentList::default() }).await.unwrap_err();
+            world.send(AgentList { limit: Some(limit), ..AgentList::default() }).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidInput, "{limit}");
     }
 }
 
 #[tokio::test]
-async fn an_observer_and_a_runner_change_nothing() {
+async fn observers_and_runners_cannot_change_agents() {
     let world = World::new().await;
     for role in [Role::Observer, Role::Runner] {
-        let refused = world.ask_as(role, builtin("ada")).await.unwrap_err();
+        let refused = world.send_as(role, builtin("ada")).await.unwrap_err();
         assert_eq!(refused.code, Code::RoleTooLow);
     }
-    assert_eq!(world.kinds().await, ["genesis", "watch.refused"], "of many, one is written");
+    assert_eq!(
+        world.kinds().await,
+        ["genesis", "watch.refused"],
+        "only the first of many refusals is recorded"
+    );
 }
 
-/// A key belongs to a name, and a name may come with another role.
+/// A key belongs to the name of the caller, whose role may change.
 #[tokio::test]
-async fn an_answer_is_not_given_to_one_who_may_not_ask() {
+async fn a_stored_response_is_not_returned_to_a_role_that_may_not_send_the_request() {
     let world = World::new().await;
-    world.ask_with_key("k", builtin("ada")).await.unwrap();
+    world.send_with_key("k", builtin("ada")).await.unwrap();
     let observer = Actor { name: "somebody".into(), role: Role::Observer };
     let call = Call { key: Some("k".into()), ..Call::new(builtin("ada")) };
-    let refused = call.ask::<AgentAdd>(&world.watch.handle(observer)).await.unwrap_err();
+    let refused = call.send::<AgentAdd>(&world.engine.handle(observer)).await.unwrap_err();
     assert_eq!(refused.code, Code::RoleTooLow);
 }

@@ -1,36 +1,35 @@
-//! Questions to humans: runs that wait for an answer over days and restarts, and begin once or not at
-//! all.
+//! Approvals: runs wait for a decision over days and restarts, and start once or never.
 
 use api::{
     Approval, ApprovalDecide, ApprovalList, ApprovalShow, Error, RunCancel, RunRetry, ScheduleAdd,
-    StatusAsk, Terms,
+    StatusShow, Terms,
 };
 use futures::future::join_all;
 use kernel::Role;
 
 use crate::steps::*;
-use crate::world::{OCTOBER_US, World, builtin, keep};
+use crate::world::{OCTOBER_US, World, builtin, run_engine};
 
 const DAY_US: i64 = 24 * HOUR_US;
 
-/// A world whose only agent reaches outside, and a schedule that fires after an hour.
+/// A world whose agent is in tier 2, and a schedule that fires after an hour.
 async fn outside(prompt: &str) -> (World, String) {
     let world = World::new().await;
     let ada = api::AgentAdd { tier: Some(2), ..builtin("ada") };
-    world.ask(ada).await.unwrap();
+    world.send(ada).await.unwrap();
     let schedule = add(&world, every("1h", prompt)).await;
     (world, schedule)
 }
 
-/// The question that is open.
+/// The pending approval request.
 async fn asked(world: &World) -> Approval {
-    let mut open = world.ask(ApprovalList::default()).await.unwrap().approvals;
+    let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
     assert_eq!(open.len(), 1);
     open.remove(0)
 }
 
 async fn state(world: &World, id: &str) -> String {
-    world.ask(ApprovalShow { id: id.to_owned() }).await.unwrap().approval.state
+    world.send(ApprovalShow { id: id.to_owned() }).await.unwrap().approval.state
 }
 
 fn answer(approval: &Approval, decision: &str) -> ApprovalDecide {
@@ -44,11 +43,11 @@ fn answer(approval: &Approval, decision: &str) -> ApprovalDecide {
 }
 
 async fn approve(world: &World, approval: &Approval) -> Result<bool, Error> {
-    world.ask(answer(approval, "approve")).await.map(|answer| answer.changed)
+    world.send(answer(approval, "approve")).await.map(|answer| answer.changed)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_run_waits_a_day_through_crashes_and_then_gives_up() {
+async fn an_approval_request_survives_crashes_and_expires_after_a_day() {
     let (mut world, schedule) = outside("hello").await;
     for hour in [1, 5, 24] {
         crash(&mut world, async |world| {
@@ -60,77 +59,77 @@ async fn a_parked_run_waits_a_day_through_crashes_and_then_gives_up() {
         .await;
     }
     let question = asked(&world).await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US + DAY_US).await;
     })
     .await;
     assert_eq!(state(&world, &question.id).await, "expired");
-    let told = why(&world, &schedule, HOUR_US).await;
-    let reason = told.reason.as_deref();
-    assert_eq!((told.disposition.as_str(), reason), ("skipped_policy", Some("expired")));
-    assert_eq!(begun(&world), 0);
-    check_log(&world).await;
+    let explained = why(&world, &schedule, HOUR_US).await;
+    let reason = explained.reason.as_deref();
+    assert_eq!((explained.disposition.as_str(), reason), ("skipped_policy", Some("expired")));
+    assert_eq!(started(&world), 0);
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a01_an_approval_is_good_for_one_beginning() {
+async fn a01_an_approval_starts_one_attempt() {
     let (world, _) = outside("hello").await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         let question = asked(&world).await;
         assert!(approve(&world, &question).await.unwrap());
-        settle().await;
-        assert_eq!((begun(&world), state(&world, &question.id).await.as_str()), (1, "consumed"));
+        wait_until_idle().await;
+        assert_eq!((started(&world), state(&world, &question.id).await.as_str()), (1, "consumed"));
         assert!(!approve(&world, &question).await.unwrap(), "it was said before");
-        let late = world.ask(answer(&question, "revoke")).await.unwrap_err();
-        assert!(late.message.contains("its run has begun"), "{late}");
-        settle().await;
-        assert_eq!(begun(&world), 1);
+        let late = world.send(answer(&question, "revoke")).await.unwrap_err();
+        assert!(late.message.contains("its run has started"), "{late}");
+        wait_until_idle().await;
+        assert_eq!(started(&world), 1);
     })
     .await;
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a02_many_answers_at_once_begin_it_once() {
+async fn a02_concurrent_approvals_start_a_run_once() {
     let (world, _) = outside("hello").await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         let question = asked(&world).await;
         let answers = join_all((0..100).map(|_| approve(&world, &question))).await;
         assert_eq!(answers.iter().filter(|it| *it.as_ref().unwrap()).count(), 1);
-        settle().await;
-        assert_eq!(begun(&world), 1);
+        wait_until_idle().await;
+        assert_eq!(started(&world), 1);
     })
     .await;
     let kinds = world.kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "approval.consumed").count(), 1);
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
-/// The commit that consumes it is the one that begins the run, so after it nobody knows.
+/// The commit that consumes the approval also starts the run, so after a crash its outcome is unknown.
 #[tokio::test(start_paused = true)]
-async fn a13_an_approved_run_that_a_crash_cut_off_is_not_begun_again() {
+async fn a13_an_approved_run_is_not_restarted_after_a_crash() {
     let (mut world, _) = outside("hang").await;
     crash(&mut world, async |world| {
         set(world, HOUR_US).await;
         let question = asked(world).await;
         approve(world, &question).await.unwrap();
-        settle().await;
-        assert_eq!(begun(world), 1);
+        wait_until_idle().await;
+        assert_eq!(started(world), 1);
     })
     .await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US + MINUTE_US).await;
-        let run = the_run(&world).await;
-        assert_eq!((run.state.as_str(), begun(&world)), ("unknown", 1));
+        let run = only_run(&world).await;
+        assert_eq!((run.state.as_str(), started(&world)), ("unknown", 1));
     })
     .await;
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_orders_make_an_approval_void() {
+async fn a_policy_change_voids_an_approval() {
     let (mut world, _) = outside("hello").await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
     let question = asked(&world).await;
@@ -144,73 +143,75 @@ async fn other_orders_make_an_approval_void() {
     "#
     .to_owned();
     world.reopen().await.unwrap();
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US + SECOND_US).await;
-        assert_eq!(the_run(&world).await.reason.as_deref(), Some("plan_changed"));
+        assert_eq!(only_run(&world).await.reason.as_deref(), Some("plan_changed"));
     })
     .await;
-    assert_eq!((begun(&world), state(&world, &question.id).await.as_str()), (0, "changed"));
+    assert_eq!((started(&world), state(&world, &question.id).await.as_str()), (0, "changed"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_gone_with_its_run() {
+async fn an_approval_request_ends_with_its_run() {
     let (world, _) = outside("hello").await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         let question = asked(&world).await;
         let id = question.run_id.clone();
-        world.ask(RunCancel { id, note: None }).await.unwrap();
+        world.send(RunCancel { id, note: None }).await.unwrap();
         assert_eq!(state(&world, &question.id).await, "cancelled");
         let late = approve(&world, &question).await.unwrap_err();
         assert_eq!(late.code, api::Code::NotNow);
-        assert_eq!(world.ask(ApprovalList::default()).await.unwrap().approvals, []);
+        assert_eq!(world.send(ApprovalList::default()).await.unwrap().approvals, []);
         let all = ApprovalList { all: true, ..ApprovalList::default() };
-        assert_eq!(world.ask(all).await.unwrap().approvals.len(), 1);
+        assert_eq!(world.send(all).await.unwrap().approvals.len(), 1);
     })
     .await;
-    assert_eq!(begun(&world), 0);
-    check_log(&world).await;
+    assert_eq!(started(&world), 0);
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_always_denied_is_not_asked_about_any_more() {
+async fn repeated_denials_stop_approval_requests_for_an_agent() {
     let (mut world, schedule) = outside("hello").await;
-    let silenced = async |world: &World| world.ask(StatusAsk {}).await.unwrap().silenced;
+    let silenced = async |world: &World| world.send(StatusShow {}).await.unwrap().silenced;
     crash(&mut world, async |world| {
         for hour in 1..=10 {
             set(world, hour * HOUR_US).await;
             assert_eq!(silenced(world).await, Vec::<String>::new());
             let question = asked(world).await;
-            world.ask(answer(&question, "deny")).await.unwrap();
+            world.send(answer(&question, "deny")).await.unwrap();
         }
         set(world, 11 * HOUR_US).await;
     })
     .await;
     assert_eq!(silenced(&world).await, ["ada"]);
-    let told = why(&world, &schedule, 11 * HOUR_US).await;
-    assert_eq!(told.reason.as_deref(), Some("denied_often"), "{told:?}");
-    assert!(told.sentence.contains("the last 10 questions about agent `ada` were denied"));
-    keep(&world, async {
+    let explained = why(&world, &schedule, 11 * HOUR_US).await;
+    assert_eq!(explained.reason.as_deref(), Some("denied_often"), "{explained:?}");
+    assert!(
+        explained.sentence.contains("the last 10 approval requests for agent `ada` were denied")
+    );
+    run_engine(&world, async {
         let run = fire(&world, &schedule).await.id;
-        settle().await;
+        wait_until_idle().await;
         let question = asked(&world).await;
         assert_eq!(question.run_id, run, "somebody wants it");
         approve(&world, &question).await.unwrap();
-        settle().await;
+        wait_until_idle().await;
         set(&world, 12 * HOUR_US).await;
         assert_eq!(silenced(&world).await, Vec::<String>::new());
         asked(&world).await;
     })
     .await;
-    assert_eq!(begun(&world), 1);
-    check_log(&world).await;
+    assert_eq!(started(&world), 1);
+    verify_ledger(&world).await;
 }
 
-/// Five slots were missed, and all five runs are about to ask the same at once.
+/// Five slots were missed, and all five runs would request the same approval.
 #[tokio::test(start_paused = true)]
-async fn runs_that_would_ask_the_same_ask_once() {
+async fn runs_of_the_same_action_share_one_approval_request() {
     let world = World::new().await;
-    world.ask(api::AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
+    world.send(api::AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
     let terms = Terms {
         overlap: Some("allow:5".into()),
         missed: Some("all:5".into()),
@@ -218,9 +219,9 @@ async fn runs_that_would_ask_the_same_ask_once() {
         ..Terms::default()
     };
     let schedule = add(&world, ScheduleAdd { terms, ..every("1h", "hello") }).await;
-    keep(&world, async {
+    run_engine(&world, async {
         world.set_clock(OCTOBER_US + 5 * HOUR_US);
-        settle().await;
+        wait_until_idle().await;
         let question = asked(&world).await;
         let (waiting, others): (Vec<_>, Vec<_>) =
             runs(&world).await.into_iter().partition(|run| run.id == question.run_id);
@@ -232,41 +233,44 @@ async fn runs_that_would_ask_the_same_ask_once() {
             );
             assert!(run.message.as_ref().unwrap().contains(&question.id), "{run:?}");
         }
-        let told = why(&world, &schedule, 5 * HOUR_US).await;
-        assert!(["skipped_policy", "parked"].contains(&told.disposition.as_str()), "{told:?}");
+        let explained = why(&world, &schedule, 5 * HOUR_US).await;
+        assert!(
+            ["skipped_policy", "parked"].contains(&explained.disposition.as_str()),
+            "{explained:?}"
+        );
         approve(&world, &question).await.unwrap();
-        settle().await;
-        assert_eq!(begun(&world), 1, "one yes begins one run");
-        // The question is answered, so another can be asked.
-        world.ask(RunRetry { id: others[0].id.clone() }).await.unwrap();
-        settle().await;
+        wait_until_idle().await;
+        assert_eq!(started(&world), 1, "one approval starts one run");
+        // The request is decided, so the next run can request an approval.
+        world.send(RunRetry { id: others[0].id.clone() }).await.unwrap();
+        wait_until_idle().await;
         assert_eq!(asked(&world).await.run_id, others[0].id);
     })
     .await;
     let kinds = world.kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "approval.asked").count(), 2);
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_names_what_was_shown_and_comes_from_a_human() {
+async fn a_decision_needs_the_plan_hash_and_a_human() {
     let (world, _) = outside("hello").await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         let question = asked(&world).await;
         for role in [Role::Observer, Role::Runner] {
             for decision in ["approve", "deny", "revoke"] {
-                let refused = world.ask_as(role, answer(&question, decision)).await.unwrap_err();
+                let refused = world.send_as(role, answer(&question, decision)).await.unwrap_err();
                 assert_eq!(refused.code, api::Code::RoleTooLow, "{role:?} {decision}");
             }
         }
         let blind = ApprovalDecide { plan_hash: None, ..answer(&question, "approve") };
-        assert_eq!(world.ask(blind).await.unwrap_err().code, api::Code::InvalidInput);
+        assert_eq!(world.send(blind).await.unwrap_err().code, api::Code::InvalidInput);
         let other = ApprovalDecide { plan_hash: Some("0".repeat(64)), ..answer(&question, "deny") };
-        assert_eq!(world.ask(other).await.unwrap_err().code, api::Code::NotNow);
+        assert_eq!(world.send(other).await.unwrap_err().code, api::Code::NotNow);
         let none = ApprovalDecide { id: "apr_1".into(), ..answer(&question, "approve") };
-        assert_eq!(world.ask(none).await.unwrap_err().code, api::Code::NotFound);
-        let what = world.ask(answer(&question, "maybe")).await.unwrap_err();
+        assert_eq!(world.send(none).await.unwrap_err().code, api::Code::NotFound);
+        let what = world.send(answer(&question, "maybe")).await.unwrap_err();
         assert_eq!(what.code, api::Code::InvalidInput);
         assert_eq!(state(&world, &question.id).await, "pending");
     })

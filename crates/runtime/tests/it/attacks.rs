@@ -1,17 +1,17 @@
-//! Attacks on plans, rules and schedules, each named after its id in the list of attacks.
+//! Attacks on plans, rules and schedules, each named by its id in the list of attacks.
 
 use api::{
-    Action, AgentAdd, AgentEdit, AgentRemove, ApprovalDecide, ApprovalList, ApprovalShow, Ask,
-    Call, Code, EventTell, Freeze, Handle, LeaseRenew, LedgerCheckpoint, LedgerExport,
-    LedgerRebuild, Request, RunCancel, RunRetry, RunSettle, ScheduleAdd, ScheduleEdit,
-    ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, StatusAsk, Terms, Thaw,
-    TokenCreate, TokenList, TokenRevoke,
+    Action, AgentAdd, AgentEdit, AgentRemove, ApiRequest, ApprovalDecide, ApprovalList,
+    ApprovalShow, Call, Code, EventPublish, Freeze, Handle, LeaseRenew, LedgerCheckpoint,
+    LedgerExport, LedgerRebuild, Request, RunCancel, RunRetry, RunSettle, ScheduleAdd,
+    ScheduleEdit, ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, StatusShow, Terms,
+    Thaw, TokenCreate, TokenList, TokenRevoke,
 };
 use kernel::budget::Limits;
 use kernel::{Actor, Role, RunId};
 
 use crate::steps::*;
-use crate::world::{DAY_US, OCTOBER_US, World, builtin, keep};
+use crate::world::{DAY_US, OCTOBER_US, World, builtin, run_engine};
 
 fn agent(edit: AgentEdit) -> Request {
     AgentEdit { name: "ada".into(), ..edit }.into_request()
@@ -21,8 +21,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// What somebody does between an approval and the beginning, and whether what was approved is still what
-/// would be done.
+/// Changes between an approval and the start, each with whether the approved action stays the same.
 fn edits(schedule: &str) -> Vec<(Option<Request>, bool)> {
     let id = schedule.to_owned();
     let prompt = |text: &str| Action { prompt: Some(text.to_owned()), ..Action::default() };
@@ -53,17 +52,17 @@ fn edits(schedule: &str) -> Vec<(Option<Request>, bool)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
+async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
     for place in 0..edits("").len() {
         let mut world = World::new().await;
         let argv = words(&["tool", "--to", "ada@example.org"]);
         let backend = "command".to_owned();
         let ada =
             AgentAdd { name: "ada".into(), backend, argv, tier: Some(2), ..AgentAdd::default() };
-        world.ask(ada).await.unwrap();
+        world.send(ada).await.unwrap();
         let schedule = add(&world, every("1h", "hello")).await;
         crash(&mut world, async |world| set(world, HOUR_US).await).await;
-        let question = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
+        let question = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
         let approve = ApprovalDecide {
             id: question.id.clone(),
             decision: "approve".into(),
@@ -71,20 +70,20 @@ async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
             note: None,
             ..Default::default()
         };
-        world.ask(approve).await.unwrap();
+        world.send(approve).await.unwrap();
         let (edit, is_the_same) = edits(&schedule).remove(place);
         if let Some(request) = edit.clone() {
             let operator = Actor { name: "somebody".into(), role: kernel::Role::Operator };
-            world.watch.handle(operator).call(call(request)).await.unwrap();
+            world.engine.handle(operator).call(call(request)).await.unwrap();
         }
-        keep(&world, async {
+        run_engine(&world, async {
             set(&world, HOUR_US + SECOND_US).await;
         })
         .await;
-        let state = world.ask(ApprovalShow { id: question.id }).await.unwrap().approval.state;
-        let (kinds, run) = (world.kinds().await, the_run(&world).await);
+        let state = world.send(ApprovalShow { id: question.id }).await.unwrap().approval.state;
+        let (kinds, run) = (world.kinds().await, only_run(&world).await);
         let found =
-            (begun(&world), state.as_str(), kinds.contains(&"approval.consumed".to_owned()));
+            (started(&world), state.as_str(), kinds.contains(&"approval.consumed".to_owned()));
         match is_the_same {
             true => assert_eq!(found, (1, "consumed", true), "{edit:?}"),
             false => {
@@ -92,20 +91,20 @@ async fn a04_what_differs_by_one_byte_from_what_was_approved_is_not_begun() {
                 assert_eq!(run.reason.as_deref(), Some("plan_changed"), "{edit:?}");
             }
         }
-        check_log(&world).await;
+        verify_ledger(&world).await;
     }
 }
 
-/// Whatever it is refused for, the log says who has tried and which plan they have answered.
+/// The entry names the caller and the plan, whatever the reason of the refusal.
 #[tokio::test(start_paused = true)]
-async fn a_refused_answer_is_in_the_log() {
+async fn a_refused_decision_is_recorded() {
     let mut world = World::new().await;
     for name in ["ada", "bob"] {
-        world.ask(AgentAdd { tier: Some(2), ..builtin(name) }).await.unwrap();
+        world.send(AgentAdd { tier: Some(2), ..builtin(name) }).await.unwrap();
     }
     add(&world, every("1h", "hello")).await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
-    let question = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    let question = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
     let (id, other) = (question.id, "0".repeat(64));
     let answer = |plan_hash: &str| {
         let (decision, plan_hash) = ("approve".to_owned(), Some(plan_hash.to_owned()));
@@ -119,26 +118,26 @@ async fn a_refused_answer_is_in_the_log() {
         (actor("bob", Role::Runner), show, None, "not_found"),
     ] {
         let call_name = asked.name();
-        let refused = world.watch.handle(by.clone()).call(call(asked)).await.unwrap_err();
+        let refused = world.engine.handle(by.clone()).call(call(asked)).await.unwrap_err();
         assert_eq!(refused.code.name(), code);
         let noted = world.events().await.pop().unwrap();
         assert_eq!((noted.kind.as_str(), &noted.body["by"]), ("watch.refused", &by.name.into()));
         assert_eq!((&noted.body["call"], &noted.body["code"]), (&call_name.into(), &code.into()));
         assert_eq!(noted.body["about"].as_str(), about);
     }
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 fn call(request: Request) -> Call {
     Call { request, key: None, tool: None, progress: Default::default() }
 }
 
-/// A hundred schedules with a hundred slots each, which nobody has decided for three days.
+/// A hundred schedules with a hundred undecided slots each after three days.
 #[tokio::test(start_paused = true)]
-async fn c12_ten_thousand_slots_after_three_days_of_sleep() {
+async fn c12_ten_thousand_missed_slots_stay_within_limits() {
     const SCHEDULES: usize = 100;
     const AWAKE_US: i64 = 3 * DAY_US;
-    // What is done about missed slots, the budget, and how many begin.
+    // The `missed` term, the budget, and how many runs start.
     for (missed, window, budget, expected) in [
         ("skip", None, 0, 0),
         ("latest", None, 0, SCHEDULES),
@@ -150,7 +149,7 @@ async fn c12_ten_thousand_slots_after_three_days_of_sleep() {
         let mut world = World::new().await;
         world.limits = Limits { runs_per_agent: budget, ..Limits::default() };
         world.reopen().await.unwrap();
-        world.ask(program("ada")).await.unwrap();
+        world.send(program("ada")).await.unwrap();
         let terms = Terms {
             missed: Some(missed.into()),
             window: window.map(str::to_owned),
@@ -163,16 +162,16 @@ async fn c12_ten_thousand_slots_after_three_days_of_sleep() {
         }
         let slots = SCHEDULES * usize::try_from(AWAKE_US / (43 * MINUTE_US)).unwrap();
         assert_eq!(slots, 10_000);
-        keep(&world, async {
+        run_engine(&world, async {
             world.set_clock(OCTOBER_US + AWAKE_US);
-            settle().await;
-            let live = world.ask(StatusAsk {}).await.unwrap().runs;
-            let is_bounded = live.running.len() <= LANE_HANDS && live.queued <= 5 * SCHEDULES;
+            wait_until_idle().await;
+            let live = world.send(StatusShow {}).await.unwrap().runs;
+            let is_bounded = live.running.len() <= CONCURRENCY_MAX && live.queued <= 5 * SCHEDULES;
             assert!(is_bounded, "{missed} {budget}: {live:?}");
-            world.hands.let_go(slots);
-            settle().await;
-            assert_eq!(begun(&world), expected, "{missed} {budget}");
-            // The others are accounted for, in a handful of entries for each schedule.
+            world.backend.release(slots);
+            wait_until_idle().await;
+            assert_eq!(started(&world), expected, "{missed} {budget}");
+            // The other slots are recorded in a few entries for each schedule.
             let entries = entries(&world).await;
             assert!(entries < (40 * SCHEDULES) as u64, "{missed} {budget}: {entries}");
         })
@@ -181,19 +180,18 @@ async fn c12_ten_thousand_slots_after_three_days_of_sleep() {
         let spent = spent.iter().filter(|run| run.reason.as_deref() == Some("budget_used_up"));
         let wanted = if missed.starts_with("all") { 5 * SCHEDULES } else { SCHEDULES };
         assert_eq!(spent.count(), if budget == 0 { 0 } else { wanted - 30 }, "{missed} {budget}");
-        check_log(&world).await;
+        verify_ledger(&world).await;
     }
 }
 
-/// Whatever binds it, by every call that changes anything. What it may do besides is to add schedules within
-/// its limits.
+/// Tries every request that changes something. A run may only add schedules within its limits.
 #[tokio::test(start_paused = true)]
-async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
+async fn c13_a_run_cannot_change_its_own_constraints() {
     let world = world().await;
     let schedule = add(&world, every("1h", "hang")).await;
-    keep(&world, async {
+    run_engine(&world, async {
         let run = fire(&world, &schedule).await.id;
-        settle().await;
+        wait_until_idle().await;
         let by_id = || schedule.clone();
         let token = TokenCreate {
             name: "eve".into(),
@@ -219,7 +217,7 @@ async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
             ScheduleResume { id: by_id() }.into_request(),
             ScheduleRemove { id: by_id() }.into_request(),
             ScheduleFire { id: by_id() }.into_request(),
-            EventTell { name: "x".into(), id: None }.into_request(),
+            EventPublish { name: "x".into(), id: None }.into_request(),
             RunCancel { id: run.clone(), note: None }.into_request(),
             RunRetry { id: run.clone() }.into_request(),
             settle_run.into_request(),
@@ -237,9 +235,9 @@ async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
         ] {
             let id: RunId = run.parse().unwrap();
             let name = request.name();
-            let refused = world.watch.handle(Actor::of_run(&id)).call(call(request)).await;
+            let refused = world.engine.handle(Actor::for_run(&id)).call(call(request)).await;
             let code = refused.unwrap_err().code;
-            // Of what is not there it learns no more than that.
+            // For a missing object it only learns that it does not exist.
             let is_nowhere = code == Code::NotFound && name.starts_with("approval");
             assert!(code == Code::RoleTooLow || is_nowhere, "{name}: {code:?}");
         }
@@ -248,7 +246,7 @@ async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
     .await;
     let events = world.events().await;
     let refused = events.iter().filter(|it| it.kind == "watch.refused").count();
-    assert!(20 < refused, "each is in the log: {refused}");
+    assert!(20 < refused, "each refusal is recorded: {refused}");
     let kinds =
         ["agent.changed", "agent.removed", "schedule.changed", "schedule.paused", "token.created"];
     assert!(
@@ -256,5 +254,5 @@ async fn c13_a_run_changes_nothing_that_it_is_bound_by() {
             .iter()
             .any(|it| kinds.contains(&it.kind.as_str()) || it.kind.starts_with("authority"))
     );
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }

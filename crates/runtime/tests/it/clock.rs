@@ -1,4 +1,4 @@
-//! Slots that are due: each is decided once, at its instant, whatever the clock does.
+//! Due slots: each is decided once, at its time, whatever the clock does.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use api::{Code, Run, ScheduleAdd, ScheduleFire, ScheduleList, ScheduleResume, Te
 use futures::future::join_all;
 
 use crate::steps::*;
-use crate::world::{DAY_US, builtin, keep};
+use crate::world::{DAY_US, builtin, run_engine};
 
 #[tokio::test(start_paused = true)]
-async fn every_slot_of_ten_minutes_runs_once_and_none_drifts() {
+async fn every_slot_runs_once_without_drift() {
     for step in [SECOND_US, 7 * SECOND_US] {
         let world = world().await;
         add(&world, every("10s", "hello")).await;
-        keep(&world, async {
+        run_engine(&world, async {
             let mut now = 0;
             while now < 10 * MINUTE_US {
                 now = (now + step).min(10 * MINUTE_US);
@@ -28,13 +28,13 @@ async fn every_slot_of_ten_minutes_runs_once_and_none_drifts() {
         assert!(runs.iter().all(|run| run.state == "done" && run.attempt == 1));
         let is_on_time = |run: &Run| run.slot.as_ref() == Some(&run.queued_at);
         assert!(step != SECOND_US || runs.iter().all(is_on_time), "decided when it was due");
-        assert_eq!(begun(&world), 60);
+        assert_eq!(started(&world), 60);
     }
 }
 
-/// Five minutes after the last of many slots that nobody decided.
+/// Five minutes after the last of many undecided slots.
 #[tokio::test(start_paused = true)]
-async fn the_policy_for_missed_slots_decides_when_the_clock_jumps() {
+async fn the_missed_term_decides_after_a_clock_jump() {
     let (hour, year) = (HOUR_US, 365 * DAY_US);
     let rows = [
         ("latest", None, hour, 1),
@@ -43,7 +43,7 @@ async fn the_policy_for_missed_slots_decides_when_the_clock_jumps() {
         ("earliest", None, year, 1),
         ("skip", None, hour, 0),
         ("skip", None, year, 0),
-        // The window is three times the distance of the slots unless it is given.
+        // The default window is three intervals.
         ("all:100", None, hour, 3),
         ("all:100", None, year, 3),
         ("all:100", Some("1d"), hour, 6),
@@ -54,37 +54,37 @@ async fn the_policy_for_missed_slots_decides_when_the_clock_jumps() {
         let window = window.map(str::to_owned);
         let terms = Terms { missed: Some(missed.into()), window, ..Terms::default() };
         let id = add(&world, ScheduleAdd { terms, ..every("10m", "hello") }).await;
-        keep(&world, async {
-            settle().await;
+        run_engine(&world, async {
+            wait_until_idle().await;
             set(&world, jump + 5 * MINUTE_US).await;
-            assert_eq!(begun(&world), expected, "{missed} {jump}");
-            assert!(entries(&world).await < 1_000, "a year of slots is a handful of entries");
-            // It goes on as before.
+            assert_eq!(started(&world), expected, "{missed} {jump}");
+            assert!(entries(&world).await < 1_000, "a year of slots takes a few entries");
+            // It continues as before.
             set(&world, jump + 10 * MINUTE_US).await;
-            assert_eq!(begun(&world), expected + 1, "{missed} {jump}");
+            assert_eq!(started(&world), expected + 1, "{missed} {jump}");
         })
         .await;
         assert_eq!(schedule(&world, &id).await.failures, 0);
         assert_ne!(why(&world, &id, 10 * MINUTE_US).await.disposition, "none");
-        check_log(&world).await;
+        verify_ledger(&world).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_fires_twice_when_the_clock_goes_back() {
+async fn no_slot_fires_twice_when_the_clock_goes_back() {
     let world = world().await;
     add(&world, every("10m", "hello")).await;
-    keep(&world, async {
+    run_engine(&world, async {
         for slot in 1..=12 {
             set(&world, slot * 10 * MINUTE_US).await;
         }
-        assert_eq!(begun(&world), 12);
+        assert_eq!(started(&world), 12);
         for minute in 60..=129 {
             set(&world, minute * MINUTE_US).await;
         }
-        assert_eq!(begun(&world), 12);
+        assert_eq!(started(&world), 12);
         set(&world, 130 * MINUTE_US).await;
-        assert_eq!(begun(&world), 13);
+        assert_eq!(started(&world), 13);
     })
     .await;
     let slots: BTreeSet<_> = runs(&world).await.into_iter().map(|run| run.slot).collect();
@@ -92,78 +92,78 @@ async fn nothing_fires_twice_when_the_clock_goes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_waits_fires_as_soon_as_the_run_before_it_ends() {
+async fn a_buffered_slot_fires_when_the_previous_run_ends() {
     let world = world().await;
     let terms = Terms { overlap: Some("buffer_one".into()), ..Terms::default() };
     let id = add(&world, ScheduleAdd { terms, ..every("10m", "wait") }).await;
-    keep(&world, async {
+    run_engine(&world, async {
         for slot in 1..=3 {
             set(&world, slot * 10 * MINUTE_US).await;
         }
         set(&world, 31 * MINUTE_US).await;
-        assert_eq!(begun(&world), 1);
+        assert_eq!(started(&world), 1);
         let coalesced = why(&world, &id, 20 * MINUTE_US).await;
         assert_eq!(coalesced.disposition, "coalesced");
         assert_eq!(coalesced.into, Some(why(&world, &id, 30 * MINUTE_US).await.slot));
         assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "buffered");
-        world.hands.let_go(2);
-        settle().await;
+        world.backend.release(2);
+        wait_until_idle().await;
     })
     .await;
     let runs = runs(&world).await;
-    let told: Vec<_> = runs.iter().map(|run| (run.origin.as_str(), run.state.as_str())).collect();
-    assert_eq!(told, [("slot", "done"), ("buffer", "done")]);
+    let ended: Vec<_> = runs.iter().map(|run| (run.origin.as_str(), run.state.as_str())).collect();
+    assert_eq!(ended, [("slot", "done"), ("buffer", "done")]);
     assert_eq!(runs[1].queued_at, after(31 * MINUTE_US));
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_runs_in_a_row_pause_a_schedule_until_it_is_resumed() {
+async fn consecutive_failures_pause_a_schedule_until_it_is_resumed() {
     let world = world().await;
     let id = add(&world, every("1m", "fail for good")).await;
-    keep(&world, async {
+    run_engine(&world, async {
         for minute in 1..=7 {
             set(&world, minute * MINUTE_US).await;
         }
         assert_eq!(states(&world).await, ["failed"; 5]);
-        assert_eq!(begun(&world), 5, "each was tried once");
+        assert_eq!(started(&world), 5, "each was tried once");
         let paused = schedule(&world, &id).await.paused.unwrap();
         assert_eq!(paused.by, "midwatch");
         assert_eq!(paused.note.as_deref(), Some("the last 5 runs failed"));
-        let resumed = world.ask(ScheduleResume { id: id.clone() }).await.unwrap();
+        let resumed = world.send(ScheduleResume { id: id.clone() }).await.unwrap();
         assert_eq!((resumed.changed, resumed.skipped), (true, 2));
-        settle().await;
-        assert_eq!(begun(&world), 5);
+        wait_until_idle().await;
+        assert_eq!(started(&world), 5);
         set(&world, 8 * MINUTE_US).await;
-        assert_eq!(begun(&world), 6);
+        assert_eq!(started(&world), 6);
         let after = schedule(&world, &id).await;
         assert_eq!((after.status.as_str(), after.failures), ("active", 1));
     })
     .await;
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_key_fires_once_and_nothing_fires_beside_a_live_run() {
+async fn a_repeated_key_fires_once_and_no_fire_overlaps_a_live_run() {
     let world = world().await;
     let id = add(&world, every("1h", "wait")).await;
     let asked = || ScheduleFire { id: id.clone() };
-    keep(&world, async {
-        let first = world.ask_with_key("k1", asked()).await.unwrap();
-        settle().await;
-        assert_eq!(world.ask_with_key("k1", asked()).await.unwrap(), first);
-        assert_eq!(world.ask(asked()).await.unwrap_err().code, Code::NotNow);
-        assert_eq!(world.ask_with_key("k2", asked()).await.unwrap_err().code, Code::NotNow);
-        world.hands.let_go(1);
-        settle().await;
-        assert_eq!(the_run(&world).await.state, "done");
-        assert_eq!(world.ask_with_key("k1", asked()).await.unwrap(), first);
-        settle().await;
-        assert_eq!((runs(&world).await.len(), begun(&world)), (1, 1));
-        // What was refused did not use up its key.
-        world.ask_with_key("k2", asked()).await.unwrap();
-        world.hands.let_go(1);
-        settle().await;
+    run_engine(&world, async {
+        let first = world.send_with_key("k1", asked()).await.unwrap();
+        wait_until_idle().await;
+        assert_eq!(world.send_with_key("k1", asked()).await.unwrap(), first);
+        assert_eq!(world.send(asked()).await.unwrap_err().code, Code::NotNow);
+        assert_eq!(world.send_with_key("k2", asked()).await.unwrap_err().code, Code::NotNow);
+        world.backend.release(1);
+        wait_until_idle().await;
+        assert_eq!(only_run(&world).await.state, "done");
+        assert_eq!(world.send_with_key("k1", asked()).await.unwrap(), first);
+        wait_until_idle().await;
+        assert_eq!((runs(&world).await.len(), started(&world)), (1, 1));
+        // A refused fire does not use its key.
+        world.send_with_key("k2", asked()).await.unwrap();
+        world.backend.release(1);
+        wait_until_idle().await;
         assert_eq!(states(&world).await, ["done", "done"]);
     })
     .await;
@@ -171,54 +171,54 @@ async fn one_key_fires_once_and_nothing_fires_beside_a_live_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_schedules_of_one_instant_fire_once_each_and_a_long_lane_holds_up_nobody() {
+async fn simultaneous_schedules_fire_once_each_and_a_long_queue_delays_no_other_agent() {
     const MANY: usize = 2_000;
     let world = world().await;
-    world.ask(builtin("bob")).await.unwrap();
+    world.send(builtin("bob")).await.unwrap();
     for number in 1..MANY {
         add(&world, named(&format!("{number}"), "smith", every("1h", "wait"))).await;
     }
     add(&world, named("last", "bob", every("1h", "hello"))).await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         assert_eq!(runs(&world).await.len(), MANY);
-        assert_eq!((begun_by(&world, "smith"), begun_by(&world, "bob")), (LANE_HANDS, 1));
-        world.hands.let_go(10);
-        settle().await;
-        assert_eq!(begun_by(&world, "smith"), LANE_HANDS + 10);
-        world.hands.let_go(MANY);
-        settle().await;
+        assert_eq!((started_by(&world, "smith"), started_by(&world, "bob")), (CONCURRENCY_MAX, 1));
+        world.backend.release(10);
+        wait_until_idle().await;
+        assert_eq!(started_by(&world, "smith"), CONCURRENCY_MAX + 10);
+        world.backend.release(MANY);
+        wait_until_idle().await;
     })
     .await;
     let runs = runs(&world).await;
     let fired: BTreeSet<_> = runs.iter().map(|run| run.schedule_id.clone()).collect();
-    assert_eq!((runs.len(), fired.len(), begun(&world)), (MANY, MANY, MANY));
+    assert_eq!((runs.len(), fired.len(), started(&world)), (MANY, MANY, MANY));
     let is_on_time = |run: &Run| run.state == "done" && run.queued_at == after(HOUR_US);
     assert!(runs.iter().all(is_on_time));
 }
 
-/// Neither by a watch nor by somebody who only looks at what is overdue.
+/// Neither with a running engine nor without one.
 #[tokio::test(start_paused = true)]
-async fn reading_decides_nothing() {
+async fn reads_do_not_decide_slots() {
     let world = world().await;
     let id = add(&world, every("1h", "hello")).await;
     let look = async || {
         let before = entries(&world).await;
         for _ in 0..20 {
-            world.ask(ScheduleList::default()).await.unwrap();
+            world.send(ScheduleList::default()).await.unwrap();
             schedule(&world, &id).await;
-            world.ask(Why { id: id.clone(), at: None }).await.unwrap();
+            world.send(Why { id: id.clone(), at: None }).await.unwrap();
             let shown = runs(&world).await;
             join_all(shown.iter().map(|run| self::shown(&world, run))).await;
         }
-        settle().await;
+        wait_until_idle().await;
         assert_eq!(entries(&world).await, before);
     };
     set(&world, HOUR_US).await;
     look().await;
-    assert_eq!(runs(&world).await.len(), 0, "nobody keeps the watch");
-    keep(&world, async {
-        settle().await;
+    assert_eq!(runs(&world).await.len(), 0, "the engine is not running");
+    run_engine(&world, async {
+        wait_until_idle().await;
         assert_eq!(states(&world).await, ["done"]);
         look().await;
         set(&world, HOUR_US + 59 * MINUTE_US).await;

@@ -1,4 +1,4 @@
-//! Lists that come in pages.
+//! Paged lists.
 
 use api::{AgentList, ApprovalList, Code, Error, RunList, ScheduleAddAll, ScheduleList, TokenList};
 use kernel::Role;
@@ -6,7 +6,7 @@ use kernel::Role;
 use crate::steps::*;
 
 #[tokio::test]
-async fn a_cursor_is_the_end_of_a_page_of_the_same_list() {
+async fn a_cursor_is_valid_for_its_own_list_only() {
     let world = world().await;
     add(&world, every("1h", "hello")).await;
     let check = |refused: Error| {
@@ -16,20 +16,20 @@ async fn a_cursor_is_the_end_of_a_page_of_the_same_list() {
     };
     let cursor = || Some("No Cursor".to_owned());
     let runs = RunList { cursor: cursor(), ..RunList::default() };
-    check(world.ask(runs).await.unwrap_err());
+    check(world.send(runs).await.unwrap_err());
     let schedules = ScheduleList { cursor: cursor(), ..ScheduleList::default() };
-    check(world.ask(schedules).await.unwrap_err());
+    check(world.send(schedules).await.unwrap_err());
     let agents = AgentList { cursor: cursor(), ..AgentList::default() };
-    check(world.ask(agents).await.unwrap_err());
+    check(world.send(agents).await.unwrap_err());
     let approvals = ApprovalList { cursor: cursor(), ..ApprovalList::default() };
-    check(world.ask(approvals).await.unwrap_err());
+    check(world.send(approvals).await.unwrap_err());
     let tokens = TokenList { cursor: cursor(), ..TokenList::default() };
-    check(world.ask_as(Role::Maintainer, tokens).await.unwrap_err());
+    check(world.send_as(Role::Maintainer, tokens).await.unwrap_err());
 }
 
-/// More of others than are read at once, before, between and after.
+/// More schedules of others than one read returns, before, between and after.
 #[tokio::test]
-async fn a_page_of_one_agents_schedules_is_full_and_names_no_others() {
+async fn a_page_of_one_agents_schedules_is_full_and_has_no_others() {
     let world = world().await;
     let list = |agent: &str, count: usize| ScheduleAddAll {
         schedules: (0..count)
@@ -37,12 +37,12 @@ async fn a_page_of_one_agents_schedules_is_full_and_names_no_others() {
             .collect(),
         dry_run: false,
     };
-    world.ask(list("ada", 900)).await.unwrap();
-    let own = world.ask(list("smith", 7)).await.unwrap().schedules;
+    world.send(list("ada", 900)).await.unwrap();
+    let own = world.send(list("smith", 7)).await.unwrap().schedules;
     let (mut shown, mut pages, mut cursor) = (Vec::new(), Vec::new(), None);
     loop {
         let agent = Some("smith".to_owned());
-        let page = world.ask(ScheduleList { agent, limit: Some(3), cursor }).await.unwrap();
+        let page = world.send(ScheduleList { agent, limit: Some(3), cursor }).await.unwrap();
         pages.push(page.schedules.len());
         shown.extend(page.schedules.into_iter().map(|it| it.id));
         cursor = page.cursor;
@@ -56,15 +56,15 @@ async fn a_page_of_one_agents_schedules_is_full_and_names_no_others() {
     assert_eq!((shown, pages), (expected, vec![3, 3, 1]));
 }
 
-/// The same of runs, where the newest come first.
+/// The same for runs, newest first.
 #[tokio::test]
-async fn a_page_of_one_agents_runs_is_full_and_names_no_others() {
+async fn a_page_of_one_agents_runs_is_full_and_has_no_others() {
     let world = world().await;
     let fired = async |agent: &str, turn: usize, count: usize| {
         let schedules = (0..count)
             .map(|it| named(&format!("{agent}-{turn}-{it}"), agent, every("1h", "x")))
             .collect();
-        let added = world.ask(ScheduleAddAll { schedules, dry_run: false }).await.unwrap();
+        let added = world.send(ScheduleAddAll { schedules, dry_run: false }).await.unwrap();
         let mut runs = Vec::new();
         for schedule in added.schedules {
             runs.push(fire(&world, &schedule.id).await.id);
@@ -85,14 +85,14 @@ async fn a_page_of_one_agents_runs_is_full_and_names_no_others() {
         cursor,
         ..RunList::default()
     };
-    let first = world.ask(list(3, None)).await.unwrap();
+    let first = world.send(list(3, None)).await.unwrap();
     assert_eq!(first.cursor.as_ref(), Some(&expected[2]));
-    let second = world.ask(list(3, first.cursor.clone())).await.unwrap();
+    let second = world.send(list(3, first.cursor.clone())).await.unwrap();
     assert_eq!(second.cursor, None);
     let shown: Vec<String> = first.runs.into_iter().chain(second.runs).map(|it| it.id).collect();
     assert_eq!(shown, expected);
     assert_eq!(
-        world.ask(list(4, None)).await.unwrap().cursor,
+        world.send(list(4, None)).await.unwrap().cursor,
         None,
         "there are no more of its own"
     );

@@ -1,4 +1,4 @@
-//! The watch on the in-memory store, with a clock that the test sets.
+//! The engine on the in-memory store, with a clock that the test sets.
 
 #[cfg(test)]
 mod agents;
@@ -11,19 +11,21 @@ mod authority;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
-mod calls;
-#[cfg(test)]
 mod clock;
 #[cfg(test)]
-mod foretold;
-#[cfg(test)]
-mod happenings;
+mod clock_changes;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
-mod notices;
+mod maintenance;
+#[cfg(test)]
+mod notify;
+#[cfg(test)]
+mod policy_preview;
 #[cfg(test)]
 mod reload;
+#[cfg(test)]
+mod reopen;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
@@ -31,15 +33,13 @@ mod runs;
 #[cfg(test)]
 mod scope;
 #[cfg(test)]
-mod set_clock;
-#[cfg(test)]
 mod steps;
 #[cfg(test)]
-mod story;
+mod tool_calls;
 #[cfg(test)]
-mod tallies;
+mod tool_metrics;
 #[cfg(test)]
-mod upkeep;
+mod triggers;
 #[cfg(test)]
 mod world;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Past decisions of the standing orders, made again by other rules.
+//! Replaying past policy decisions with other rules.
 
 use api::{
     AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, PolicyExplain, PolicyReplay,
@@ -9,7 +9,7 @@ use kernel::authority::Lease;
 use kernel::budget::Limits;
 
 use crate::steps::*;
-use crate::world::{World, builtin, keep};
+use crate::world::{World, builtin, run_engine};
 
 fn rule(lines: &str) -> String {
     format!(
@@ -31,52 +31,52 @@ fn of_tier_1(verdict: &str) -> String {
     ))
 }
 
-fn asked(since: &str) -> PolicyReplay {
+fn replay_since(since: &str) -> PolicyReplay {
     PolicyReplay { since: since.to_owned(), rules: None, posture: None }
 }
 
 async fn with(world: &World, rules: &str) -> PolicyReplayed {
-    let asked = PolicyReplay { rules: Some(rules.to_owned()), ..asked("7d") };
-    world.ask_as(Role::Observer, asked).await.unwrap()
+    let asked = PolicyReplay { rules: Some(rules.to_owned()), ..replay_since("7d") };
+    world.send_as(Role::Observer, asked).await.unwrap()
 }
 
-/// The agent, what was and what would be decided, and by which rule.
+/// The agent, the past and the new verdict, and the rule.
 fn changed(found: &PolicyReplayed) -> Vec<(&str, &str, &str, &str)> {
     let rows = found.changed.iter();
     rows.map(|it| (it.agent.as_deref().unwrap(), &*it.was, &*it.would_be, &*it.rule)).collect()
 }
 
-/// After an hour `ada` was allowed, `eve` reached outside and was asked about, and `bob` was denied.
-async fn past() -> World {
+/// After an hour `ada` was allowed, `eve` needed approval because of tier 2, and `bob` was denied.
+async fn world_with_decisions() -> World {
     let mut world = World::new().await;
     world.policy = of_agent("deny", "bob");
     world.reopen().await.unwrap();
-    world.ask(builtin("ada")).await.unwrap();
-    world.ask(AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
-    world.ask(AgentAdd { tier: Some(1), ..builtin("bob") }).await.unwrap();
+    world.send(builtin("ada")).await.unwrap();
+    world.send(AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
+    world.send(AgentAdd { tier: Some(1), ..builtin("bob") }).await.unwrap();
     for agent in ["ada", "eve", "bob"] {
         add(&world, named(agent, agent, every("1h", "hello"))).await;
     }
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
-        let mut open = world.ask(ApprovalList::default()).await.unwrap().approvals;
+        let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
         let question = open.remove(0);
         let (id, plan_hash) = (question.id, Some(question.plan_hash));
         let approve =
             ApprovalDecide { id, decision: "approve".into(), plan_hash, ..Default::default() };
-        world.ask(approve).await.unwrap();
-        settle().await;
+        world.send(approve).await.unwrap();
+        wait_until_idle().await;
     })
     .await;
-    assert_eq!((begun_by(&world, "ada"), begun_by(&world, "eve")), (1, 1));
+    assert_eq!((started_by(&world, "ada"), started_by(&world, "eve")), (1, 1));
     world
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_rules_are_tried_on_what_was_decided() {
-    let world = past().await;
+async fn replay_applies_other_rules_to_past_decisions() {
+    let world = world_with_decisions().await;
     let before = entries(&world).await;
-    let same = world.ask(asked("7d")).await.unwrap();
+    let same = world.send(replay_since("7d")).await.unwrap();
     assert_eq!((same.decisions, same.untold, changed(&same)), (3, 0, vec![]), "{same:?}");
     assert!(same.sentence.starts_with("none of 3 decisions since 2026-09-24T01:00:00"));
 
@@ -88,7 +88,7 @@ async fn other_rules_are_tried_on_what_was_decided() {
     let counts: Vec<(&str, u64)> = found.counts.iter().map(|(key, n)| (&**key, *n)).collect();
     assert_eq!(counts, [("allow_to_deny", 1), ("deny_to_allow", 1)]);
 
-    // What reaches outside is asked about, whatever the rules allow.
+    // Tier 2 needs approval, whatever the rules allow.
     let allowed = with(&world, &of_agent("allow", "eve")).await;
     assert_eq!(changed(&allowed), [bob]);
     let found = with(&world, &of_agent("deny", "eve")).await;
@@ -98,13 +98,13 @@ async fn other_rules_are_tried_on_what_was_decided() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_then_counts_and_not_what_is_there_now() {
-    let world = past().await;
+async fn replay_uses_the_recorded_request_not_the_present_state() {
+    let world = world_with_decisions().await;
     let raised = AgentEdit { name: "bob".into(), tier: Some(2), ..AgentEdit::default() };
-    world.ask(raised).await.unwrap();
+    world.send(raised).await.unwrap();
     for run in runs(&world).await.iter().filter(|run| run.agent.as_deref() == Some("ada")) {
         let id = run.schedule_id.clone().unwrap();
-        world.ask(ScheduleRemove { id }).await.unwrap();
+        world.send(ScheduleRemove { id }).await.unwrap();
     }
     let found = with(&world, &of_tier_1("ask")).await;
     assert_eq!(changed(&found), [("bob", "deny", "ask", "policy.toml/one")]);
@@ -112,14 +112,14 @@ async fn what_was_asked_then_counts_and_not_what_is_there_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_that_changed_since_are_tried_without_being_named() {
-    let mut world = past().await;
+async fn replay_uses_the_active_rules_by_default() {
+    let mut world = world_with_decisions().await;
     world.policy = of_agent("ask", "ada");
     world.reopen().await.unwrap();
-    let found = world.ask(asked("7d")).await.unwrap();
+    let found = world.send(replay_since("7d")).await.unwrap();
     assert_eq!(found.counts["allow_to_ask"], 1, "{found:?}");
-    let strict = PolicyReplay { posture: Some("strict-prod".into()), ..asked("7d") };
-    let found = world.ask(strict).await.unwrap();
+    let strict = PolicyReplay { posture: Some("strict-prod".into()), ..replay_since("7d") };
+    let found = world.send(strict).await.unwrap();
     assert_eq!(
         (&*found.posture, found.counts["allow_to_ask"]),
         ("strict-prod", 1),
@@ -128,30 +128,30 @@ async fn rules_that_changed_since_are_tried_without_being_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_decided_since_is_looked_at() {
-    let world = past().await;
+async fn replay_covers_decisions_since_the_given_time_only() {
+    let world = world_with_decisions().await;
     for (since, decisions) in [(0, 3), (HOUR_US, 3), (HOUR_US + 1, 0), (9 * HOUR_US, 0)] {
-        let found = world.ask(asked(&after(since))).await.unwrap();
+        let found = world.send(replay_since(&after(since))).await.unwrap();
         assert_eq!(found.decisions, decisions, "{since}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_tried_is_refused() {
-    let world = past().await;
-    let refused = async |asked: PolicyReplay| world.ask(asked).await.unwrap_err().code;
-    assert_eq!(refused(asked("ten")).await, Code::InvalidInput);
+async fn invalid_replays_are_refused() {
+    let world = world_with_decisions().await;
+    let refused = async |asked: PolicyReplay| world.send(asked).await.unwrap_err().code;
+    assert_eq!(refused(replay_since("ten")).await, Code::InvalidInput);
     let posture = Some("prod".to_owned());
-    assert_eq!(refused(PolicyReplay { posture, ..asked("7d") }).await, Code::InvalidInput);
-    let text = |text: String| PolicyReplay { rules: Some(text), ..asked("7d") };
+    assert_eq!(refused(PolicyReplay { posture, ..replay_since("7d") }).await, Code::InvalidInput);
+    let text = |text: String| PolicyReplay { rules: Some(text), ..replay_since("7d") };
     assert_eq!(refused(text("x = 1".into())).await, Code::PolicyInvalid);
-    assert!(world.ask(text(" ".repeat(1 << 20))).await.is_ok());
+    assert!(world.send(text(" ".repeat(1 << 20))).await.is_ok());
     assert_eq!(refused(text(" ".repeat((1 << 20) + 1))).await, Code::PolicyInvalid);
 }
 
-/// Where an agent is and what else was so is told to the rules, recorded, shown, and asked about again.
+/// The details of a request, such as the host of an agent, are matched by rules, recorded, shown and replayed.
 #[tokio::test(start_paused = true)]
-async fn what_was_known_of_a_run_is_recorded_shown_and_replayed() {
+async fn decision_details_are_recorded_shown_and_replayed() {
     let mut world = World::new().await;
     let on_host = |verdict: &str, host: &str| {
         let agent = "agent = ['letta']";
@@ -171,44 +171,44 @@ async fn what_was_known_of_a_run_is_recorded_shown_and_replayed() {
         remote_id: Some("agent-1".into()),
         ..AgentAdd::default()
     };
-    world.ask(letta).await.unwrap();
+    world.send(letta).await.unwrap();
     let id = add(&world, named("s", "letta", every("1h", "use 49"))).await;
-    keep(&world, async {
+    run_engine(&world, async {
         set(&world, HOUR_US).await;
         fire(&world, &id).await;
-        settle().await;
+        wait_until_idle().await;
     })
     .await;
-    let mut told = Vec::new();
+    let mut details = Vec::new();
     for run in runs(&world).await {
-        let explained = world.ask(PolicyExplain { run: run.id }).await.unwrap();
+        let explained = world.send(PolicyExplain { run: run.id }).await.unwrap();
         let (request, facts) = (explained.request.unwrap(), explained.facts.unwrap());
         assert_eq!(request.host.as_deref(), Some("Letta.example"));
         assert_eq!((request.principal, request.tier), (format!("schedule:{id}"), 1));
         assert_eq!((request.resource.as_deref(), &*facts.lease), (Some("letta"), "full"));
-        told.push((facts.unattended, facts.runs_left, facts.tokens_left));
+        details.push((facts.unattended, facts.runs_left, facts.tokens_left));
     }
-    told.sort_unstable();
-    assert_eq!(told, [(false, Some(8), Some(950)), (true, Some(9), Some(1_000))]);
-    // Only the host tells these rules apart.
+    details.sort_unstable();
+    assert_eq!(details, [(false, Some(8), Some(950)), (true, Some(9), Some(1_000))]);
+    // These rules differ only by host.
     let found = with(&world, &on_host("deny", "letta.example")).await;
     assert_eq!(found.counts.get("allow_to_deny"), Some(&2), "{found:?}");
     assert_eq!(with(&world, &on_host("deny", "other.example")).await.changed, []);
 }
 
-/// What the lease decided is made again with the lease as it was.
+/// A decision by the lease is replayed with the lease of that time.
 #[tokio::test(start_paused = true)]
-async fn what_the_lease_decided_is_no_other_decision_today() {
+async fn replay_uses_the_lease_of_the_past_decision() {
     let mut world = World::new().await;
     world.lease = Lease { ask_after_us: HOUR_US / 2, pause_after_us: 10 * HOUR_US };
     world.reopen().await.unwrap();
-    world.ask(builtin("ada")).await.unwrap();
+    world.send(builtin("ada")).await.unwrap();
     add(&world, named("s", "ada", every("1h", "hello"))).await;
-    keep(&world, async { set(&world, HOUR_US).await }).await;
-    let open = world.ask(ApprovalList::default()).await.unwrap().approvals.remove(0);
-    let explained = world.ask(PolicyExplain { run: open.run_id }).await.unwrap();
+    run_engine(&world, async { set(&world, HOUR_US).await }).await;
+    let open = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    let explained = world.send(PolicyExplain { run: open.run_id }).await.unwrap();
     assert_eq!(explained.facts.unwrap().lease, "ask");
-    let same = world.ask(asked("7d")).await.unwrap();
+    let same = world.send(replay_since("7d")).await.unwrap();
     assert_eq!((same.decisions, same.changed), (1, vec![]));
     assert_eq!(with(&world, &of_agent("deny", "ada")).await.counts["ask_to_deny"], 1);
 }

@@ -7,7 +7,7 @@ use kernel::{Actor, Role};
 use serde_json::{Value, json};
 
 use crate::steps::*;
-use crate::world::{World, builtin, keep};
+use crate::world::{World, builtin, run_engine};
 
 /// What a request is expected to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,24 +107,24 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
 /// `eve` has a schedule and a run that waits for an approval; `ada` has nothing.
 async fn world_of_two_agents() -> World {
     let world = World::new().await;
-    world.ask(builtin("ada")).await.unwrap();
-    world.ask(api::AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
+    world.send(builtin("ada")).await.unwrap();
+    world.send(api::AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
     world
 }
 
 async fn others(world: &World) -> Others {
     let schedule = add(world, named("watch the bank", "eve", every("1h", "x"))).await;
     let run = fire(world, &schedule).await.id;
-    settle().await;
-    let mut open = world.ask(ApprovalList::default()).await.unwrap().approvals;
+    wait_until_idle().await;
+    let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
     Others { schedule, run, approval: open.remove(0).id }
 }
 
-/// The outcome of a request, and everything that the caller was told.
+/// The outcome of a request, and everything in the response.
 async fn outcome(world: &World, actor: &Actor, name: &str, with: &Value) -> (Expected, String) {
     let request: Request = serde_json::from_value(json!({ "call": name, "with": with })).unwrap();
     let call = Call { request, key: None, tool: None, progress: Default::default() };
-    match world.watch.handle(actor.clone()).call(call).await {
+    match world.engine.handle(actor.clone()).call(call).await {
         Ok(answer) => (Answered, serde_json::to_string(&answer).unwrap()),
         Err(error) if error.code == Code::NotFound && name != "tool.misuse" => {
             (Hidden, String::new())
@@ -134,7 +134,7 @@ async fn outcome(world: &World, actor: &Actor, name: &str, with: &Value) -> (Exp
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_has_a_row() {
+async fn scope_table_covers_every_request() {
     let none = Others { schedule: String::new(), run: String::new(), approval: String::new() };
     let rows: BTreeSet<&str> = table(&none).iter().map(|row| row.0).collect();
     let requests: BTreeSet<&str> = Request::NAMES.iter().copied().collect();
@@ -142,9 +142,9 @@ async fn every_request_has_a_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_sees_and_changes_nothing_of_another_agent() {
+async fn agent_cannot_read_or_change_objects_of_another_agent() {
     let world = world_of_two_agents().await;
-    keep(&world, async {
+    run_engine(&world, async {
         let eve = others(&world).await;
         let ada = Actor { name: "ada".into(), role: Role::Runner };
         for (name, with, expected, _) in table(&eve) {
@@ -159,9 +159,9 @@ async fn an_agent_sees_and_changes_nothing_of_another_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_reads_and_changes_nothing() {
+async fn observer_can_read_and_cannot_change() {
     let world = world_of_two_agents().await;
-    keep(&world, async {
+    run_engine(&world, async {
         let eve = others(&world).await;
         let observer = Actor { name: "olga".into(), role: Role::Observer };
         for (name, with, _, expected) in table(&eve) {

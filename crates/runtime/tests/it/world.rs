@@ -1,18 +1,21 @@
-//! A watch whose time stands still until the test moves it.
+//! An engine whose clock only the test moves.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agents::{AgentBackend, Ended, Failure, Outcome, Output, Reason, Work};
-use api::{AgentAdd, Ask, Call, ConfigValue, Error, Event, LedgerTail, ask};
+use agents::{AgentBackend, Attempt, AttemptResult, Failure, Outcome, Output, Reason};
+use api::{AgentAdd, ApiRequest, Call, ConfigValue, Error, Event, Handle, LedgerTail, send};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
 use kernel::budget::{Limits, Usage};
 use kernel::posture::Flags;
-use kernel::run::Kind;
+use kernel::run::FailureKind;
 use kernel::{Actor, Role, Timestamp};
-use runtime::{Clock, Messenger, Reader, Reread, Settings, Standing, Engine};
-use store::{Memory, Store};
+use runtime::{
+    Channel, Clock, Components, ConfigReader, Engine, NoTools, ReloadableConfig, Reread,
+    ResolvedCall, Settings, Tools,
+};
+use store::Memory;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -21,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const OCTOBER_US: i64 = 1_790_812_800_000_000;
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
-/// What it shows, and how much time has passed by a clock that nobody sets.
+/// The time of day, which the test sets, and the elapsed monotonic time.
 #[derive(Debug)]
-pub(crate) struct SetClock(watch::Sender<(i64, Duration)>);
+pub(crate) struct TestClock(watch::Sender<(i64, Duration)>);
 
-impl Clock for SetClock {
+impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.borrow().0)
     }
@@ -33,8 +36,8 @@ impl Clock for SetClock {
     fn reaches(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         let mut shown = self.0.subscribe();
         async move {
-            let begun = shown.borrow().0;
-            let reached = shown.wait_for(|(now, _)| at.as_micros() <= *now || *now < begun).await;
+            let start = shown.borrow().0;
+            let reached = shown.wait_for(|(now, _)| at.as_micros() <= *now || *now < start).await;
             reached.map(drop).unwrap_or_default();
         }
         .boxed()
@@ -45,46 +48,46 @@ impl Clock for SetClock {
     }
 }
 
-/// Does what each prompt says: `fail`, `fail for good`, `hang` until it is told to stop, `wait` until it
-/// is let go, or anything else, which it says again.
+/// Does what each prompt says: `fail`, `fail for good`, `lose` (an indeterminate failure), `hang` until it is stopped,
+/// `wait` until it is released, or `use N` tokens. Any other prompt succeeds. Its output is the prompt.
 #[derive(Debug)]
-pub(crate) struct Hands {
-    pub(crate) begun: Mutex<Vec<Work>>,
-    let_go: Semaphore,
+pub(crate) struct ScriptedBackend {
+    pub(crate) started: Mutex<Vec<Attempt>>,
+    released: Semaphore,
 }
 
-impl Default for Hands {
-    fn default() -> Hands {
-        Hands { begun: Mutex::default(), let_go: Semaphore::new(0) }
+impl Default for ScriptedBackend {
+    fn default() -> ScriptedBackend {
+        ScriptedBackend { started: Mutex::default(), released: Semaphore::new(0) }
     }
 }
 
-impl Hands {
-    /// So many of those that wait may end, also later ones.
-    pub(crate) fn let_go(&self, count: usize) {
-        self.let_go.add_permits(count);
+impl ScriptedBackend {
+    /// Lets `count` present or later `wait` attempts end.
+    pub(crate) fn release(&self, count: usize) {
+        self.released.add_permits(count);
     }
 }
 
-impl AgentBackend for Hands {
-    fn work(&self, work: Work, stop: CancellationToken) -> BoxFuture<'_, Ended> {
+impl AgentBackend for ScriptedBackend {
+    fn run(&self, attempt: Attempt, stop: CancellationToken) -> BoxFuture<'_, AttemptResult> {
         async move {
-            let (prompt, text) = (work.prompt.clone(), work.prompt.clone());
-            self.begun.lock().unwrap().push(work);
+            let (prompt, text) = (attempt.prompt.clone(), attempt.prompt.clone());
+            self.started.lock().unwrap().push(attempt);
             let failed = |kind| {
-                let (reason, message) = (Reason::Script, "it said so".to_owned());
+                let (reason, message) = (Reason::Script, "scripted failure".to_owned());
                 Outcome::Failed(Failure { reason, message, kind })
             };
             let outcome = match prompt.as_str() {
-                "fail" => failed(Kind::Passing { wait_us: 0 }),
-                "fail for good" => failed(Kind::Permanent),
-                "lose" => failed(Kind::Doubtful),
+                "fail" => failed(FailureKind::Transient { wait_us: 0 }),
+                "fail for good" => failed(FailureKind::Permanent),
+                "lose" => failed(FailureKind::Indeterminate),
                 "hang" => {
                     stop.cancelled().await;
                     Outcome::Cancelled
                 }
                 "wait" => {
-                    self.let_go.acquire().await.unwrap().forget();
+                    self.released.acquire().await.unwrap().forget();
                     Outcome::Done
                 }
                 _ => Outcome::Done,
@@ -93,25 +96,28 @@ impl AgentBackend for Hands {
             let usage = prompt
                 .strip_prefix("use ")
                 .map(|tokens| Usage { input_tokens: tokens.parse().unwrap(), output_tokens: 1 });
-            Ended { outcome, output: Output { text, bytes, file: None }, usage }
+            AttemptResult { outcome, output: Output { text, bytes, file: None }, usage }
         }
         .boxed()
     }
 }
 
 pub(crate) struct World {
-    pub(crate) hands: Arc<Hands>,
+    pub(crate) backend: Arc<ScriptedBackend>,
     pub(crate) data: TempDir,
     pub(crate) store: Arc<Memory>,
-    pub(crate) clock: Arc<SetClock>,
-    pub(crate) watch: Engine,
-    /// The operator's own rules, from the next opening on.
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) engine: Engine,
+    /// The operator's rules; takes effect at the next [`World::reopen`].
     pub(crate) policy: String,
-    /// From the next opening on.
+    /// Takes effect at the next [`World::reopen`].
     pub(crate) lease: Lease,
     pub(crate) limits: Limits,
-    /// Who calls humans, from the next keeping on.
-    pub(crate) messenger: Option<Arc<dyn Messenger>>,
+    /// Delivers notifications from the next [`run_engine`] on.
+    pub(crate) channel: Option<Arc<dyn Channel>>,
+    pub(crate) tools: Arc<SwitchedTools>,
+    /// What a reload reads; `None`: the engine cannot reload.
+    pub(crate) files: Option<Arc<Files>>,
 }
 
 impl World {
@@ -119,36 +125,49 @@ impl World {
         let data = tempfile::tempdir().unwrap();
         let (store, clock) = (
             Arc::new(Memory::new()),
-            Arc::new(SetClock(watch::Sender::new((OCTOBER_US, Duration::ZERO)))),
+            Arc::new(TestClock(watch::Sender::new((OCTOBER_US, Duration::ZERO)))),
         );
         let (policy, lease, limits) = (String::new(), Lease::default(), Limits::default());
-        let watch = open(&data, &store, &clock, (&policy, lease, limits)).await.unwrap();
-        let hands = Arc::default();
-        World { hands, data, store, clock, watch, policy, lease, limits, messenger: None }
+        let (backend, tools): (Arc<ScriptedBackend>, _) =
+            (Arc::default(), Arc::<SwitchedTools>::default());
+        let components = Components {
+            backend: backend.clone(),
+            tools: tools.clone(),
+            ..Components::new(store.clone(), clock.clone())
+        };
+        let engine = open(&data, components, (&policy, lease, limits)).await.unwrap();
+        let (channel, files) = (None, None);
+        World { backend, data, store, clock, engine, policy, lease, limits, channel, tools, files }
     }
 
-    /// Another store in the same place.
-    pub(crate) async fn lose_the_store(&mut self) -> Result<(), Error> {
+    /// Opens an empty store in the same data directory.
+    pub(crate) async fn replace_store(&mut self) -> Result<(), Error> {
         self.store = Arc::new(Memory::new());
         self.reopen().await
     }
 
-    /// The same data, opened again.
+    /// Opens the same data again.
     pub(crate) async fn reopen(&mut self) -> Result<(), Error> {
-        let World { data, store, clock, policy, lease, limits, .. } = self;
-        self.watch = open(data, store, clock, (policy, *lease, *limits)).await?;
+        let World { data, policy, lease, limits, .. } = self;
+        let components = Components {
+            backend: self.backend.clone(),
+            tools: self.tools.clone(),
+            config_reader: self.files.clone().map(|files| files as Arc<dyn ConfigReader>),
+            ..Components::new(self.store.clone(), self.clock.clone())
+        };
+        self.engine = open(data, components, (policy, *lease, *limits)).await?;
         Ok(())
     }
 
-    pub(crate) fn doer(&self) -> Arc<dyn AgentBackend> {
-        self.hands.clone()
+    pub(crate) fn channels(&self) -> Vec<Arc<dyn Channel>> {
+        self.channel.iter().cloned().collect()
     }
 
-    pub(crate) fn messengers(&self) -> Vec<Arc<dyn Messenger>> {
-        self.messenger.iter().cloned().collect()
+    pub(crate) fn set_tools(&self, tools: Arc<dyn Tools>) {
+        *self.tools.0.lock().unwrap() = tools;
     }
 
-    /// Time passes until then, or the clock is set back.
+    /// Lets time pass until then, or sets the clock back.
     pub(crate) fn set_now(&self, micros: i64) {
         self.clock.0.send_modify(|(now, steady)| {
             *steady += Duration::from_micros(u64::try_from(micros - *now).unwrap_or_default());
@@ -156,33 +175,37 @@ impl World {
         });
     }
 
-    /// Somebody sets the clock.
+    /// Sets the clock; no time passes.
     pub(crate) fn set_clock(&self, micros: i64) {
         self.clock.0.send_modify(|(now, _)| *now = micros);
     }
 
-    pub(crate) async fn ask<R: Ask>(&self, request: R) -> Result<R::Answer, Error> {
-        self.ask_as(Role::Operator, request).await
+    pub(crate) async fn send<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
+        self.send_as(Role::Operator, request).await
     }
 
-    pub(crate) async fn ask_as<R: Ask>(&self, role: Role, request: R) -> Result<R::Answer, Error> {
+    pub(crate) async fn send_as<R: ApiRequest>(
+        &self,
+        role: Role,
+        request: R,
+    ) -> Result<R::Response, Error> {
         let actor = Actor { name: "somebody".into(), role };
-        ask(&self.watch.handle(actor), request).await
+        send(&self.engine.handle(actor), request).await
     }
 
-    pub(crate) async fn ask_with_key<R: Ask>(
+    pub(crate) async fn send_with_key<R: ApiRequest>(
         &self,
         key: &str,
         request: R,
-    ) -> Result<R::Answer, Error> {
+    ) -> Result<R::Response, Error> {
         let actor = Actor { name: "somebody".into(), role: Role::Operator };
         let call = Call { key: Some(key.to_owned()), ..Call::new(request) };
-        call.ask::<R>(&self.watch.handle(actor)).await
+        call.send::<R>(&self.engine.handle(actor)).await
     }
 
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let asked = LedgerTail { after: Some(0), limit: Some(1_000), wait_ms: 0 };
-        self.ask(asked).await.unwrap().events
+        let request = LedgerTail { after: Some(0), limit: Some(1_000), wait_ms: 0 };
+        self.send(request).await.unwrap().events
     }
 
     pub(crate) async fn kinds(&self) -> Vec<String> {
@@ -190,43 +213,41 @@ impl World {
     }
 }
 
-/// Keeps the watch while `meanwhile` goes on, then stops it.
-pub(crate) async fn keep(world: &World, meanwhile: impl Future<Output = ()>) {
-    let (stop, stopped) = oneshot::channel::<()>();
-    let told = async {
-        let _ = stopped.await;
-        "told to".to_owned()
+/// Runs the engine until `meanwhile` ends, then stops it.
+pub(crate) async fn run_engine(world: &World, meanwhile: impl Future<Output = ()>) {
+    let (stop, stop_requested) = oneshot::channel::<()>();
+    let stop_reason = async {
+        let _ = stop_requested.await;
+        "stop requested".to_owned()
     };
-    let stopping = async {
+    let story = async {
         meanwhile.await;
         drop(stop);
     };
-    let keeping = world.watch.keep(world.doer(), world.messengers(), told);
-    let (kept, ()) = futures::future::join(keeping, stopping).await;
-    kept.unwrap();
+    let running = world.engine.run(&[], world.channels(), stop_reason);
+    let (result, ()) = futures::future::join(running, story).await;
+    result.unwrap();
 }
 
 async fn open(
     data: &TempDir,
-    store: &Arc<Memory>,
-    clock: &Arc<SetClock>,
+    components: Components,
     (policy, lease, limits): (&str, Lease, Limits),
 ) -> Result<Engine, Error> {
     let settings = Settings {
         data: data.path().to_owned(),
         version: "test".into(),
-        posture: kernel::ruling::Posture::Staging,
+        posture: kernel::posture::Posture::Staging,
         checkpoint_copy: Some(data.path().join("elsewhere.log")),
         heartbeat: Duration::from_secs(60),
         drain: Duration::from_secs(5),
         secret_variables: vec!["MIDWATCH_TOKEN".to_owned()],
     };
-    let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (store.clone(), clock.clone());
-    Engine::open(store, clock, settings, standing(policy, lease, limits)).await
+    Engine::open(components, settings, reloadable_config(policy, lease, limits)).await
 }
 
-pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {
-    Standing {
+pub(crate) fn reloadable_config(policy: &str, lease: Lease, limits: Limits) -> ReloadableConfig {
+    ReloadableConfig {
         policy: vec![("policy.toml".to_owned(), policy.to_owned())],
         keys: vec![ConfigValue {
             key: "lease.ask_after".to_owned(),
@@ -240,28 +261,66 @@ pub(crate) fn standing(policy: &str, lease: Lease, limits: Limits) -> Standing {
     }
 }
 
-/// What is read at a reload, as the test sets it.
+/// Tools that a test can replace while the engine is open.
 #[derive(Debug)]
-pub(crate) struct Files(pub(crate) Mutex<Standing>);
+pub(crate) struct SwitchedTools(Mutex<Arc<dyn Tools>>);
+
+impl Default for SwitchedTools {
+    fn default() -> SwitchedTools {
+        SwitchedTools(Mutex::new(Arc::new(NoTools)))
+    }
+}
+
+impl SwitchedTools {
+    fn current(&self) -> Arc<dyn Tools> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Tools for SwitchedTools {
+    fn is_known(&self, tool: &str) -> bool {
+        self.current().is_known(tool)
+    }
+
+    fn resolve(&self, tool: &str, payload: &str) -> Result<ResolvedCall, Error> {
+        self.current().resolve(tool, payload)
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        payload: &'a str,
+        key: String,
+        handle: &'a dyn Handle,
+    ) -> BoxFuture<'a, Result<String, Error>> {
+        let tools = self.current();
+        async move { tools.call(tool, payload, key, handle).await }.boxed()
+    }
+}
+
+/// What a reload reads.
+#[derive(Debug)]
+pub(crate) struct Files(pub(crate) Mutex<ReloadableConfig>);
 
 impl Files {
-    /// For a world, with what it has now.
-    pub(crate) fn of(world: &World) -> Arc<Files> {
-        let now = standing(&world.policy, world.lease, world.limits);
+    /// Reopens the world with its present configuration, which can be reloaded from then on.
+    pub(crate) async fn of(world: &mut World) -> Arc<Files> {
+        let now = reloadable_config(&world.policy, world.lease, world.limits);
         let files = Arc::new(Files(Mutex::new(now)));
-        world.watch.reread_from(files.clone());
+        world.files = Some(files.clone());
+        world.reopen().await.unwrap();
         files
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Standing)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut ReloadableConfig)) {
         change(&mut self.0.lock().unwrap());
     }
 }
 
-impl Reader for Files {
+impl ConfigReader for Files {
     fn read(&self) -> Result<Reread, Error> {
         Ok(Reread {
-            standing: self.0.lock().unwrap().clone(),
+            config: self.0.lock().unwrap().clone(),
             waiting: Vec::new(),
             overridden: Vec::new(),
         })

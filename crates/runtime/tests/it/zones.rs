@@ -1,20 +1,20 @@
-//! New rules of time zones, as a program with newer ones finds a log.
+//! A program with newer time zone rules opens an older ledger.
 
 use api::{ScheduleAdd, When};
 use calendar::tzdata_version;
-use kernel::progress::Ahead;
+use kernel::installation::{Event as InstallationEvent, TzChanged};
+use kernel::progress::NextFire;
 use kernel::schedule::{Event, Moved, MovedWhy};
-use kernel::tables::touched;
-use kernel::watch::{Event as WatchEvent, TzChanged};
-use kernel::{Body, Row, State, Timestamp};
-use ledger::{Draft, Header, canonical};
+use kernel::tables::changed_rows;
+use kernel::{EventBody, Row, State, Timestamp};
+use ledger::{Draft, Header, canonical_json};
 use store::{Commit, Outcome, Store, Write};
 
 use crate::steps::*;
-use crate::world::{OCTOBER_US, World, keep};
+use crate::world::{OCTOBER_US, World, run_engine};
 
-/// Written as an older program did it.
-async fn write(world: &World, body: Body) {
+/// Writes an entry like an older program.
+async fn write(world: &World, body: EventBody) {
     let label = body.label();
     let header = Header {
         ts_us: OCTOBER_US,
@@ -26,9 +26,9 @@ async fn write(world: &World, body: Body) {
         noun: body.noun().name(),
         noun_id: label.noun_id,
     };
-    let drafts = vec![Draft::new(header, canonical(&body).unwrap(), None).unwrap()];
+    let drafts = vec![Draft::new(header, canonical_json(&body).unwrap(), None).unwrap()];
     let mut writes = Vec::new();
-    for row in touched(&body) {
+    for row in changed_rows(&body) {
         let found = world.store.load(row.noun.name(), &row.id).await.unwrap();
         let state = found.body.map(|bytes| {
             let mut bytes = serde_json::Deserializer::from_slice(&bytes);
@@ -39,11 +39,11 @@ async fn write(world: &World, body: Body) {
         writes.push(Write {
             noun: row.noun.name(),
             id: row.id,
-            expected: found.version,
+            expected_version: found.version,
             version: after.version,
-            body: after.state.as_ref().map(|state| canonical(state).unwrap().into()),
+            body: after.state.as_ref().map(|state| canonical_json(state).unwrap().into()),
             due_us: after.due().map(Timestamp::as_micros),
-            under: after.under(),
+            index_key: after.index_key(),
             ..Write::default()
         });
     }
@@ -53,7 +53,7 @@ async fn write(world: &World, body: Body) {
 
 /// S11: once, logged, and no wall time fires twice.
 #[tokio::test(start_paused = true)]
-async fn the_next_slot_goes_by_the_new_rules_once_they_are_there() {
+async fn the_next_slot_follows_new_zone_rules() {
     let mut world = world().await;
     let when =
         When { daily: Some("09:00".into()), tz: Some("Europe/Berlin".into()), ..When::default() };
@@ -61,20 +61,20 @@ async fn the_next_slot_goes_by_the_new_rules_once_they_are_there() {
     let other = add(&world, every("1d", "other")).await;
     assert_eq!(schedule(&world, &id).await.next_run_at, Some(after(7 * HOUR_US)));
 
-    // By the old rules clocks in Berlin were an hour behind.
+    // In the old rules, Berlin was an hour behind.
     let next = Some(Timestamp::from_micros(OCTOBER_US + 8 * HOUR_US));
-    let ahead = Ahead { next, due: next };
+    let next_fire = NextFire { slot: next, due: next };
     let at = Timestamp::from_micros(OCTOBER_US);
-    let moved = Moved { why: MovedWhy::TzRebased, at, ahead };
-    write(&world, Body::Schedule(id.parse().unwrap(), Event::Moved(moved))).await;
+    let moved = Moved { why: MovedWhy::TzRebased, at, next_fire };
+    write(&world, EventBody::Schedule(id.parse().unwrap(), Event::Moved(moved))).await;
     let old = TzChanged { from: None, to: "2001a".into(), moved: 1 };
-    let instance = world.watch.instance().to_owned();
-    write(&world, Body::Watch(instance, WatchEvent::TzChanged(old))).await;
+    let instance = world.engine.instance().to_owned();
+    write(&world, EventBody::Installation(instance, InstallationEvent::TzChanged(old))).await;
     world.reopen().await.unwrap();
     assert_eq!(schedule(&world, &id).await.next_run_at, Some(after(8 * HOUR_US)));
 
-    keep(&world, async {
-        settle().await;
+    run_engine(&world, async {
+        wait_until_idle().await;
         assert_eq!(schedule(&world, &id).await.next_run_at, Some(after(7 * HOUR_US)));
         assert_eq!(schedule(&world, &other).await.next_run_at, Some(after(24 * HOUR_US)));
         set(&world, 7 * HOUR_US).await;
@@ -92,7 +92,7 @@ async fn the_next_slot_goes_by_the_new_rules_once_they_are_there() {
 
     world.reopen().await.unwrap();
     let before = world.kinds().await.iter().filter(|kind| *kind == "tz.changed").count();
-    keep(&world, settle()).await;
+    run_engine(&world, wait_until_idle()).await;
     assert_eq!(world.kinds().await.iter().filter(|kind| *kind == "tz.changed").count(), before);
-    check_log(&world).await;
+    verify_ledger(&world).await;
 }

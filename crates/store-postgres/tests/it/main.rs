@@ -1,26 +1,26 @@
-//! The store on a real PostgreSQL.
+//! Tests of the store on a real PostgreSQL server.
 
 #[cfg(test)]
 mod access;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
-mod conform;
+mod conformance;
+#[cfg(test)]
+mod crash_campaign;
+#[cfg(test)]
+mod databases;
 #[cfg(test)]
 mod failover;
 #[cfg(test)]
 mod feed;
 #[cfg(test)]
-mod lost_answers;
+mod lost_connections;
 #[cfg(test)]
 mod node;
-#[cfg(test)]
-mod nodes;
-#[cfg(test)]
-mod places;
 #[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
-mod work;
+mod workload;

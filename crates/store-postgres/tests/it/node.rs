@@ -1,6 +1,6 @@
-//! One process of several on a database: this binary, started again by a test of `nodes.rs`.
+//! A node: one of several processes on a database. `crash_campaign.rs` starts this test binary as a node.
 //!
-//! It works until it is killed, and prints a line for each step that was acknowledged.
+//! It commits steps until it is killed, and prints a line for each acknowledged step.
 
 use std::env;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use store::{Error, Outcome, PAGE_ENTRIES_MAX, Store};
 use store_postgres::Postgres;
 use tokio::time::{Duration, sleep};
 
-use crate::places::{Dice, target};
-use crate::work::{Step, version_of};
+use crate::databases::{Rng, target};
+use crate::workload::{Step, version_of};
 
 pub(crate) const URL: &str = "MIDWATCH_TEST_NODE_URL";
 pub(crate) const NAME: &str = "MIDWATCH_TEST_NODE_NAME";
 pub(crate) const SEED: &str = "MIDWATCH_TEST_NODE_SEED";
-/// What this test is called for the one that starts it.
-pub(crate) const TEST: &str = "node::works_until_it_is_killed";
+/// The name of the test below, by which a node is started.
+pub(crate) const TEST: &str = "node::commits_until_killed";
 
 const WORKERS: u64 = 8;
 const SHARED_ROWS: u64 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Nothing to test when nobody started it as a node.
+/// Does nothing unless `crash_campaign.rs` started it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn works_until_it_is_killed() {
+async fn commits_until_killed() {
     let Some(url) = variable(URL) else { return };
     let name = variable(NAME).unwrap();
     let seed: u64 = variable(SEED).unwrap().parse().unwrap();
     println!();
-    // Whoever started it holds the other end; so it does not outlive a test that failed.
+    // The parent holds the other end of stdin, so a node does not outlive a failed test.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
@@ -38,7 +38,7 @@ async fn works_until_it_is_killed() {
     let store = loop {
         match Postgres::open(&target(&url)).await {
             Ok(store) => break Arc::new(store),
-            // It starts while the database is away.
+            // The database may be down when a node starts.
             Err(Error::Unreachable(_)) => sleep(PAUSE).await,
             Err(error) => return println!("fault cannot open: {error:?}"),
         }
@@ -46,7 +46,7 @@ async fn works_until_it_is_killed() {
     let mut tasks = tokio::task::JoinSet::new();
     for worker in 0..WORKERS {
         let (store, name) = (Arc::clone(&store), format!("{name}.{worker}"));
-        tasks.spawn(async move { work(&store, &name, Dice(seed ^ (worker << 32))).await });
+        tasks.spawn(async move { commit_steps(&store, &name, Rng(seed ^ (worker << 32))).await });
     }
     tasks.spawn(async move { follow(&store).await });
     while let Some(ended) = tasks.join_next().await {
@@ -54,35 +54,35 @@ async fn works_until_it_is_killed() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how a test tells the process it starts what to do")]
+#[expect(clippy::disallowed_methods, reason = "the parent configures a node by its environment")]
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
-/// Step after step; returns what is wrong.
-async fn work(store: &Postgres, name: &str, mut dice: Dice) -> String {
+/// Commits step after step; returns the first fault.
+async fn commit_steps(store: &Postgres, name: &str, mut rng: Rng) -> String {
     for number in 0.. {
         let name = format!("{name}.{number}");
-        let row = match dice.below(2) {
+        let row = match rng.below(2) {
             0 => format!("own-{}", name.rsplit_once('.').map_or("", |(worker, _)| worker)),
-            _ => format!("shared-{}", dice.below(SHARED_ROWS)),
+            _ => format!("shared-{}", rng.below(SHARED_ROWS)),
         };
-        // Seldom, because a group that counts is not written at once.
-        let add = match dice.below(8) {
-            0 => i64::try_from(dice.below(9)).unwrap() - 4,
+        // Rarely, because a group with counters is not written optimistically.
+        let add = match rng.below(8) {
+            0 => i64::try_from(rng.below(9)).unwrap() - 4,
             _ => 0,
         };
-        match take(store, Step { name, row, version: 0, add }).await {
+        match commit_step(store, Step { name, row, version: 0, add }).await {
             Ok(Some(name)) => println!("ack {name}"),
             Ok(None) => {}
-            Err(wrong) => return wrong,
+            Err(fault) => return fault,
         }
     }
-    unreachable!("the numbers do not end")
+    unreachable!("an endless range")
 }
 
-/// Asks again with the same key until there is an answer; `None` if the step cannot be.
-async fn take(store: &Postgres, mut step: Step) -> Result<Option<String>, String> {
+/// Commits a step, retrying with the same idempotency key; `None` if it exceeds the limit.
+async fn commit_step(store: &Postgres, mut step: Step) -> Result<Option<String>, String> {
     loop {
         step.version = match version_of(store, &step.row).await {
             Ok(version) => version + 1,
@@ -96,7 +96,7 @@ async fn take(store: &Postgres, mut step: Step) -> Result<Option<String>, String
             Ok(Outcome::Committed(receipt)) if receipt.first == receipt.last => {
                 return Ok(Some(step.name));
             }
-            Ok(Outcome::Answered(body)) if body == step.name.as_bytes() => {
+            Ok(Outcome::Replayed(body)) if body == step.name.as_bytes() => {
                 return Ok(Some(step.name));
             }
             Ok(Outcome::Conflict { .. }) => {}
@@ -107,15 +107,15 @@ async fn take(store: &Postgres, mut step: Step) -> Result<Option<String>, String
     }
 }
 
-/// Reads the log as it grows; returns what is wrong with it.
+/// Reads and verifies the ledger as it grows; returns the first fault.
 pub(crate) async fn follow(store: &Postgres) -> String {
     let mut chain = Chain::empty();
     loop {
         match store.entries(chain.size(), PAGE_ENTRIES_MAX).await {
-            Ok(page) if page.is_empty() => store.grown_past(chain.size()).await,
+            Ok(page) if page.is_empty() => store.wait_for_entries_after(chain.size()).await,
             Ok(page) => {
-                for fields in page.iter() {
-                    if let Err(fault) = chain.check(&fields) {
+                for entry in page.iter() {
+                    if let Err(fault) = chain.verify_next(&entry) {
                         return format!("read after {}: {fault:?}", chain.size());
                     }
                 }

@@ -1,4 +1,4 @@
-//! Stands between a store and its database, and loses what it should carry.
+//! A proxy between a store and its database that drops commits, or the replies to them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use crate::places::Dice;
+use crate::databases::Rng;
 
 const SOCKET: &str = ".s.PGSQL.5432";
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -21,40 +21,41 @@ pub(crate) struct Proxy {
     _connections: JoinSet<()>,
 }
 
-/// What happens to a commit that passes.
+/// What the proxy does with a commit.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
-    Passes,
-    /// It never arrives.
-    Lost,
-    /// It arrives, and its answer does not.
-    Unanswered,
+enum Fault {
+    None,
+    /// The commit does not arrive.
+    DropCommit,
+    /// The commit arrives, but its reply does not.
+    DropReply,
 }
 
 impl Proxy {
-    /// Leads to the socket in `directory`.
+    /// Forwards to the server's socket in `directory`.
     pub(crate) fn new(directory: &str, seed: u64) -> Proxy {
         println!("seed {seed}");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let own = std::env::temp_dir().join(format!("proxy-{}-{number}", std::process::id()));
-        fs::create_dir_all(&own).unwrap();
-        let listener = UnixListener::bind(own.join(SOCKET)).unwrap();
+        let proxy_directory =
+            std::env::temp_dir().join(format!("proxy-{}-{number}", std::process::id()));
+        fs::create_dir_all(&proxy_directory).unwrap();
+        let listener = UnixListener::bind(proxy_directory.join(SOCKET)).unwrap();
         let (server, cuts) = (PathBuf::from(directory).join(SOCKET), Arc::default());
-        let (counted, dice) = (Arc::clone(&cuts), Arc::new(Mutex::new(Dice(seed))));
+        let (counted, rng) = (Arc::clone(&cuts), Arc::new(Mutex::new(Rng(seed))));
         let mut connections = JoinSet::new();
         connections.spawn(async move {
-            let mut carried = JoinSet::new();
+            let mut forwarded = JoinSet::new();
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let Ok(server) = UnixStream::connect(&server).await else { continue };
-                let (cuts, dice) = (Arc::clone(&counted), Arc::clone(&dice));
-                carried.spawn(async move { carry(client, server, &cuts, &dice).await });
+                let (cuts, rng) = (Arc::clone(&counted), Arc::clone(&rng));
+                forwarded.spawn(async move { forward(client, server, &cuts, &rng).await });
             }
         });
-        Proxy { directory: own, cuts, _connections: connections }
+        Proxy { directory: proxy_directory, cuts, _connections: connections }
     }
 
-    /// The url of the same database through it.
+    /// The URL of the same database through the proxy.
     pub(crate) fn url(&self, url: &str) -> String {
         let (start, database) = url.rsplit_once('/').unwrap();
         let (user, _) = start.rsplit_once('@').unwrap();
@@ -72,41 +73,43 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(client: UnixStream, server: UnixStream, cuts: &AtomicUsize, dice: &Mutex<Dice>) {
+async fn forward(client: UnixStream, server: UnixStream, cuts: &AtomicUsize, rng: &Mutex<Rng>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let asking = async {
+    let requests = async {
         let mut bytes = vec![0; 64 * 1024];
         loop {
             let count = match from_client.read(&mut bytes).await {
-                Ok(0) | Err(_) => return Fate::Passes,
+                Ok(0) | Err(_) => return Fault::None,
                 Ok(count) => count,
             };
-            let fate = fate(&bytes[..count], dice);
-            if !matches!(fate, Fate::Lost) && to_server.write_all(&bytes[..count]).await.is_err() {
-                return Fate::Passes;
+            let fault = choose_fault(&bytes[..count], rng);
+            if !matches!(fault, Fault::DropCommit)
+                && to_server.write_all(&bytes[..count]).await.is_err()
+            {
+                return Fault::None;
             }
-            if !matches!(fate, Fate::Passes) {
+            if !matches!(fault, Fault::None) {
                 cuts.fetch_add(1, Ordering::Relaxed);
-                return fate;
+                return fault;
             }
         }
     };
     tokio::select! {
-        // The answer is not there yet, or is held back with the rest.
+        // Checked first, so that the reply to a cut commit is not forwarded.
         biased;
-        _ = asking => {}
+        _ = requests => {}
         _ = copy(&mut from_server, &mut to_client) => {}
     }
 }
 
-fn fate(bytes: &[u8], dice: &Mutex<Dice>) -> Fate {
+fn choose_fault(bytes: &[u8], rng: &Mutex<Rng>) -> Fault {
     if !bytes.windows(7).any(|part| part == b"COMMIT\0") {
-        return Fate::Passes;
+        return Fault::None;
     }
-    match dice.lock().unwrap().below(4) {
-        0 => Fate::Lost,
-        1 => Fate::Unanswered,
-        _ => Fate::Passes,
+    match rng.lock().unwrap().below(4) {
+        0 => Fault::DropCommit,
+        1 => Fault::DropReply,
+        _ => Fault::None,
     }
 }

@@ -1,4 +1,4 @@
-//! Several stores on one database that want the same thing at the same moment.
+//! Several stores on one database that race for the same rows, counters and keys.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use futures::future::join_all;
 use store::{Commit, Error, Expect, Outcome, Store};
 
 use crate::audit;
-use crate::places::{Database, open, soon, stranger};
-use crate::work::{Step, add, event, put, version_of};
+use crate::databases::{Database, open, other_client, within_deadline};
+use crate::workload::{Step, add, event, put, version_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_database_is_made_ready_once() {
+async fn concurrent_openers_migrate_an_empty_database_once() {
     let database = Database::new();
     let stores = join_all((0..8).map(|_| open(&database.url))).await;
     let commits = stores.iter().enumerate().map(|(number, store)| async move {
@@ -19,21 +19,21 @@ async fn an_empty_database_is_made_ready_once() {
     join_all(commits).await;
     let alone = Database::new();
     open(&alone.url).await;
-    assert_eq!(steps(&database.url).await, steps(&alone.url).await);
+    assert_eq!(count_migrations(&database.url).await, count_migrations(&alone.url).await);
     let mut names = audit::names(&*stores[0]).await;
     names.sort();
     assert_eq!(names, ["0", "1", "2", "3", "4", "5", "6", "7"]);
 }
 
-/// How many steps of the schema a database has seen.
-async fn steps(url: &str) -> i64 {
-    let steps = stranger(url).await.query_one("SELECT count(*) FROM migration", &[]).await;
-    steps.unwrap().get(0)
+/// The number of applied migrations.
+async fn count_migrations(url: &str) -> i64 {
+    let count = other_client(url).await.query_one("SELECT count(*) FROM migration", &[]).await;
+    count.unwrap().get(0)
 }
 
-/// What does not exist yet cannot be locked: then the slower one must decide again.
+/// A counter that does not exist cannot be locked, so the slower commit is decided again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counter_that_two_begin_counts_both() {
+async fn two_stores_that_create_a_counter_both_count() {
     let database = Database::new();
     let stores = [open(&database.url).await, open(&database.url).await];
     for round in 0..40 {
@@ -47,7 +47,7 @@ async fn a_counter_that_two_begin_counts_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_two_begin_is_begun_once() {
+async fn two_stores_that_insert_a_row_conflict() {
     let database = Database::new();
     let stores = [open(&database.url).await, open(&database.url).await];
     for round in 0..40 {
@@ -60,47 +60,47 @@ async fn a_row_that_two_begin_is_begun_once() {
     assert_eq!(audit::names(&*stores[0]).await.len(), 40);
 }
 
-/// A row that one changes while others commit what they decided on it: none of theirs comes after.
+/// No commit that read a row follows the commit that changed it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_only_read_is_still_so_at_the_commit() {
+async fn changed_read_row_conflicts_across_stores() {
     let database = Database::new();
     let [writer, reader] = [open(&database.url).await, open(&database.url).await];
     let mut refused = 0;
     for version in 1..=60 {
-        let expect = Expect { noun: "row", id: "law".into(), version: version - 1 };
+        let expect = Expect { noun: "row", id: "shared".into(), version: version - 1 };
         let readers = (0..4).map(|n| {
             let commit = put(&format!("reader-{version}-{n}"), 1);
             reader.commit(Commit { expects: vec![expect.clone()], ..commit })
         });
-        let (law, outcomes) =
-            futures::future::join(writer.commit(put("law", version)), join_all(readers)).await;
-        let Ok(Outcome::Committed(law)) = law else { panic!("{law:?}") };
+        let (shared, outcomes) =
+            futures::future::join(writer.commit(put("shared", version)), join_all(readers)).await;
+        let Ok(Outcome::Committed(shared)) = shared else { panic!("{shared:?}") };
         for outcome in outcomes {
             match outcome.unwrap() {
-                Outcome::Committed(receipt) => assert!(receipt.last < law.first, "{version}"),
+                Outcome::Committed(receipt) => assert!(receipt.last < shared.first, "{version}"),
                 Outcome::Conflict { .. } => refused += 1,
                 other => panic!("{other:?}"),
             }
         }
     }
-    assert!(0 < refused && refused < 240, "they never met: {refused}");
+    assert!(0 < refused && refused < 240, "the commits never raced: {refused}");
 }
 
-/// A transaction that somebody left open on a row delays those who write the row, for a while. They
-/// are told then, nothing of theirs is written, and others are not held up.
+/// A commit to a row that another program has locked fails after the lock timeout. Commits to other rows
+/// do not wait.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_a_stranger_holds_is_not_awaited_for_ever() {
+async fn commit_to_a_locked_row_times_out() {
     let database = Database::new();
     let store = open(&format!("{}?options=-c%20lock_timeout%3D100", database.url)).await;
     let other = open(&database.url).await;
     store.commit(put("held", 1)).await.unwrap();
-    let stranger = stranger(&database.url).await;
-    stranger.batch_execute("BEGIN; UPDATE item SET body = '' WHERE id = 'held'").await.unwrap();
+    let other_client = other_client(&database.url).await;
+    other_client.batch_execute("BEGIN; UPDATE item SET body = '' WHERE id = 'held'").await.unwrap();
 
     let waiting = store.commit(put("held", 2));
     let (refused, ()) = futures::future::join(waiting, async {
         for name in ["a", "b", "c"] {
-            soon("a commit to another row", other.commit(put(name, 1))).await.unwrap();
+            within_deadline("committing to another row", other.commit(put(name, 1))).await.unwrap();
         }
     })
     .await;
@@ -108,31 +108,31 @@ async fn a_row_that_a_stranger_holds_is_not_awaited_for_ever() {
     assert!(text.contains("lock timeout"), "{text}");
     assert_eq!(version_of(&*store, "held").await, Ok(1));
 
-    stranger.batch_execute("ROLLBACK").await.unwrap();
-    let outcome = soon("a commit to the row", store.commit(put("held", 2))).await;
+    other_client.batch_execute("ROLLBACK").await.unwrap();
+    let outcome = within_deadline("committing to the row", store.commit(put("held", 2))).await;
     assert!(matches!(outcome, Ok(Outcome::Committed(_))), "{outcome:?}");
     assert_eq!(audit::names(&*store).await, ["held", "a", "b", "c", "held"]);
 }
 
-/// The tables that another store replaces are never seen empty.
+/// A reader never sees empty tables while another store replaces them.
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_are_whole_while_they_are_replaced() {
+async fn replacing_derived_tables_is_atomic_for_readers() {
     let database = Database::new();
     let (writer, reader) = (open(&database.url).await, open(&database.url).await);
     for row in ["a", "b", "c"] {
         writer.commit(put(row, 1)).await.unwrap();
     }
-    let rows = writer.derived().await.unwrap().items;
+    let rows = writer.load_derived().await.unwrap().items;
     let replacing = async {
         for _ in 0..60 {
-            let derived = writer.derived().await.unwrap();
-            let commit = Commit { replace: Some(derived), ..event("rebuilt") };
+            let derived = writer.load_derived().await.unwrap();
+            let commit = Commit { replace_derived: Some(derived), ..event("rebuilt") };
             writer.commit(commit).await.unwrap();
         }
     };
     let reading = async {
         loop {
-            assert_eq!(reader.derived().await.unwrap().items, rows);
+            assert_eq!(reader.load_derived().await.unwrap().items, rows);
         }
     };
     tokio::select! {
@@ -141,9 +141,9 @@ async fn tables_are_whole_while_they_are_replaced() {
     }
 }
 
-/// What the database cannot keep is refused for itself, whoever shares its transaction.
+/// A commit that PostgreSQL cannot store does not fail other commits of its group.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_cannot_be_kept_is_refused_alone() {
+async fn text_with_nul_is_refused_without_affecting_its_group() {
     let database = Database::new();
     let store = open(&database.url).await;
     let commits = (0..32).map(|number| match number % 8 {
@@ -161,7 +161,7 @@ async fn a_text_that_cannot_be_kept_is_refused_alone() {
     assert_eq!(audit::names(&*store).await.len(), 24);
 }
 
-/// More than fits into one message to the database, all at once.
+/// Concurrent commits that together exceed the size limit of a group.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_commits_do_not_share_a_transaction() {
     let database = Database::new();
@@ -178,18 +178,18 @@ async fn large_commits_do_not_share_a_transaction() {
     assert!(3 <= store.transactions(), "{}", store.transactions());
 }
 
-/// Also in one group with a commit that takes the row away from it.
+/// Even in one group with a commit that changes its row.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_was_answered_is_answered_before_its_rows_are_looked_at() {
+async fn used_idempotency_key_is_checked_before_versions() {
     let database = Database::new();
     let store = open(&database.url).await;
     for round in 0..40 {
         let row = format!("row-{round}");
-        let asked =
+        let request =
             |version| Step { name: row.clone(), row: row.clone(), version, add: 0 }.commit();
-        store.commit(asked(1)).await.unwrap();
-        let commits = [event("a"), event("b"), put(&row, 2), asked(2)];
+        store.commit(request(1)).await.unwrap();
+        let commits = [event("a"), event("b"), put(&row, 2), request(2)];
         let outcomes = join_all(commits.map(|commit| store.commit(commit))).await;
-        assert_eq!(outcomes[3], Ok(Outcome::Answered(row.clone().into_bytes())), "{row}");
+        assert_eq!(outcomes[3], Ok(Outcome::Replayed(row.clone().into_bytes())), "{row}");
     }
 }

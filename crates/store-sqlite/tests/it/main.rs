@@ -1,6 +1,6 @@
-//! The embedded store under the suite that every store must pass, and what is its own to show.
+//! Tests of the embedded store.
 
 #[cfg(test)]
-mod conform;
+mod conformance;
 #[cfg(test)]
-mod damage;
+mod damaged_tables;

@@ -1,21 +1,21 @@
-//! The in-memory store under the suite that every store must pass.
+//! The in-memory store passes the conformance suite.
 
 use std::sync::Arc;
 
-use store::conformance::{CASES, Place};
+use store::conformance::{CASES, StoreFixture};
 use store::{Memory, Store};
 
-/// Memory is its own place: opening it again finds the same.
+/// Opening it again returns the same store.
 struct InMemory(Arc<Memory>);
 
-impl Place for InMemory {
+impl StoreFixture for InMemory {
     fn open(&self) -> Arc<dyn Store> {
         self.0.clone()
     }
 }
 
 #[tokio::test]
-async fn conforms() {
+async fn passes_the_conformance_suite() {
     for (name, case) in CASES {
         println!("{name}");
         case(&InMemory(Arc::new(Memory::new()))).await;

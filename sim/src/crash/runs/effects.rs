@@ -1,4 +1,4 @@
-//! The world outside: a file to which every program adds one line, and the programs themselves.
+//! Effects outside Midwatch: a file to which every program appends one line, and the programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tokio::time::{sleep, timeout};
 
-use super::PAUSE;
-use crate::crash::daemon::PATIENCE;
+use super::POLL_INTERVAL;
+use crate::crash::daemon::TIMEOUT;
 
-/// Takes a while, takes effect by one write, takes a while. Its prompt says how long. A prompt that
-/// did not come, as its daemon was killed, makes it quick.
+/// Sleeps, takes effect by one write, sleeps again. The prompt has the times; without a prompt, because the daemon was
+/// killed, both are zero.
 const SCRIPT: &str = r#"read -r before after; sleep "${before:-0}"
 echo "$MIDWATCH_RUN_ID $MIDWATCH_ATTEMPT $MIDWATCH_SLOT" >> "$0"
 sleep "${after:-0}""#;
 
 #[derive(Debug)]
 pub(super) struct Effects {
-    /// Where the program works and everything that it starts: no other process has to do with it.
+    /// Contains the directories of the daemon and its programs. No other process uses it.
     root: PathBuf,
     file: PathBuf,
 }
 
 /// How often each attempt of each run took effect.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct EffectCounts {
     pub(super) lines: u64,
     pub(super) runs: BTreeMap<String, BTreeMap<u32, u64>>,
-    /// The slots that each run was told to be for, in microseconds.
+    /// The slots that the programs of each run received, in microseconds.
     pub(super) slots: BTreeMap<String, BTreeSet<i64>>,
     /// Lines that no program can have written.
-    pub(super) strange: Vec<String>,
+    pub(super) malformed: Vec<String>,
 }
 
 impl Effects {
@@ -46,32 +46,32 @@ impl Effects {
         ["/bin/sh", "-c", SCRIPT, &file].map(str::to_owned).to_vec()
     }
 
-    /// Waits until no program is left.
-    pub(super) async fn settle(&self) -> Result<()> {
-        let gone = async {
-            while self.is_anyone_left()? {
-                sleep(PAUSE).await;
+    /// Waits until no program is running.
+    pub(super) async fn wait_for_programs(&self) -> Result<()> {
+        let all_ended = async {
+            while self.is_any_process_left()? {
+                sleep(POLL_INTERVAL).await;
             }
             anyhow::Ok(())
         };
-        timeout(PATIENCE, gone).await.context("some programs never end")?
+        timeout(TIMEOUT, all_ended).await.context("some programs never end")?
     }
 
-    pub(super) fn read(&self) -> Result<Counted> {
+    pub(super) fn read(&self) -> Result<EffectCounts> {
         match fs::read_to_string(&self.file) {
-            Ok(text) => Ok(Counted::of(&text)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Counted::default()),
-            Err(error) => Err(error).context("the effects cannot be read"),
+            Ok(text) => Ok(EffectCounts::of(&text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(EffectCounts::default()),
+            Err(error) => Err(error).context("cannot read the effects"),
         }
     }
 
-    /// Whether there is a process that the daemon has started. A child that is not yet a program of
-    /// its own has the environment of the daemon; one that is just becoming it has its directory.
-    fn is_anyone_left(&self) -> Result<bool> {
+    /// Whether a process of the daemon is running. A child before `exec` has the daemon's environment; one during `exec` has
+    /// its directory.
+    fn is_any_process_left(&self) -> Result<bool> {
         let root = self.root.as_os_str().as_encoded_bytes();
         for process in fs::read_dir("/proc")? {
             let process = process?.path();
-            // What is no process, is gone by now or belongs to another user has nothing to tell.
+            // Empty for other entries, ended processes and those of other users.
             let environment = fs::read(process.join("environ")).unwrap_or_default();
             let directory = fs::read_link(process.join("cwd")).unwrap_or_default();
             let is_named = environment.windows(root.len()).any(|part| part == root);
@@ -83,13 +83,13 @@ impl Effects {
     }
 }
 
-impl Counted {
-    pub(super) fn of(text: &str) -> Counted {
-        let mut counted = Counted::default();
+impl EffectCounts {
+    pub(super) fn of(text: &str) -> EffectCounts {
+        let mut counted = EffectCounts::default();
         for line in text.lines() {
             counted.lines += 1;
-            let Some((run, attempt, slot_us)) = words(line) else {
-                counted.strange.push(line.to_owned());
+            let Some((run, attempt, slot_us)) = parse_line(line) else {
+                counted.malformed.push(line.to_owned());
                 continue;
             };
             let attempts = counted.runs.entry(run.to_owned()).or_default();
@@ -100,8 +100,8 @@ impl Counted {
     }
 }
 
-/// The run of a line, its attempt and its slot.
-fn words(line: &str) -> Option<(&str, u32, i64)> {
+/// The run, attempt and slot of a line.
+fn parse_line(line: &str) -> Option<(&str, u32, i64)> {
     let mut words = line.split(' ');
     let (run, attempt) = (words.next()?, words.next()?.parse().ok()?);
     let slot: jiff::Timestamp = words.next()?.parse().ok()?;

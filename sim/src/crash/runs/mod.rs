@@ -1,15 +1,15 @@
-//! The campaign of runs: schedules run programs every second, the daemon is killed under them, and
-//! what the programs did is counted in a file that the daemon knows nothing of.
+//! The campaign of runs: schedules run programs every second, the daemon is killed meanwhile, and the effects of the
+//! programs are counted in a file that the daemon does not know.
 //!
-//! One agent must take effect once at most, one may be repeated, and one is asked about: it takes effect once
-//! for each yes of a person, who answers beside the kills. The programs of a daemon that
-//! is killed live on and meet those of the next one, as they would elsewhere; only the last count
-//! waits for them. In [`inside`] there are no programs: the work is done in the process that is killed.
+//! The runs of one agent may take effect once, those of another may be repeated, and those of the third take effect once for
+//! each approval; an approver decides while the daemon is killed. The programs of a killed daemon keep running beside those
+//! of the next one; only the final count waits for them. In [`in_process`] there are no programs: the process that is
+//! killed executes the runs.
 
-mod account;
+mod approver;
 mod effects;
-pub(super) mod inside;
-mod person;
+pub(super) mod in_process;
+mod reconcile;
 mod summary;
 
 use std::path::Path;
@@ -17,68 +17,68 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::wire::Hello;
-use api::{Action, AgentAdd, Handle, ScheduleAdd, SchedulePause, Terms, When, ask};
+use api::{Action, AgentAdd, Handle, ScheduleAdd, SchedulePause, Terms, When, send};
 use api::{LIST_ITEMS_MAX, Schedule, ScheduleList};
-use client::{Socket, connect};
 use futures::future::join;
 use tokio::time::{sleep, timeout};
+use transport::{Socket, connect};
 
 use super::audit::Audit;
-use super::daemon::{Daemon, PATIENCE, Program};
+use super::daemon::{Daemon, Program, TIMEOUT};
 use super::{Kill, Options, Verdict};
 use crate::dice::Dice;
-use account::Account;
+use approver::{Approver, Decisions};
 use effects::Effects;
-use person::{Answers, Person};
+use reconcile::Reconciliation;
 use summary::Summary;
 
 const CYCLES_DEFAULT: u64 = 40;
-/// Of each agent, …
+/// Schedules of each agent that needs no approval.
 const SCHEDULES: u64 = 40;
-/// … but of the one that is asked about.
-const SCHEDULES_ASKED: u64 = 8;
-const SCHEDULES_ALL: u64 = 2 * SCHEDULES + SCHEDULES_ASKED;
-/// The daemon lives this long at least after it said that it is ready, …
+/// Schedules of the agent that needs approval.
+const SCHEDULES_NEEDING_APPROVAL: u64 = 8;
+const SCHEDULES_ALL: u64 = 2 * SCHEDULES + SCHEDULES_NEEDING_APPROVAL;
+/// The daemon is killed at least this long after it is ready.
 const AFTER_READY_US_MIN: u64 = 50_000;
-/// … and this long at most.
+/// The daemon is killed at most this long after it is ready.
 const AFTER_READY_US_MAX: u64 = 1_500_000;
-/// But in one cycle of this many …
+/// In one cycle of this many, the daemon is killed early: within [`EARLY_US_MAX`] of its start.
 const EARLY_ONE_IN: u64 = 5;
-/// … only this long at most after it was started: it dies while it takes up what the last one left.
+/// Short enough that the daemon is killed while it recovers the runs of the last one.
 const EARLY_US_MAX: u64 = 200_000;
-/// Before every cycle whose number is a multiple of this …
+/// Before every cycle whose number is a multiple of this, no daemon runs for a while, so that slots are missed.
 const DOWN_EVERY: u64 = 4;
-/// … there is no daemon for this long at least, so that slots are missed, …
+/// The shortest downtime.
 const DOWN_US_MIN: u64 = 2_000_000;
-/// … and for this long at most.
+/// The longest downtime.
 const DOWN_US_MAX: u64 = 3_000_000;
-/// One program of this many takes no time.
-const HASTY_ONE_IN: u64 = 4;
-/// The others at most this long before they take effect, and again after it.
+/// One program of this many does not sleep.
+const INSTANT_ONE_IN: u64 = 4;
+/// The others sleep at most this long before their effect, and again after it.
 const PROGRAM_MS_MAX: u64 = 200;
-/// Before another look at something that is waited for.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Between two checks while waiting.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Each schedule has one of these for slots that come while its run is at work, …
+/// The `overlap` terms of the schedules.
 const OVERLAPS: &[&str] = &["skip", "buffer_one", "buffer_all:3", "allow:2"];
-/// … and one of these for slots without a daemon.
+/// The `missed` terms of the schedules.
 const MISSED: &[&str] = &["latest", "earliest", "all:3", "skip"];
 
-/// What the name of an agent promises.
+/// What the campaign checks for the runs of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Promise {
-    /// It takes effect once at most.
+enum Guarantee {
+    /// A run takes effect at most once.
     Once,
-    /// It may be repeated.
+    /// A run may be repeated.
     Repeatable,
-    /// It takes effect once at most, and only if a person has said yes to that.
-    Asked,
+    /// A run takes effect at most once, and only if it was approved.
+    NeedsApproval,
 }
 
-/// When a daemon is started, and when it is killed.
+/// When a daemon is started and killed.
 #[derive(Clone, Copy, Debug)]
-struct Life {
-    /// There is none for this long before it.
+struct Lifetime {
+    /// The downtime before its start.
     down: Duration,
     kill: Kill,
 }
@@ -88,8 +88,7 @@ struct Campaign {
     program: Program,
     effects: Effects,
     audit: Audit,
-    /// What the person has said, as far as that was acknowledged.
-    answers: Answers,
+    decisions: Decisions,
     summary: Summary,
 }
 
@@ -98,13 +97,13 @@ pub(super) async fn run(program: Program, seed: u64, options: &Options) -> Resul
     let mut campaign = Campaign {
         effects: Effects::new(&program.root),
         audit: Audit::new(&program),
-        answers: Answers::new(),
+        decisions: Decisions::new(),
         program,
         summary: Summary { seed, schedules: SCHEDULES_ALL, ..Summary::default() },
     };
     let started = Instant::now();
     let outcome = campaign.run(options.cycles.unwrap_or(CYCLES_DEFAULT)).await;
-    campaign.summary.told(&campaign.audit, started.elapsed(), outcome, options)
+    campaign.summary.conclude(&campaign.audit, started.elapsed(), outcome, options)
 }
 
 impl Campaign {
@@ -115,18 +114,18 @@ impl Campaign {
             self.audit.check(&[]).await?;
         }
         self.finish().await?;
-        self.effects.settle().await?;
+        self.effects.wait_for_programs().await?;
         self.audit.check(&[]).await?;
-        self.account()?;
+        self.reconcile()?;
         self.check_all().await
     }
 
-    /// One life of the daemon. The first one is told what to do.
+    /// Starts the daemon and kills it. The first one gets the agents and schedules.
     async fn cycle(&mut self, cycle: u64) -> Result<()> {
-        let life = Life::of(self.summary.seed, cycle);
-        sleep(life.down).await;
+        let lifetime = Lifetime::of(self.summary.seed, cycle);
+        sleep(lifetime.down).await;
         let mut daemon = self.program.up()?;
-        let delay = match life.kill {
+        let delay = match lifetime.kill {
             Kill::AfterStart(delay) => {
                 self.summary.early += 1;
                 return daemon.kill_after(delay).await;
@@ -135,64 +134,65 @@ impl Campaign {
         };
         let socket = daemon.ready().await?;
         if cycle == 1 {
-            self.prepare(&greet(&socket).await?).await?;
+            self.prepare(&connect_to(&socket).await?).await?;
         }
         let dice = Dice::of(!self.summary.seed, cycle);
-        let mut person = Person { dice, answers: &mut self.answers };
-        // Somebody who is answering when the daemon dies gets no answer.
-        let (killed, ()) = join(daemon.kill_after(delay), person.attend(&socket)).await;
+        let mut approver = Approver { dice, decisions: &mut self.decisions };
+        // The kill interrupts a decision that is being sent.
+        let (killed, ()) =
+            join(daemon.kill_after(delay), approver.decide_until_gone(&socket)).await;
         killed
     }
 
     async fn prepare(&self, daemon: &Socket) -> Result<()> {
         let mut dice = Dice::of(self.summary.seed, 0);
-        for promise in Promise::ALL {
-            ask(daemon, self.agent(promise)).await?;
+        for guarantee in Guarantee::ALL {
+            send(daemon, self.agent(guarantee)).await?;
         }
         for number in 0..SCHEDULES {
-            for promise in Promise::ALL {
-                if number < SCHEDULES_ASKED || promise != Promise::Asked {
-                    ask(daemon, schedule(promise, number, &mut dice)).await?;
+            for guarantee in Guarantee::ALL {
+                if number < SCHEDULES_NEEDING_APPROVAL || guarantee != Guarantee::NeedsApproval {
+                    send(daemon, schedule(guarantee, number, &mut dice)).await?;
                 }
             }
         }
         Ok(())
     }
 
-    fn agent(&self, promise: Promise) -> AgentAdd {
+    fn agent(&self, guarantee: Guarantee) -> AgentAdd {
         AgentAdd {
-            name: promise.agent().to_owned(),
+            name: guarantee.agent().to_owned(),
             backend: "command".to_owned(),
             argv: self.effects.argv(),
-            repeatable: promise == Promise::Repeatable,
-            tier: (promise == Promise::Asked).then_some(2),
+            repeatable: guarantee == Guarantee::Repeatable,
+            tier: (guarantee == Guarantee::NeedsApproval).then_some(2),
             ..AgentAdd::default()
         }
     }
 
-    /// A last life: no slot is taken any more, every run ends, and the daemon stops when it is told.
+    /// A last cycle: schedules are paused, every run ends, and the daemon is stopped.
     async fn finish(&mut self) -> Result<()> {
         let mut daemon: Daemon = self.program.up()?;
-        let socket = greet(&daemon.ready().await?).await?;
+        let socket = connect_to(&daemon.ready().await?).await?;
         pause_all(&socket, SCHEDULES_ALL).await?;
         let dice = Dice::of(!self.summary.seed, 0);
-        let mut person = Person { dice, answers: &mut self.answers };
+        let mut approver = Approver { dice, decisions: &mut self.decisions };
         let all_ended = async {
             while is_any_live(&socket).await? {
-                person.answer_all(&socket).await?;
-                sleep(PAUSE).await;
+                approver.decide_all(&socket).await?;
+                sleep(POLL_INTERVAL).await;
             }
             anyhow::Ok(())
         };
-        timeout(PATIENCE, all_ended).await.context("some runs never end")??;
+        timeout(TIMEOUT, all_ended).await.context("some runs never end")??;
         daemon.stop().await
     }
 
-    /// Compares what the log says with what happened outside.
-    fn account(&mut self) -> Result<()> {
-        let counted = self.effects.read()?;
-        let account = Account::of(self.audit.tables(), &counted, &self.answers);
-        self.summary.take(account)
+    /// Compares the ledger with the effects.
+    fn reconcile(&mut self) -> Result<()> {
+        let counts = self.effects.read()?;
+        let found = Reconciliation::of(self.audit.tables(), &counts, &self.decisions);
+        self.summary.set_reconciliation(found)
     }
 
     async fn check_all(&mut self) -> Result<()> {
@@ -200,42 +200,41 @@ impl Campaign {
     }
 }
 
-/// Has everything verified, by us and by the program.
+/// Verifies the ledger and the tables, with the audit and with the program.
 async fn check_all(audit: &mut Audit, program: &Program) -> Result<()> {
     audit.check_all().await?;
     program.verify().await?;
     let differences = program.rebuild().await?;
     ensure!(differences == 0, "`ledger rebuild` found {differences} differences");
-    // It has written an entry.
+    // The rebuild wrote an entry.
     audit.check(&[]).await
 }
 
-/// No slot of any schedule is taken any more.
 async fn pause_all(daemon: &dyn Handle, count: u64) -> Result<()> {
     let schedules = schedules(daemon).await?;
     ensure!(schedules.len() as u64 == count, "{} schedules", schedules.len());
     for schedule in schedules {
-        ask(daemon, SchedulePause { id: schedule.id, note: None }).await?;
+        send(daemon, SchedulePause { id: schedule.id, note: None }).await?;
     }
     Ok(())
 }
 
-/// Whether some schedule has a run that has not ended.
+/// Whether a schedule has a run that has not ended.
 async fn is_any_live(daemon: &dyn Handle) -> Result<bool> {
     Ok(schedules(daemon).await?.iter().any(|it| !it.live.is_empty()))
 }
 
 async fn schedules(daemon: &dyn Handle) -> Result<Vec<Schedule>> {
     let all = ScheduleList { limit: Some(LIST_ITEMS_MAX), ..ScheduleList::default() };
-    Ok(ask(daemon, all).await?.schedules)
+    Ok(send(daemon, all).await?.schedules)
 }
 
-async fn greet(socket: &Path) -> Result<Socket> {
+async fn connect_to(socket: &Path) -> Result<Socket> {
     connect(socket, &Hello::new(env!("CARGO_PKG_VERSION"))).await?.context("the daemon is gone")
 }
 
-fn schedule(promise: Promise, number: u64, dice: &mut Dice) -> ScheduleAdd {
-    let agent = promise.agent();
+fn schedule(guarantee: Guarantee, number: u64, dice: &mut Dice) -> ScheduleAdd {
+    let agent = guarantee.agent();
     let term = |value: Option<&&str>| value.map(|term| (*term).to_owned());
     ScheduleAdd {
         name: format!("{agent} {number}"),
@@ -254,19 +253,19 @@ fn schedule(promise: Promise, number: u64, dice: &mut Dice) -> ScheduleAdd {
     }
 }
 
-/// How long the program takes before and after its effect, in seconds.
+/// How long the program sleeps before and after its effect, in seconds.
 fn prompt(dice: &mut Dice) -> String {
     let mut pause_ms = || dice.below(PROGRAM_MS_MAX);
     let (before, after) = (pause_ms(), pause_ms());
-    match dice.is_one_in(HASTY_ONE_IN) {
+    match dice.is_one_in(INSTANT_ONE_IN) {
         true => "0 0".to_owned(),
         false => format!("0.{before:03} 0.{after:03}"),
     }
 }
 
-impl Life {
-    /// The first one is not cut off early: it is told what to do.
-    fn of(seed: u64, cycle: u64) -> Life {
+impl Lifetime {
+    /// The first daemon is not killed early: it gets the agents and schedules.
+    fn of(seed: u64, cycle: u64) -> Lifetime {
         let mut dice = Dice::of(seed, cycle);
         let down = match cycle.is_multiple_of(DOWN_EVERY) {
             true => dice.between_us(DOWN_US_MIN, DOWN_US_MAX),
@@ -276,22 +275,22 @@ impl Life {
             true => Kill::AfterStart(dice.span_us(EARLY_US_MAX)),
             false => Kill::AfterReady(dice.between_us(AFTER_READY_US_MIN, AFTER_READY_US_MAX)),
         };
-        Life { down, kill }
+        Lifetime { down, kill }
     }
 }
 
-impl Promise {
-    const ALL: [Promise; 3] = [Promise::Once, Promise::Repeatable, Promise::Asked];
+impl Guarantee {
+    const ALL: [Guarantee; 3] = [Guarantee::Once, Guarantee::Repeatable, Guarantee::NeedsApproval];
 
     fn agent(self) -> &'static str {
         match self {
-            Promise::Once => "once",
-            Promise::Repeatable => "repeatable",
-            Promise::Asked => "asked",
+            Guarantee::Once => "once",
+            Guarantee::Repeatable => "repeatable",
+            Guarantee::NeedsApproval => "needs-approval",
         }
     }
 
-    fn of(agent: &str) -> Option<Promise> {
-        Promise::ALL.into_iter().find(|it| it.agent() == agent)
+    fn of(agent: &str) -> Option<Guarantee> {
+        Guarantee::ALL.into_iter().find(|it| it.agent() == agent)
     }
 }

@@ -1,4 +1,4 @@
-//! What a campaign of runs did, for people and for scripts.
+//! The summary of a campaign of runs, as text and JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use super::account::{Account, Ended};
+use super::reconcile::{Ended, Reconciliation};
 use crate::crash::audit::Audit;
 use crate::crash::{Options, Verdict, print};
 
@@ -17,31 +17,31 @@ pub(super) struct Summary {
     /// Cycles in which the daemon was killed soon after its start.
     pub(super) early: u64,
     pub(super) schedules: u64,
-    /// Of the log, with what the daemon writes about itself.
+    /// Entries of the ledger, including those that the daemon writes about itself.
     pub(super) entries: u64,
     #[serde(flatten)]
-    pub(super) account: Account,
+    pub(super) reconciliation: Reconciliation,
     pub(super) seconds: u64,
 }
 
 impl Summary {
-    /// Keeps an account. An error says what is wrong with it.
-    pub(super) fn take(&mut self, account: Account) -> Result<()> {
-        let wrong = account.wrong.join("\n");
-        self.account = account;
-        ensure!(wrong.is_empty(), "the log and the world do not agree:\n{wrong}");
+    /// Stores the reconciliation, and fails if it has violations.
+    pub(super) fn set_reconciliation(&mut self, found: Reconciliation) -> Result<()> {
+        let violations = found.violations.join("\n");
+        self.reconciliation = found;
+        ensure!(violations.is_empty(), "the ledger does not match the effects:\n{violations}");
         Ok(())
     }
 
-    /// Tells how a campaign went.
-    pub(super) fn told(
+    /// Prints the summary, and returns the result of the campaign.
+    pub(super) fn conclude(
         &mut self,
         audit: &Audit,
-        took: Duration,
+        elapsed: Duration,
         outcome: Result<()>,
         options: &Options,
     ) -> Result<Verdict> {
-        (self.entries, self.seconds) = (audit.entries(), took.as_secs());
+        (self.entries, self.seconds) = (audit.entries(), elapsed.as_secs());
         print(self, options)?;
         Ok(Verdict { cycle: self.cycles, outcome })
     }
@@ -49,17 +49,18 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { seed, cycles, early, schedules, entries, account, seconds } = self;
-        let Account { slots, once, repeatable, asked, consumed, denied, lines, .. } = account;
-        let Account { repeated, lost, doubled, .. } = account;
+        let Summary { seed, cycles, early, schedules, entries, reconciliation, seconds } = self;
+        let Reconciliation { slots, once, repeatable, needs_approval, .. } = reconciliation;
+        let Reconciliation { consumed, denied, lines, repeated, lost, doubled, .. } =
+            reconciliation;
         write!(
             out,
             "{cycles} cycles ({early} early), seed {seed}: {schedules} schedules, {slots} slots; \
-             runs that are done once: {once}; repeatable runs: {repeatable}; "
+             runs that take effect once: {once}; repeatable runs: {repeatable}; "
         )?;
-        if *asked != Ended::default() {
-            write!(out, "runs that are asked about: {asked}, ")?;
-            write!(out, "{consumed} times with a yes, {denied} with a no; ")?;
+        if *needs_approval != Ended::default() {
+            write!(out, "runs that need approval: {needs_approval}, ")?;
+            write!(out, "{consumed} approvals consumed, {denied} denied; ")?;
         }
         write!(
             out,
@@ -74,7 +75,7 @@ impl fmt::Display for Ended {
         let Ended { done, unknown, failed, cancelled, live } = self;
         write!(out, "{done} done, {unknown} unknown, {failed} failed, {cancelled} cancelled")?;
         if *live != 0 {
-            write!(out, ", {live} left behind")?;
+            write!(out, ", {live} not ended")?;
         }
         Ok(())
     }

@@ -1,33 +1,35 @@
-//! `midwatch approval key` and `sign`: what an approver does where their own key is. Neither asks a watch
-//! for anything.
+//! `midwatch approval sign`: runs on the approver's machine and needs no daemon.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use api::{Approval, ApprovalShown, Code, Error};
+use clap::Args;
 use kernel::approval::Plan;
-use kernel::token::{InvalidName, PersonName};
 use ledger::SigningKey;
-use runtime::{Statement, hashes};
+use runtime::{Statement, hash_plan};
 use serde::Serialize;
 
-use super::page;
+use super::show;
 use crate::context::Context;
 
-/// A plan is not longer than this.
+/// The longest output of `approval show` that is read; a plan is always shorter.
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
 
-#[derive(Serialize)]
-struct Made {
-    key: MadeKey,
-}
-
-#[derive(Serialize)]
-struct MadeKey {
-    file: String,
-    public: String,
+/// Sign an approval with your key, on your own machine
+///
+/// `midwatch approval show ID --json`, on the machine that runs Midwatch, prints what to sign. The plan is
+/// checked against its hash and shown; the signature is valid for that plan, once.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Sign {
+    /// The output of `midwatch approval show ID --json` [default: stdin]
+    #[arg(value_name = "FILE")]
+    shown: Option<PathBuf>,
+    /// The file with your key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
 }
 
 #[derive(Serialize)]
@@ -36,67 +38,39 @@ struct Signed {
     signature: String,
 }
 
-/// A new key, never over a file that is there.
-pub(super) fn key(context: &Context, name: &str, out: Option<PathBuf>) -> Result<(), Error> {
-    let name: PersonName = name.parse().map_err(|invalid: InvalidName| {
-        Error::new(Code::InvalidInput, invalid)
-            .hint("use 1 to 64 letters, digits, `-`, `_`, `.` and `@`, as in your token")
-    })?;
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| Error::new(Code::Failed, error))?;
-    let key = SigningKey::from_seed(&name.to_string(), seed)
-        .map_err(|error| Error::new(Code::InvalidInput, error))?;
-    let path = out.unwrap_or_else(|| format!("{name}.key").into());
-    write_new(&path, &format!("{}\n", key.to_text())).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            let what = format!("there is a file `{}` already", path.display());
-            Error::new(Code::Exists, what)
-                .hint("a key that is lost cannot be made again; use --out")
-        }
-        _ => Error::new(Code::Failed, format!("`{}` cannot be written: {error}", path.display())),
-    })?;
-    let public = key.verifying_key().to_text();
-    let made = Made { key: MadeKey { file: path.display().to_string(), public } };
-    context.output.show(&made, |Made { key: MadeKey { file, public } }| {
-        format!(
-            "{public}\n\nthe key is in {file}: keep it away from where the watch runs. A maintainer makes \
-             it known with\n  midwatch token create --name {name} --role operator --key '{public}'"
-        )
-    });
-    Ok(())
-}
-
-/// Signs what was shown, if it is what its hash says.
-pub(super) fn sign(context: &Context, key: &Path, shown: Option<&Path>) -> Result<(), Error> {
+pub(super) fn run(context: &Context, Sign { shown, key }: &Sign) -> Result<ExitCode, Error> {
     let key = read_key(key)?;
-    let approval = read_shown(shown)?;
-    let plan = plan_of(&approval)?;
+    let approval = read_shown(shown.as_deref())?;
+    let plan = verified_plan(&approval)?;
     let Some(approve_by) = &approval.approve_by else {
-        let what = format!("approval `{}` does not wait for an answer", approval.id);
+        let what = format!("approval `{}` is not pending", approval.id);
         return Err(Error::new(Code::NotNow, what));
     };
-    context.output.text(&page(&approval));
+    context.output.show_text(&show::render(&approval));
     let statement = Statement {
         approval: &approval.id,
         instance: &plan.instance,
         plan_hash: &approval.plan_hash,
         approve_by,
     };
-    let signature = statement.sign(&key).ok_or_else(|| Error::new(Code::Failed, "not signed"))?;
+    let signature =
+        statement.sign(&key).ok_or_else(|| Error::new(Code::Failed, "signing failed"))?;
     let signed = Signed { approval_id: approval.id, signature };
     context.output.show(&signed, |Signed { approval_id, signature }| {
         format!("\nmidwatch approval approve {approval_id} --signature {signature}")
     });
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The plan, if it is the one that its hash belongs to.
-fn plan_of(approval: &Approval) -> Result<Plan, Error> {
+/// The plan, if it matches its hash.
+fn verified_plan(approval: &Approval) -> Result<Plan, Error> {
     let plan: Option<Plan> = serde_json::from_value(approval.plan.clone()).ok();
-    plan.filter(|plan| hashes(plan).plan == approval.plan_hash).ok_or_else(|| {
-        let what = "the plan is not the one that its hash belongs to, and is not signed";
-        Error::new(Code::InvalidInput, what)
-            .hint("somebody may have changed it on the way; look at it where the watch runs")
+    plan.filter(|plan| hash_plan(plan).plan == approval.plan_hash).ok_or_else(|| {
+        let what = "the plan does not match its hash, so it is not signed";
+        Error::new(Code::InvalidInput, what).hint(
+            "it may have been changed on the way; run `midwatch approval show ID` on the machine \
+             that runs Midwatch",
+        )
     })
 }
 
@@ -107,8 +81,7 @@ fn read_shown(path: Option<&Path>) -> Result<Approval, Error> {
             .and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_string(&mut text)),
         None => io::stdin().take(SHOWN_BYTES_MAX).read_to_string(&mut text),
     };
-    let hint =
-        "give what `midwatch approval show ID --json` prints, as a file or on standard input";
+    let hint = "pass the output of `midwatch approval show ID --json` as a file or on stdin";
     read.map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
     let shown: ApprovalShown = serde_json::from_str(&text)
         .map_err(|error| Error::new(Code::InvalidInput, error).hint(hint))?;
@@ -117,16 +90,10 @@ fn read_shown(path: Option<&Path>) -> Result<Approval, Error> {
 
 fn read_key(path: &Path) -> Result<SigningKey, Error> {
     let invalid = |what: String| {
-        Error::new(Code::InvalidInput, what).hint("`midwatch approval key NAME` makes a key")
+        Error::new(Code::InvalidInput, what).hint("`midwatch approval key NAME` creates a key")
     };
     let text = fs::read_to_string(path)
         .map_err(|error| invalid(format!("`{}` cannot be read: {error}", path.display())))?;
     SigningKey::from_text(text.trim_end())
-        .map_err(|error| invalid(format!("`{}` holds no key: {error}", path.display())))
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+        .map_err(|error| invalid(format!("`{}` holds no valid key: {error}", path.display())))
 }

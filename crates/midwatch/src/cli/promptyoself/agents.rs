@@ -1,94 +1,52 @@
-//! Agents of promptyoself: those that are registered, and those that are with their first prompt.
+//! `midwatch promptyoself agents`: the agents of the Letta server that the caller may see.
 
-use api::{AgentAdd, Code, Error};
-use compat::astra::short_hash;
-use compat::promptyoself::agents::Agents;
-use kernel::agent::NAME_BYTES_MAX;
+use api::{Code, Error, TokenList};
+use serde::Serialize;
 
-use super::settings::Letta;
-use super::{handle, is_missing};
-use crate::access::ask;
+use super::letta_server::{LettaServer, RemoteAgent};
+use super::settings::{Letta, only_agent};
+use super::{has_no_data, has_token, registered_agents};
+use crate::access::{ask, no_installation};
 use crate::context::Context;
 
-/// All that are registered; none if there is no watch yet.
-pub(in crate::cli) async fn registered(context: &Context) -> Result<Agents, Error> {
-    match is_missing(context)? {
-        true => Ok(Agents::default()),
-        false => Agents::registered(&handle(context)).await,
-    }
+#[derive(Serialize)]
+#[serde(tag = "status", rename = "success")]
+pub(super) struct AgentsResult {
+    agents: Vec<RemoteAgent>,
+    count: usize,
 }
 
-/// Registers a Letta agent, at the server of the environment, and returns its name.
-pub(in crate::cli) async fn register(
-    context: &Context,
-    id: &str,
-    letta: &Letta,
-) -> Result<String, Error> {
-    let add = |name: String| AgentAdd {
-        name,
-        backend: "letta".to_owned(),
-        url: Some(letta.url.clone()),
-        remote_id: Some(id.to_owned()),
-        credential: letta.credential.map(|name| format!("env:{name}")),
-        // Whoever runs the program names the server, and it is often in a network of their own.
-        allow_private: true,
-        ..AgentAdd::default()
+pub(super) async fn run(context: &Context) -> Result<AgentsResult, Error> {
+    let agents = visible_agents(context).await?;
+    Ok(AgentsResult { count: agents.len(), agents })
+}
+
+/// The agents of the server. A caller that is not an operator sees only registered agents in its scope; one
+/// limited by PROMPTYOSELF_SELF_ONLY sees only itself.
+pub(super) async fn visible_agents(context: &Context) -> Result<Vec<RemoteAgent>, Error> {
+    let only_agent = only_agent(&context.environment)?;
+    let in_scope = match is_operator(context).await? {
+        true => None,
+        false => Some(registered_agents::load(context).await?),
     };
-    let added = match ask(context, add(name_for(id))).await {
-        // Another agent has it, whose id makes the same name.
-        Err(taken) if taken.code == Code::Exists => ask(context, add(other_name_for(id))).await,
-        added => added,
-    };
-    match added {
-        Ok(added) => Ok(added.agent.name),
-        Err(refused) if refused.code == Code::RoleTooLow => {
-            let what = format!("agent `{id}` is not registered, and you may not register it");
-            Err(Error::new(Code::RoleTooLow, what).hint("ask an operator to register it"))
-        }
-        Err(refused) => Err(refused),
-    }
+    let letta = Letta::from_environment(&context.environment);
+    let mut agents = LettaServer::new(&letta, &context.environment).agents().await?;
+    agents.retain(|agent| only_agent.is_none_or(|id| id == agent.id));
+    agents.retain(|agent| in_scope.as_ref().is_none_or(|scope| scope.find(&agent.id).is_some()));
+    Ok(agents)
 }
 
-/// The name of one whose name is another's already: no other id makes it.
-fn other_name_for(id: &str) -> String {
-    let hash = short_hash(id);
-    let plain: String = name_for(id).chars().take(NAME_BYTES_MAX - hash.len() - 1).collect();
-    format!("{plain}-{hash}")
-}
-
-/// A name that an agent may have; that of an id that is one already stays as it is.
-pub(in crate::cli) fn name_for(id: &str) -> String {
-    let plain = id.chars().map(|c| match c.to_ascii_lowercase() {
-        c @ ('a'..='z' | '0'..='9' | '-' | '_' | '.') => c,
-        _ => '-',
-    });
-    let plain: String = plain.take(NAME_BYTES_MAX).collect();
-    match plain.trim_start_matches(['-', '_', '.']) {
-        "" => "letta".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_id_makes_a_name() {
-        for (id, expected) in [
-            ("agent-123e4567", "agent-123e4567"),
-            ("Agent 1/ä", "agent-1--"),
-            ("_x", "x"),
-            ("!!", "letta"),
-        ] {
-            let name = name_for(id);
-            assert_eq!(name, expected, "{id}");
-            assert!(name.parse::<kernel::agent::AgentName>().is_ok(), "{id}");
-        }
-        assert_eq!(name_for(&"a".repeat(99)).len(), NAME_BYTES_MAX);
-        let others = ["Agent B", "AGENT-B", "agent-b"].map(other_name_for);
-        assert!(others.iter().all(|name| name.parse::<kernel::agent::AgentName>().is_ok()));
-        assert!(others.iter().collect::<std::collections::HashSet<_>>().len() == 3, "{others:?}");
-        assert_eq!(other_name_for(&"a".repeat(99)).len(), NAME_BYTES_MAX);
+/// Whether the caller may use the Letta key of the environment without restriction. Agents may not,
+/// whether a token identifies them or a run started them.
+pub(super) async fn is_operator(context: &Context) -> Result<bool, Error> {
+    match has_no_data(context)? {
+        // Without data no token exists, so the caller's token is invalid.
+        true if has_token(context) => Err(no_installation(&context.directory)),
+        true => Ok(true),
+        false => match ask(context, TokenList { limit: Some(1), cursor: None }).await {
+            Ok(_) => Ok(true),
+            Err(refused) if refused.code == Code::RoleTooLow => Ok(false),
+            Err(refused) => Err(refused),
+        },
     }
 }

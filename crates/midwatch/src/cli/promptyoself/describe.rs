@@ -1,4 +1,4 @@
-//! What a plugin host is told about these commands: the definition of the command line, in its words.
+//! The document of `--describe`: the definition of the commands, in the format of plugin hosts.
 
 use clap::{Arg, Command};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::NAME;
 use crate::context::VERSION;
 
-const CONTRACT: &str = "1.0";
-/// Parameters that are whole numbers; the command takes them as text, to say what is wrong with them.
+const CONTRACT_VERSION: &str = "1.0";
+/// Parameters that are whole numbers. The command line takes them as text, for better error messages.
 const INTEGERS: [&str; 3] = ["id", "interval", "max_repetitions"];
-/// What a command cannot do without. It says so by itself, in words that clients know.
+/// Required parameters. The commands check them, with messages that clients know.
 const REQUIRED: [(&str, &str); 4] =
     [("register", "agent_id"), ("register", "prompt"), ("cancel", "id"), ("upload", "source_code")];
 
@@ -20,7 +20,7 @@ pub(super) fn document() -> Value {
     let commands: Vec<Value> =
         plugin.into_iter().flat_map(Command::get_subcommands).map(command).collect();
     json!({
-        "contract_version": CONTRACT,
+        "contract_version": CONTRACT_VERSION,
         "plugin": { "name": NAME, "version": VERSION, "description": about },
         "commands": commands,
     })
@@ -37,7 +37,7 @@ fn command(command: &Command) -> Value {
     json!({ "name": command.get_name(), "description": about(command), "parameters": parameters })
 }
 
-/// With underscores, which the host turns into dashes.
+/// The name has underscores, which the host turns into dashes.
 fn parameter(command: &str, argument: &Arg) -> Option<Value> {
     let name = argument.get_long()?.replace('-', "_");
     if name == "help" {
@@ -45,8 +45,8 @@ fn parameter(command: &str, argument: &Arg) -> Option<Value> {
     }
     let description = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let required = REQUIRED.contains(&(command, name.as_str()));
-    let takes_nothing = argument.get_num_args().is_some_and(|values| values.min_values() == 0);
-    Some(match takes_nothing {
+    let is_flag = argument.get_num_args().is_some_and(|values| values.min_values() == 0);
+    Some(match is_flag {
         true => json!({
             "name": name, "type": "boolean", "description": description, "required": false,
             "arg_style": "flag", "default": false,

@@ -1,20 +1,44 @@
-//! The flags of `midwatch schedule add`, and the request that they make.
+//! `midwatch schedule add`
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use api::{Error, ScheduleAdd, ScheduleAddAll};
+use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, SchedulesAdded};
 use clap::{ArgGroup, Args};
+use kernel::Timestamp;
+use runtime::{Clock, SystemClock};
 
 use super::flags::{Action, Terms};
-use super::list;
-use super::trigger::{Fires, TRIGGERS};
+use super::show::policy_rows;
+use super::trigger::{TRIGGERS, Trigger};
+use super::upcoming::{upcoming, when};
+use super::{add_file, limits, name_and_id};
+use crate::access::ask;
+use crate::cli::support::render::{pairs, paragraphs, table, warnings};
+use crate::context::Context;
 
+const EXAMPLES: &str = "\
+Examples:
+  midwatch schedule add --name standup --cron '30 9 * * MON-FRI' --tz Europe/Berlin \\
+      --agent ada --prompt 'Summarise what changed since yesterday.'
+  midwatch schedule add --name triage --every 10m --agent ada --prompt @triage.md --per-day 50
+  midwatch schedule add --name report --after sch_0a1b2c3d --agent ada --prompt 'Report how it went.'
+  midwatch schedule add --file schedules.toml --dry-run";
+
+const UNCHANGED: &str = "nothing was changed";
+
+/// Add a schedule; repeating the same command changes nothing
+///
+/// Prints the trigger in words, the next five times, and whether its runs need approval. `--dry-run` prints
+/// the same without adding it. `midwatch schedule next` tries out a trigger; its help explains how to write
+/// one.
 #[derive(Debug, Args)]
 #[group(skip)]
+#[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("trigger").required(true).args(TRIGGERS).arg("file"))]
 #[command(group = ArgGroup::new("action").required(true).args(["agent", "tool", "file"]))]
 pub(in crate::cli) struct Add {
-    /// What to call it; one line
+    /// The name of the schedule, on one line
     #[arg(long, value_name = "NAME", required_unless_present = "file")]
     name: Option<String>,
 
@@ -22,37 +46,43 @@ pub(in crate::cli) struct Add {
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     file: Option<PathBuf>,
 
-    /// Do nothing until it is resumed
+    /// Add it paused
     #[arg(long, conflicts_with = "file")]
     paused: bool,
 
-    /// Only say what would be added, and what will be asked of a human when it fires
+    /// Show what would be added, and whether its runs would need approval, without adding it
     #[arg(long)]
     dry_run: bool,
 
     #[command(flatten, next_help_heading = "When")]
-    fires: Fires,
+    trigger: Trigger,
     #[command(flatten, next_help_heading = "What")]
     action: Action,
     #[command(flatten, next_help_heading = "Terms")]
     terms: Terms,
 }
 
-/// One schedule, or a list of them.
-pub(super) enum Asked {
-    One(Box<ScheduleAdd>),
-    List(ScheduleAddAll),
+pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> {
+    let output = context.output;
+    match &add.file {
+        Some(file) => {
+            let list = ScheduleAddAll { dry_run: add.dry_run, ..add_file::read(file)? };
+            let answer = ask(context, list).await?;
+            output.show(&answer, render_list);
+        }
+        None => {
+            let answer = ask(context, add.into_request()?).await?;
+            output.show(&answer, |answer| render(answer, SystemClock.now()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Add {
-    /// Reads what is elsewhere: the list, or the prompt.
-    pub(super) fn request(self) -> Result<Asked, Error> {
-        if let Some(file) = self.file {
-            let list = list::read(&file)?;
-            return Ok(Asked::List(ScheduleAddAll { dry_run: self.dry_run, ..list }));
-        }
-        let (when, happening) = self.fires.into();
-        Ok(Asked::One(Box::new(ScheduleAdd {
+    /// Reads the prompt if it is in a file or on stdin.
+    fn into_request(self) -> Result<ScheduleAdd, Error> {
+        let (when, happening) = self.trigger.into();
+        Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),
             when,
             happening,
@@ -62,6 +92,165 @@ impl Add {
             terms: self.terms.into(),
             paused: self.paused,
             dry_run: self.dry_run,
-        })))
+        })
+    }
+}
+
+fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
+    let ScheduleAdded { schedule, created, next, bounds, orders, warnings: found, dry_run } =
+        answer;
+    let result = match (created, dry_run, schedule.status.as_str()) {
+        (true, false, _) => "added".to_owned(),
+        (true, true, _) => format!("would be added; {UNCHANGED}"),
+        (false, false, "active") => "already exists".to_owned(),
+        (false, true, "active") => format!("already exists; {UNCHANGED}"),
+        (false, false, status) => format!("already exists and is {status}"),
+        (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
+    };
+    let policy = match (orders, dry_run) {
+        (Some(preview), true) => pairs(policy_rows(preview)),
+        (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
+        (Some(_) | None, _) => String::new(),
+    };
+    paragraphs([
+        format!("schedule {} {result}", name_and_id(schedule)),
+        when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(limits).unwrap_or_default(),
+        policy,
+        upcoming(schedule, next, now),
+        warnings(found),
+    ])
+}
+
+fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String {
+    if schedules.is_empty() {
+        return "the list is empty".into();
+    }
+    let rows = schedules.iter().map(|it| {
+        let result = match (it.created, dry_run) {
+            (true, false) => "added",
+            (true, true) => "would be added",
+            (false, _) => "already exists",
+        };
+        let next = match it.paused {
+            true => "paused".to_owned(),
+            false => it.next.first().cloned().unwrap_or_default(),
+        };
+        [it.id.clone(), it.name.clone(), result.to_owned(), next]
+    });
+    let warnings = schedules.iter().flat_map(|it| {
+        it.warnings.iter().map(|warning| format!("warning: `{}`: {warning}", it.name))
+    });
+    let warnings: Vec<String> = warnings.collect();
+    let policy = schedules.iter().filter_map(|it| {
+        let preview = it.orders.as_ref().filter(|preview| !preview.by_itself)?;
+        Some(format!("`{}`: {}", it.name, preview.sentence))
+    });
+    let policy: Vec<String> = policy.collect();
+    let table = table(["ID", "NAME", "", "NEXT"], rows);
+    let unchanged = if *dry_run { UNCHANGED } else { "" };
+    paragraphs([table, policy.join("\n"), warnings.join("\n"), unchanged.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{Bounds, PolicyPreview, Schedule};
+
+    use super::super::tests::{
+        agent_schedule, approval_preview, next_slots, now, paused_tool_schedule,
+    };
+    use super::*;
+
+    fn check(found: &str, expected: &[&str]) {
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected);
+    }
+
+    /// The answer to an add whose runs need no approval.
+    fn answer() -> ScheduleAdded {
+        ScheduleAdded {
+            schedule: agent_schedule(),
+            created: true,
+            next: next_slots(),
+            bounds: None,
+            orders: Some(PolicyPreview { by_itself: true, ..approval_preview() }),
+            warnings: Vec::new(),
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn added_schedule_shows_its_trigger_limits_times_and_warnings() {
+        let warnings = vec!["it is the first".to_owned(), "and the last".to_owned()];
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let mut answer = ScheduleAdded { warnings, bounds, ..answer() };
+        check(
+            &render(&answer, now()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "missed slots are caught up within 1d; at most 4 runs a day",
+                "",
+                "UTC                   Europe/Berlin              IN",
+                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
+                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "",
+                "warning: it is the first",
+                "warning: and the last",
+            ],
+        );
+        answer.created = false;
+        let existing = "schedule `standup` (sch_0a1b2c3d) already exists\n";
+        assert!(render(&answer, now()).starts_with(existing));
+        answer.schedule = paused_tool_schedule();
+        let paused = "schedule `look` (sch_ffffffff) already exists and is paused\n";
+        assert!(render(&answer, now()).starts_with(paused));
+    }
+
+    #[test]
+    fn approval_is_announced_in_a_line_and_in_a_dry_run_with_its_rules() {
+        let rendered = |dry_run, next| {
+            let orders = Some(approval_preview());
+            render(&ScheduleAdded { orders, dry_run, next, ..answer() }, now())
+        };
+        check(
+            &rendered(false, Vec::new()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "each run needs approval (`@tier-2`)",
+            ],
+        );
+        check(
+            &rendered(true, Vec::new()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) would be added; nothing was changed",
+                "",
+                "at 13:30 every day (Europe/Berlin)",
+                "",
+                "policy         each run needs approval (`@tier-2`)",
+                "decision       ask by `@tier-2`, `own/x` in staging, policy version 0123abcd",
+            ],
+        );
+    }
+
+    #[test]
+    fn times_in_an_unknown_zone_are_shown_in_utc() {
+        let schedule = Schedule { tz: "Mars/Olympus".into(), ..agent_schedule() };
+        let answer = ScheduleAdded { schedule, ..answer() };
+        check(
+            &render(&answer, now()),
+            &[
+                "schedule `standup` (sch_0a1b2c3d) added",
+                "",
+                "at 13:30 every day (Mars/Olympus)",
+                "",
+                "2026-03-28T12:30:00Z",
+                "2026-03-29T11:30:00Z",
+            ],
+        );
     }
 }

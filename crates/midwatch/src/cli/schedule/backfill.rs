@@ -1,51 +1,73 @@
-//! The flags of `midwatch schedule backfill`, and what people see of it.
+//! `midwatch schedule backfill`
 
-use api::{BackfillEnded, ScheduleBackfill, ScheduleBackfilled};
+use std::process::ExitCode;
+
+use api::{BackfillEnded, Error, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled};
 use clap::{ArgGroup, Args};
 
-use super::ID;
-use super::flags::whole;
-use super::page::called;
-use crate::output::{counted, paragraphs};
+use super::{ID, name_and_id};
+use crate::access::ask;
+use crate::cli::support::render::{count_of, paragraphs};
+use crate::cli::support::value_parsers::whole_number;
+use crate::context::Context;
 
+/// Run past slots that have no run
+///
+/// Slots run one after the other and never displace a slot that is due. More than 100 slots need the
+/// confirmation that a dry run prints.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("what").required(true).args(["from", "end"]))]
 pub(in crate::cli) struct Backfill {
     #[arg(help = ID)]
-    pub(super) id: String,
+    id: String,
 
-    /// The first instant to run slots of; without an offset it is a time in the schedule's zone
+    /// The start of the range, in the schedule's zone if it has no offset
     #[arg(long, value_name = "INSTANT", requires = "to")]
     from: Option<String>,
 
-    /// The last instant
+    /// The end of the range
     #[arg(long, value_name = "INSTANT", requires = "from")]
     to: Option<String>,
 
-    /// Most runs of it at a time [default: half of what the overlap policy lets]
-    #[arg(long, value_name = "N", value_parser = whole::<u32>, allow_negative_numbers = true)]
+    /// The most runs at a time [default: half of what the overlap policy allows]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32>, allow_negative_numbers = true)]
     at_once: Option<u32>,
 
-    /// From one start to the next at the least, such as `30s` [default: no pause]
+    /// The least time between two starts, such as `30s` [default: none]
     #[arg(long, value_name = "SPAN")]
     gap: Option<String>,
 
-    /// Only say what would be run
+    /// Show what would run, without running it
     #[arg(long)]
     dry_run: bool,
 
-    /// The token that a dry run showed; needed for more than 100 slots
+    /// The token that a dry run printed; required for more than 100 slots
     #[arg(long, value_name = "TOKEN")]
     confirm: Option<String>,
 
-    /// Leave out the rest of the backfill that is under way
+    /// Stop the backfill that is in progress
     #[arg(long, conflicts_with_all = ["to", "at_once", "gap", "dry_run", "confirm"])]
-    pub(super) end: bool,
+    end: bool,
+}
+
+pub(super) async fn run(context: &Context, backfill: Backfill) -> Result<ExitCode, Error> {
+    let output = context.output;
+    match backfill.end {
+        true => {
+            let answer = ask(context, ScheduleBackfillEnd { id: backfill.id }).await?;
+            output.show(&answer, render_ended);
+        }
+        false => {
+            let answer = ask(context, backfill.into_request()).await?;
+            output.show(&answer, render_started);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Backfill {
-    pub(super) fn request(self) -> ScheduleBackfill {
+    fn into_request(self) -> ScheduleBackfill {
         ScheduleBackfill {
             id: self.id,
             from: self.from.unwrap_or_default(),
@@ -58,26 +80,26 @@ impl Backfill {
     }
 }
 
-pub(super) fn begun(answer: &ScheduleBackfilled) -> String {
+fn render_started(answer: &ScheduleBackfilled) -> String {
     let ScheduleBackfilled { schedule_id, first, last, slots, taken, token, begun } = answer;
-    let range = format!("{} from {first} to {last}", counted(*slots, "slot", "slots"));
-    let left_alone = match taken {
+    let range = format!("{} from {first} to {last}", count_of(*slots, "slot", "slots"));
+    let skipped = match taken {
         0 => String::new(),
-        taken => format!("{taken} of them have a run already and are left alone"),
+        taken => format!("{taken} of them already have a run and are skipped"),
     };
     let next = match begun {
-        _ if taken == slots => "there is nothing left to run".to_owned(),
+        _ if taken == slots => "nothing is left to run".to_owned(),
         true => format!(
-            "they run one after the other; `midwatch schedule show {schedule_id}` shows how far it is"
+            "they run one after the other; `midwatch schedule show {schedule_id}` shows the progress"
         ),
-        false => format!("nothing was changed; the same with `--confirm {token}` runs them"),
+        false => format!("nothing was changed; repeat it with `--confirm {token}` to run them"),
     };
-    paragraphs([range, left_alone, next])
+    paragraphs([range, skipped, next])
 }
 
-pub(super) fn ended(BackfillEnded { schedule, changed }: &BackfillEnded) -> String {
-    let what = if *changed { "is left out" } else { "was not under way" };
-    format!("schedule {}: the rest of the backfill {what}", called(schedule))
+fn render_ended(BackfillEnded { schedule, changed }: &BackfillEnded) -> String {
+    let result = if *changed { "the backfill is stopped" } else { "no backfill is in progress" };
+    format!("schedule {}: {result}", name_and_id(schedule))
 }
 
 #[cfg(test)]
@@ -85,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_every_slot_has_a_run_none_is_promised() {
-        let filled = |taken| ScheduleBackfilled {
+    fn no_run_is_announced_if_every_slot_has_one() {
+        let answer = |taken| ScheduleBackfilled {
             schedule_id: "sch_1".to_owned(),
             first: "a".to_owned(),
             last: "b".to_owned(),
@@ -95,7 +117,7 @@ mod tests {
             token: "t".to_owned(),
             begun: true,
         };
-        assert!(begun(&filled(3)).ends_with("there is nothing left to run"));
-        assert!(begun(&filled(2)).contains("they run one after the other"));
+        assert!(render_started(&answer(3)).ends_with("nothing is left to run"));
+        assert!(render_started(&answer(2)).contains("they run one after the other"));
     }
 }

@@ -1,12 +1,24 @@
-//! The flags of `midwatch schedule edit`, and the request that they make.
+//! `midwatch schedule edit`
 
-use api::{Error, ScheduleEdit, When};
+use std::process::ExitCode;
+
+use api::{Error, ScheduleEdit, ScheduleEdited, When};
 use clap::{ArgGroup, Args};
+use kernel::Timestamp;
+use runtime::{Clock, SystemClock};
 
-use super::ID;
 use super::flags::{Action, Terms};
-use super::trigger::{Fires, TRIGGERS};
+use super::trigger::{TRIGGERS, Trigger};
+use super::upcoming::{upcoming, when};
+use super::{ID, limits, name_and_id};
+use crate::access::ask;
+use crate::cli::support::render::{paragraphs, warnings};
+use crate::context::Context;
 
+/// Change a schedule; omitted settings keep their value
+///
+/// The schedule keeps its id and its runs. A new trigger replaces the old one completely. Slots that are due
+/// but not decided yet are dropped.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("trigger").args(TRIGGERS))]
@@ -14,25 +26,31 @@ pub(in crate::cli) struct Edit {
     #[arg(help = ID)]
     id: String,
 
-    /// What to call it from now on
+    /// The new name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Terms that shall have their defaults again, such as `window,per_day`
+    /// Terms to reset to their defaults, such as `window,per_day`
     #[arg(long, value_name = "TERMS", value_delimiter = ',')]
     unset: Vec<String>,
 
-    #[command(flatten, next_help_heading = "When, instead of what it was")]
-    fires: Fires,
+    #[command(flatten, next_help_heading = "When (replaces the trigger)")]
+    trigger: Trigger,
     #[command(flatten, next_help_heading = "What")]
     action: Action,
     #[command(flatten, next_help_heading = "Terms")]
     terms: Terms,
 }
 
+pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error> {
+    let answer = ask(context, edit.into_request()?).await?;
+    context.output.show(&answer, |answer| render(answer, SystemClock.now()));
+    Ok(ExitCode::SUCCESS)
+}
+
 impl Edit {
-    pub(super) fn request(self) -> Result<ScheduleEdit, Error> {
-        let (when, happening) = self.fires.into();
+    fn into_request(self) -> Result<ScheduleEdit, Error> {
+        let (when, happening) = self.trigger.into();
         Ok(ScheduleEdit {
             id: self.id,
             name: self.name,
@@ -45,4 +63,20 @@ impl Edit {
             unset: self.unset,
         })
     }
+}
+
+fn render(answer: &ScheduleEdited, now: Timestamp) -> String {
+    let ScheduleEdited { schedule, changed, next, bounds, warnings: found } = answer;
+    let name = name_and_id(schedule);
+    let result = match changed {
+        true => format!("schedule {name} changed"),
+        false => format!("schedule {name}: nothing to change"),
+    };
+    paragraphs([
+        result,
+        when(&schedule.describe, &schedule.tz),
+        bounds.as_ref().map(limits).unwrap_or_default(),
+        upcoming(schedule, next, now),
+        warnings(found),
+    ])
 }

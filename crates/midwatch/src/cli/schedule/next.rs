@@ -1,4 +1,4 @@
-//! `midwatch schedule next`: a trigger, tried out. Pure but for the clock, which the caller reads.
+//! `midwatch schedule next`. Pure but for the clock, which the caller reads.
 
 use std::process::ExitCode;
 
@@ -6,25 +6,38 @@ use api::{Code, Error};
 use calendar::format_instant;
 use clap::{ArgGroup, Args};
 use kernel::Timestamp;
-use runtime::when::{Meant, instant, meant};
+use runtime::trigger::{ParsedWhen, parse, parse_instant};
 use serde::Serialize;
 
-use super::times::{times, warned, when};
-use super::trigger::{Days, TIMED, When};
-use crate::output::{Output, paragraphs};
+use super::trigger::{Days, TIME_TRIGGERS, TimeTrigger};
+use super::upcoming::{slot_table, when};
+use crate::cli::support::render::{paragraphs, warnings};
+use crate::output::Output;
 
 const COUNT_MAX: u32 = 1000;
 
+/// Show when a trigger would fire, without adding a schedule
+///
+/// Needs no data directory and no daemon, and changes nothing. With --json it prints
+/// `{"next":[…],"describe":"…","warnings":[…]}`: the next instants in UTC, the trigger in words, and
+/// warnings, usually none. A trigger that never fires again has an empty `next` and a warning.
+///
+/// An expression has 5 fields (minute hour day-of-month month day-of-week), 6 with seconds first,
+/// or 7 with the year last. Besides `*`, lists, ranges, steps and names it may have `L`, `L-2`,
+/// `LW` and `15W` as days of the month, `TUE#3` and `FRI#L` as days of the week, and `+` before
+/// the day of the week when both day fields must match. A time that the clock skips fires right
+/// after; a time that it shows twice fires once; expressions with `*` in minute or hour follow the
+/// wall clock.
 #[derive(Debug, Args)]
 #[group(skip)]
-#[command(group = ArgGroup::new("trigger").required(true).args(TIMED))]
+#[command(group = ArgGroup::new("trigger").required(true).args(TIME_TRIGGERS))]
 pub(in crate::cli) struct Next {
     #[command(flatten)]
-    when: When,
+    trigger: TimeTrigger,
     #[command(flatten)]
     days: Days,
 
-    /// Look for times after this instant, which is not among them [default: now]
+    /// Show times after this instant, exclusive [default: now]
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
 
@@ -40,34 +53,33 @@ struct Answer {
     warnings: Vec<String>,
 }
 
-/// Opens no store.
 pub(in crate::cli) fn run(next: Next, now: Timestamp, output: &Output) -> Result<ExitCode, Error> {
     if !(1..=COUNT_MAX).contains(&next.count) {
-        let what = format!("`--count` is from 1 to {COUNT_MAX}, not {}", next.count);
-        return Err(Error::new(Code::InvalidInput, what).hint("leave it out to see five"));
+        let what = format!("`--count` must be from 1 to {COUNT_MAX}, not {}", next.count);
+        return Err(Error::new(Code::InvalidInput, what).hint("omit it to see five"));
     }
-    let Meant { calendar, zone, mut warnings } = meant(&next.when.on(next.days))?;
-    let from = next.from.as_deref().map(|text| instant(text, zone.as_ref())).transpose()?;
+    let ParsedWhen { calendar, zone, warnings: mut found } = parse(&next.trigger.on(next.days))?;
+    let from = next.from.as_deref().map(|text| parse_instant(text, zone.as_ref())).transpose()?;
     let from_us = from.unwrap_or(now.as_micros());
     let slots: Vec<i64> = calendar.slots_after(from_us).take(next.count as usize).collect();
-    warnings.extend(calendar.silence_after(from_us).map(|silence| silence.to_string()));
+    found.extend(calendar.no_next_slot(from_us).map(|reason| reason.to_string()));
     let answer = Answer {
         next: slots.iter().copied().map(format_instant).collect(),
         describe: calendar.describe(),
-        warnings,
+        warnings: found,
     };
-    output.show(&answer, |Answer { describe, warnings, .. }| {
-        let away = if from.is_some() { "AFTER --from" } else { "IN" };
+    output.show(&answer, |answer| {
+        let distance_head = if from.is_some() { "AFTER --from" } else { "IN" };
         let zone = calendar.zone();
         paragraphs([
-            when(describe, zone.name()),
-            times(zone, &slots, from_us, away),
-            warned(warnings),
+            when(&answer.describe, zone.name()),
+            slot_table(zone, &slots, from_us, distance_head),
+            warnings(&answer.warnings),
         ])
     });
     Ok(ExitCode::SUCCESS)
 }
 
 fn count(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("give a whole number from 1 to {COUNT_MAX}"))
+    text.parse().map_err(|_| format!("write a whole number from 1 to {COUNT_MAX}"))
 }

@@ -1,142 +1,135 @@
-//! A disk that is full, and one that fails.
+//! A full disk, and a failing one.
 
 use std::path::Path;
 
-use serde_json::Value;
-
-use super::{FLUSHES, add, injected, log};
-use crate::world::{Daemon, Outcome, World, wait_for};
+use super::{FLUSHES, inject_fault};
+use crate::support::wait::wait_until;
+use crate::support::world::{Daemon, Outcome, World, agent_add};
 
 fn json(world: &World, arguments: &[&str]) -> Outcome {
     world.run(&[&["--json"], arguments].concat())
 }
 
-/// A world with a log, so that the daemon has little to write before it is ready.
-fn begun() -> World {
+/// A world with a ledger, so that the daemon has little to write before it is ready.
+fn world_with_ledger() -> World {
     let mut world = World::new();
     world.set("MIDWATCH_LEDGER_HEARTBEAT", "0s");
-    world.ok(&add("first"));
+    world.add_agent("first");
     world
 }
 
-/// The failures begin and end at the given writes of the thread that writes the log; a commit has
-/// about ten, so they begin at every part of one.
+/// The failures start and end at given writes of the thread that commits. A commit has about ten writes, so they
+/// start at every part of one.
 #[test]
-fn a_full_disk_refuses_changes_until_there_is_room() {
+fn full_disk_refuses_changes_until_there_is_space() {
     for first in 24..34 {
-        let world = begun();
+        let world = world_with_ledger();
         let when = format!("error=ENOSPC:when={first}..{}", first + 4);
-        let daemon = Daemon::start(injected(&world, "pwrite64", &when, &[]).arg("up"));
+        let daemon = Daemon::start(inject_fault(&world, "pwrite64", &when, &[]).arg("up"));
         let pid = world.json(&["status"])["watch"]["pid"].clone();
-        let (mut kept, mut refused, mut since) = (vec!["first".to_owned()], Vec::new(), 0);
-        // Until it was full and then worked five times in a row.
+        let (mut kept, mut refused, mut succeeded) = (vec!["first".to_owned()], Vec::new(), 0);
+        // Until the disk was full and then five changes in a row succeeded.
         for number in 10..99 {
             let name = format!("agent-{number}");
-            let outcome = json(&world, &add(&name));
+            let outcome = json(&world, &agent_add(&name));
             if outcome.code == Some(0) {
                 kept.push(name);
-                since += 1;
+                succeeded += 1;
             } else {
-                let (code, said) = outcome.error();
+                let (code, message) = outcome.error();
                 assert_eq!((code.as_str(), outcome.code), ("disk_full", Some(1)), "{outcome:?}");
-                assert!(said.contains("nothing was changed"), "{said}");
+                assert!(message.contains("nothing was changed"), "{message}");
                 refused.push(name);
-                since = 0;
+                succeeded = 0;
                 assert_eq!(world.json(&["agent", "show", "first"])["agent"]["name"], "first");
             }
             let mut expected = kept.clone();
             expected.sort();
             assert_eq!(world.agents(), expected, "after {number}");
-            if !refused.is_empty() && since == 5 {
+            if !refused.is_empty() && succeeded == 5 {
                 break;
             }
         }
-        assert!(!refused.is_empty() && since == 5, "{first}: {refused:?}");
-        assert_eq!(world.json(&["status"])["watch"]["pid"], pid, "it is the same daemon");
+        assert!(!refused.is_empty() && succeeded == 5, "{first}: {refused:?}");
+        assert_eq!(world.json(&["status"])["watch"]["pid"], pid, "the daemon was restarted");
         for name in &refused {
-            world.ok(&add(name));
+            world.add_agent(name);
         }
-        let (code, said) = daemon.stop();
-        assert_eq!(code, Some(0), "{said}");
+        daemon.stop();
         let report = world.verified();
-        // The first entry, a start, a stop, and the agents.
+        // Genesis, a start, a stop, and the agents.
         assert_eq!(report["entries"], 3 + world.agents().len());
-        assert_eq!(world.json(&["ledger", "rebuild"])["rebuilt"]["differences"], 0);
+        assert_eq!(world.rebuild_differences(), 0);
     }
 }
 
-/// S10: what was acknowledged stays, reading goes on, a run can be stopped, and all goes on once there is room.
+/// S10: acknowledged changes stay, reads work, a run can be cancelled, and everything continues with free space.
 #[test]
-fn a_run_can_be_stopped_though_the_disk_is_full() {
-    let world = begun();
-    let alive = world.data().join("alive");
-    let script = format!("echo $$ > {}; sleep 600", alive.display());
+fn run_can_be_cancelled_on_a_full_disk() {
+    let world = world_with_ledger();
+    let pid_file = world.data().join("pid");
+    let script = format!("echo $$ > {}; sleep 600", pid_file.display());
     world.ok(&["agent", "add", "sleeper", "--backend", "command", "--", "/bin/sh", "-c", &script]);
-    let mut full = injected(&world, "pwrite64", "error=ENOSPC:when=60..140", &[]);
+    let mut full = inject_fault(&world, "pwrite64", "error=ENOSPC:when=60..140", &[]);
     let daemon = Daemon::start(full.arg("up"));
-    let added = ["schedule", "add", "--name", "long", "--every", "1h", "--agent", "sleeper"];
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let added = world.json(&[&added[..], &["--prompt", "sleep"]].concat());
-    let schedule = text(&added["schedule"]["id"]);
-    let id = text(&world.json(&["run", "start", &schedule])["run"]["id"]);
-    wait_for(|| alive.exists().then_some(()));
-    let shown = || text(&world.json(&["run", "show", &id])["run"]["state"]);
+    let id = world.start_run(&world.add_daily("long", "sleeper", "sleep"));
+    wait_until(|| pid_file.exists());
+    let state = || world.show_run(&id)["state"].clone();
 
-    let agent = |number: u32| json(&world, &add(&format!("agent-{number}")));
-    let refused = (0..60).find(|number| agent(*number).code != Some(0));
+    let add = |number: u32| json(&world, &agent_add(&format!("agent-{number}")));
+    let refused = (0..60).find(|number| add(*number).code != Some(0));
     assert!(refused.is_some(), "the disk was never full");
-    assert_eq!(shown(), "running");
-    let (code, said) = json(&world, &["run", "cancel", &id]).error();
+    assert_eq!(state(), "running");
+    let (code, message) = json(&world, &["run", "cancel", &id]).error();
     assert_eq!(code, "disk_full");
-    assert!(said.contains("the run was told to stop"), "{said}");
-    let pid = std::fs::read_to_string(&alive).unwrap();
-    wait_for(|| (!Path::new("/proc").join(pid.trim()).exists()).then_some(()));
-    assert_eq!(shown(), "running", "how it ended is not written down yet");
+    assert!(message.contains("the run is being cancelled"), "{message}");
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    wait_until(|| !Path::new("/proc").join(pid.trim()).exists());
+    assert_eq!(state(), "running", "the outcome was recorded on a full disk");
 
-    let room = (100..200).find(|number| agent(*number).code == Some(0));
-    assert!(room.is_some(), "there was never room again");
-    wait_for(|| (shown() == "cancelled").then_some(()));
-    let (code, said) = daemon.stop();
-    assert_eq!(code, Some(0), "{said}");
+    let room = (100..200).find(|number| add(*number).code == Some(0));
+    assert!(room.is_some(), "there was never free space again");
+    world.wait_for_state(&id, "cancelled");
+    daemon.stop();
     world.verified();
 }
 
-/// Even opening takes a little room. Without it nothing can be done, and the reason is told.
+/// Opening the database takes some space, so no command works, and each reports why.
 #[test]
-fn a_disk_that_was_full_before_the_start_is_called_full() {
-    let world = begun();
-    let before = log(&world);
+fn disk_full_before_the_start_is_reported() {
+    let world = world_with_ledger();
+    let before = world.stored_entries();
     for command in [
         &["up"][..],
-        &add("second"),
+        &agent_add("second"),
         &["agent", "list"],
         &["ledger", "rebuild"],
         &["ledger", "checkpoint"],
         &["status"],
     ] {
-        let mut full = injected(&world, "pwrite64", "error=ENOSPC", &[]);
+        let mut full = inject_fault(&world, "pwrite64", "error=ENOSPC", &[]);
         let outcome = Outcome::from(full.arg("--json").args(command).output().unwrap());
-        let (code, said) = outcome.error();
-        assert_eq!((code.as_str(), outcome.code), ("disk_full", Some(1)), "{command:?}: {said}");
+        let (code, message) = outcome.error();
+        assert_eq!((code.as_str(), outcome.code), ("disk_full", Some(1)), "{command:?}: {message}");
     }
-    assert_eq!(log(&world), before);
-    world.ok(&add("second"));
+    assert_eq!(world.stored_entries(), before);
+    world.add_agent("second");
     world.verified();
 }
 
-/// A write whose fate is not known ends the daemon, whatever it was for.
+/// The daemon exits after a write whose outcome is unknown.
 #[test]
-fn a_disk_that_fails_stops_the_daemon_and_loses_nothing() {
+fn failing_disk_stops_the_daemon_and_loses_nothing() {
     let mut failed = std::collections::BTreeSet::new();
     for (call, nth) in [(FLUSHES, 5), (FLUSHES, 6), (FLUSHES, 7), ("pwrite64", 30)] {
-        let world = begun();
-        let mut failing = injected(&world, call, &format!("error=EIO:when={nth}"), &[]);
+        let world = world_with_ledger();
+        let mut failing = inject_fault(&world, call, &format!("error=EIO:when={nth}"), &[]);
         let mut daemon = Daemon::start(failing.arg("up"));
         let mut kept = vec!["first".to_owned()];
         for number in 10.. {
-            assert!(number < 30, "{call} {nth}: it never failed");
+            assert!(number < 30, "{call} {nth}: no change failed");
             let name = format!("agent-{number}");
-            let added = json(&world, &add(&name));
+            let added = json(&world, &agent_add(&name));
             if added.code == Some(0) {
                 kept.push(name);
             } else {
@@ -151,30 +144,30 @@ fn a_disk_that_fails_stops_the_daemon_and_loses_nothing() {
                 break;
             }
         }
-        let (code, said) = daemon.wait();
-        assert_eq!(code, Some(1), "{call} {nth}: {said}");
-        assert!(said.contains("[disk_failed]"), "{call} {nth}: {said}");
+        let (code, stderr) = daemon.wait();
+        assert_eq!(code, Some(1), "{call} {nth}: {stderr}");
+        assert!(stderr.contains("[disk_failed]"), "{call} {nth}: {stderr}");
 
         let daemon = world.up();
         assert!(world.checked().starts_with("sound"), "{}", world.checked());
         let found = world.agents();
         assert!(kept.iter().all(|name| found.contains(name)), "{kept:?} {found:?}");
-        world.ok(&add("later"));
+        world.add_agent("later");
         drop(daemon);
         world.verified();
     }
     assert_eq!(failed.into_iter().collect::<Vec<_>>(), ["checkpoint", "commit"]);
 }
 
-/// A command that works alone says so as well, and what it said it did is there.
+/// A command without a daemon reports the failure, and every change that it acknowledged is stored.
 #[test]
-fn a_disk_that_fails_a_lone_command_is_told() {
-    let world = begun();
+fn failing_disk_is_reported_by_a_command_without_a_daemon() {
+    let world = world_with_ledger();
     let (mut kept, mut failures) = (vec!["first".to_owned()], 0);
     for nth in 1..8 {
         let name = format!("agent-{nth}");
-        let mut failing = injected(&world, FLUSHES, &format!("error=EIO:when={nth}"), &[]);
-        let outcome = Outcome::from(failing.arg("--json").args(add(&name)).output().unwrap());
+        let mut failing = inject_fault(&world, FLUSHES, &format!("error=EIO:when={nth}"), &[]);
+        let outcome = Outcome::from(failing.arg("--json").args(agent_add(&name)).output().unwrap());
         match outcome.code {
             Some(0) => kept.push(name),
             _ => {
@@ -189,31 +182,31 @@ fn a_disk_that_fails_a_lone_command_is_told() {
     assert!(kept.iter().all(|name| found.contains(name)), "{kept:?} {found:?}");
 }
 
-/// The write-ahead log is copied into the file after an answer, and a failure there is final too.
+/// A failure while the write-ahead log is copied into the file, after the response, is fatal, too.
 #[test]
-fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
-    let world = begun();
+fn failed_flush_after_the_response_stops_the_daemon() {
+    let world = world_with_ledger();
     let file = world.data().join("midwatch.db");
-    let mut failing = injected(&world, FLUSHES, "error=EIO", &[&file]);
-    // A write-ahead log that is long enough to be copied at the next change.
+    let mut failing = inject_fault(&world, FLUSHES, "error=EIO", &[&file]);
+    // Makes the write-ahead log long enough to be copied at the next change.
     let database = world.database();
     database.execute_batch("PRAGMA wal_autocheckpoint = 0").unwrap();
     let long = "INSERT INTO answer VALUES ('long', x'00', zeroblob(20000000), 0)";
     database.execute_batch(long).unwrap();
     let mut daemon = Daemon::start(failing.arg("up"));
-    // While somebody reads, only a part is copied and none of it flushed: the next change has the rest copied.
+    // While another connection reads, only a part is copied, without a flush; a later change copies the rest.
     let (mut number, mut kept) = (0, vec!["first".to_owned()]);
-    wait_for(|| {
+    wait_until(|| {
         number += 1;
         let name = format!("agent-{number}");
-        if json(&world, &add(&name)).code == Some(0) {
+        if json(&world, &agent_add(&name)).code == Some(0) {
             kept.push(name);
         }
-        daemon.has_ended().then_some(())
+        daemon.has_ended()
     });
-    let (code, said) = daemon.wait();
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[disk_failed]"), "{said}");
+    let (code, stderr) = daemon.wait();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("[disk_failed]"), "{stderr}");
     drop(database);
     let daemon = world.up();
     let agents = world.agents();
@@ -222,21 +215,22 @@ fn a_flush_that_fails_behind_an_answer_stops_the_daemon() {
     world.verified();
 }
 
-/// The disk is full from the given write on, before the change, in it, or when the log is signed
-/// after it. What a command says of the change must be so.
+/// The disk is full from the given write on: before the change, in it, or when the ledger is signed after it. The
+/// command must report correctly whether the change was made.
 #[test]
-fn a_lone_command_says_what_became_of_its_change_wherever_the_disk_is_full() {
+fn command_on_a_full_disk_reports_whether_its_change_was_made() {
     let mut seen = std::collections::BTreeSet::new();
     for first in 1..24 {
         let world = World::new();
-        // A daemon that is killed has signed nothing.
+        // A killed daemon has signed nothing.
         world.up().kill();
-        let mut full = injected(&world, "pwrite64", &format!("error=ENOSPC:when={first}+"), &[]);
-        let outcome = Outcome::from(full.arg("--json").args(add("ada")).output().unwrap());
-        let is_there = world.run(&["agent", "show", "ada"]).code == Some(0);
-        assert_eq!(outcome.code == Some(0), is_there, "{first}: {outcome:?}");
+        let mut full =
+            inject_fault(&world, "pwrite64", &format!("error=ENOSPC:when={first}+"), &[]);
+        let outcome = Outcome::from(full.arg("--json").args(agent_add("ada")).output().unwrap());
+        let is_stored = world.run(&["agent", "show", "ada"]).code == Some(0);
+        assert_eq!(outcome.code == Some(0), is_stored, "{first}: {outcome:?}");
         let is_signed = !outcome.stderr.contains("the log could not be signed");
-        seen.insert((is_there, is_signed));
+        seen.insert((is_stored, is_signed));
     }
-    assert!(seen.contains(&(true, false)), "the signing never failed: {seen:?}");
+    assert!(seen.contains(&(true, false)), "signing never failed: {seen:?}");
 }

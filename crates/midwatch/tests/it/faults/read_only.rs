@@ -1,70 +1,70 @@
-//! Places that cannot be written.
+//! Data directories that cannot be written.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{add, injected, log};
-use crate::world::{Daemon, Outcome, World};
+use super::inject_fault;
+use crate::support::world::{Daemon, Outcome, World, agent_add};
 
-fn check(outcome: &Outcome, code: &str, place: &str) {
-    let (found, said) = outcome.error();
+fn check(outcome: &Outcome, code: &str, path: &str) {
+    let (found, message) = outcome.error();
     assert_eq!((found.as_str(), outcome.code), (code, Some(1)), "{outcome:?}");
-    assert!(said.contains(place), "{said}");
+    assert!(message.contains(path), "{message}");
 }
 
 #[test]
-fn a_data_directory_below_a_file_is_refused_with_its_path() {
+fn data_directory_below_a_file_is_refused_with_its_path() {
     let world = World::new().with_data("file/data");
     fs::write(world.root().join("file"), "not a directory").unwrap();
-    for command in [&["up"][..], &add("ada"), &["agent", "list"], &["ledger", "rebuild"]] {
+    for command in [&["up"][..], &agent_add("ada"), &["agent", "list"], &["ledger", "rebuild"]] {
         let outcome = world.run(&[&["--json"], command].concat());
         check(&outcome, "failed", world.data().to_str().unwrap());
     }
     assert_eq!(fs::read_to_string(world.root().join("file")).unwrap(), "not a directory");
 }
 
-/// For root nothing is forbidden, so the file system is made to say no.
+/// Permissions do not stop root, so the error is injected.
 #[test]
-fn a_read_only_file_system_is_named_and_nothing_is_changed() {
+fn read_only_file_system_is_reported_and_nothing_changed() {
     let world = World::new();
-    let mut refused = injected(&world, "mkdir", "error=EROFS", &[]);
-    let outcome = Outcome::from(refused.arg("--json").args(add("ada")).output().unwrap());
+    let mut refused = inject_fault(&world, "mkdir", "error=EROFS", &[]);
+    let outcome = Outcome::from(refused.arg("--json").args(agent_add("ada")).output().unwrap());
     check(&outcome, "read_only", world.data().to_str().unwrap());
     assert!(!world.data().exists());
 
-    world.ok(&add("ada"));
-    let before = log(&world);
+    world.add_agent("ada");
+    let before = world.stored_entries();
     for file in ["lock", "midwatch.db", "midwatch.db-wal"] {
         let path = world.data().join(file);
-        for command in [&["up"][..], &add("bob")] {
-            let mut refused = injected(&world, "openat", "error=EROFS", &[&path]);
+        for command in [&["up"][..], &agent_add("bob")] {
+            let mut refused = inject_fault(&world, "openat", "error=EROFS", &[&path]);
             let outcome = Outcome::from(refused.arg("--json").args(command).output().unwrap());
             check(&outcome, "read_only", "data directory");
         }
     }
-    assert_eq!(log(&world), before);
-    world.ok(&add("bob"));
+    assert_eq!(world.stored_entries(), before);
+    world.add_agent("bob");
     world.verified();
 }
 
-/// The verifier only reads; it must do so on a medium that cannot be written.
+/// The verifier only reads, so it must work on a read-only medium.
 #[test]
-fn a_log_on_a_read_only_medium_verifies() {
+fn ledger_on_a_read_only_medium_verifies() {
     let world = World::new();
-    world.ok(&add("ada"));
+    world.add_agent("ada");
     let side = ["midwatch.db-wal", "midwatch.db-shm"].map(|name| world.data().join(name));
-    let mut refused = injected(&world, "openat", "error=EROFS", &[&side[0], &side[1]]);
+    let mut refused = inject_fault(&world, "openat", "error=EROFS", &[&side[0], &side[1]]);
     let command = refused.args(["--json", "ledger", "verify"]);
     let outcome = Outcome::from(command.output().unwrap());
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
 #[test]
-fn verifying_leaves_no_file_behind() {
+fn verify_creates_no_files() {
     let world = World::new();
-    world.ok(&add("ada"));
+    world.add_agent("ada");
     let files = || -> BTreeSet<OsString> {
         fs::read_dir(world.data()).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
@@ -74,21 +74,21 @@ fn verifying_leaves_no_file_behind() {
 }
 
 #[test]
-fn permissions_that_forbid_writing_are_told() {
+fn missing_write_permission_is_reported() {
     if rustix::process::getuid().is_root() {
-        // For root they forbid nothing; the tests above stand for this one.
+        // Permissions do not stop root; the tests above cover this case.
         return;
     }
     let world = World::new();
-    world.ok(&add("ada"));
-    let before = log(&world);
+    world.add_agent("ada");
+    let before = world.stored_entries();
     let set = |mode| fs::set_permissions(world.data(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o500);
-    let outcome = world.run(&[&["--json"], &add("bob")[..]].concat());
-    let (code, said) = Daemon::fails(world.command().arg("up"));
+    let outcome = world.run(&[&["--json"], &agent_add("bob")[..]].concat());
+    let (code, stderr) = Daemon::fails(world.command().arg("up"));
     set(0o700);
     check(&outcome, "read_only", "data directory");
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[read_only]"), "{said}");
-    assert_eq!(log(&world), before);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("[read_only]"), "{stderr}");
+    assert_eq!(world.stored_entries(), before);
 }

@@ -1,5 +1,5 @@
-//! The schedules of Astra: an index, and the chain of what happened to them, from which a lost or damaged
-//! index is made again. Its times are in UTC, and the sixth field of an expression has the seconds.
+//! Schedules of Astra, from its index, or from its chain of events if the index is lost or damaged. Its
+//! times are in UTC, and the sixth field of an expression has the seconds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,20 +7,20 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use api::{Action, Code, Error, ScheduleAdd, Terms, When};
-use compat::astra::{named, seconds_first};
+use compat::astra::{name_with_id, seconds_first};
 use flate2::read::MultiGzDecoder;
 use kernel::Timestamp;
 use mcp::scheduled;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::crontab::Refusal;
-use super::plan::{LeftOut, Place, Plan, Planned, planned};
-use crate::cli::unreadable;
+use super::crontab::SkipReason;
+use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
+use crate::cli::support::input::unreadable;
 
 const INDEX: &str = "index.json";
-/// Where they are below the directory of an installation.
-const INSIDE: &str = "var/schedules";
+/// The folder of the files in an installation of Astra.
+const SUBDIRECTORY: &str = "var/schedules";
 const CHAIN_SUFFIX: &str = ".ndjson.gz";
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -42,40 +42,40 @@ struct RunBudget {
     per_day: Option<u32>,
 }
 
-/// Records by their ids; those that cannot be read are told of.
+/// Records by id.
 type Records = BTreeMap<String, Value>;
 
-/// What the files of the chain lead to, and where they could not be read to their end.
-type Chain = (Records, Vec<LeftOut>);
+/// The records that the chain leads to, and the files that could be read only in part.
+type Chain = (Records, Vec<Skipped>);
 
-/// An index that knows nothing is as good as none: the chain has all that ever was.
+/// Uses the index if it has any record, else the chain.
 pub(super) fn plan(directory: &Path, now: Timestamp) -> Result<Plan, Error> {
-    let inside = directory.join(INSIDE);
+    let inside = directory.join(SUBDIRECTORY);
     let directory = if inside.is_dir() { inside.as_path() } else { directory };
-    let index = index(directory)?;
+    let index = read_index(directory)?;
     let (records, damage) = match index {
         Some(records) if !records.is_empty() => (records, Vec::new()),
-        index => match (chain(directory), index) {
+        index => match (read_chain(directory), index) {
             (Err(none), Some(records)) if none.code == Code::NotFound => (records, Vec::new()),
             (chain, _) => chain?,
         },
     };
-    let mut plan = planned_from(records, now);
+    let mut plan = plan_records(records, now);
     plan.left_out.extend(damage);
     Ok(plan)
 }
 
-/// The index, if there is one that can be read.
-fn index(directory: &Path) -> Result<Option<Records>, Error> {
+/// The index; `None` if it does not exist or is damaged.
+fn read_index(directory: &Path) -> Result<Option<Records>, Error> {
     let path = directory.join(INDEX);
     match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable("index", &path, error)),
-        Ok(file) => Ok(whole(file).ok().and_then(|text| serde_json::from_str(&text).ok())),
+        Ok(file) => Ok(read_all(file).ok().and_then(|text| serde_json::from_str(&text).ok())),
     }
 }
 
-fn chain(directory: &Path) -> Result<Chain, Error> {
+fn read_chain(directory: &Path) -> Result<Chain, Error> {
     let failed = |error| unreadable("directory", directory, error);
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -85,11 +85,11 @@ fn chain(directory: &Path) -> Result<Chain, Error> {
         }
     }
     if files.is_empty() {
-        let what = format!("there are no schedules of Astra in `{}`", directory.display());
+        let what = format!("`{}` holds no schedules of Astra", directory.display());
         return Err(Error::new(Code::NotFound, what)
-            .hint("give the directory that holds `index.json` or `YYYY-MM.ndjson.gz`"));
+            .hint("name the directory with `index.json` or `YYYY-MM.ndjson.gz`"));
     }
-    // Their names begin with the month.
+    // Names start with the month.
     files.sort();
     let (mut records, mut damage) = (Records::new(), Vec::new());
     for path in files {
@@ -100,20 +100,20 @@ fn chain(directory: &Path) -> Result<Chain, Error> {
             return Err(unreadable("chain", &path, too_long()));
         }
         for line in String::from_utf8_lossy(&bytes).lines() {
-            follow(&mut records, line);
+            apply_event(&mut records, line);
         }
         if let Err(error) = read {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let reason = format!("it can be read only in part: {error}");
-            let hint = "what stands behind is not carried over; look whether something is missing";
-            let why = Refusal::new(reason, hint);
-            damage.push(LeftOut { place: Place::Entry(name.clone()), text: name, why });
+            let reason = format!("only a part of it can be read: {error}");
+            let hint = "the rest was not imported; check whether a schedule is missing";
+            let why = SkipReason::new(reason, hint);
+            damage.push(Skipped { position: SourcePosition::Entry(name.clone()), text: name, why });
         }
     }
     Ok((records, damage))
 }
 
-fn whole(from: impl Read) -> io::Result<String> {
+fn read_all(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     from.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     match text.len() as u64 <= BYTES_MAX {
@@ -123,11 +123,11 @@ fn whole(from: impl Read) -> io::Result<String> {
 }
 
 fn too_long() -> io::Error {
-    io::Error::other("it is longer than 64 MiB")
+    io::Error::other("longer than 64 MiB")
 }
 
-/// What one line of the chain does to the records; the last one may be cut off.
-fn follow(records: &mut Records, line: &str) {
+/// Applies one line of the chain; the last line may be cut off.
+fn apply_event(records: &mut Records, line: &str) {
     let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) else { return };
     let text = |names: &[&str]| {
         names.iter().find_map(|name| event.get(*name)).and_then(Value::as_str).unwrap_or_default()
@@ -160,27 +160,29 @@ fn follow(records: &mut Records, line: &str) {
         }
         "schedule_paused" => set(records, "status", "paused".into()),
         "schedule_resumed" => set(records, "status", "active".into()),
-        // A run changes nothing that is carried over.
+        // A run changes nothing that is imported.
         _ => {}
     }
 }
 
-fn planned_from(records: Records, now: Timestamp) -> Plan {
+fn plan_records(records: Records, now: Timestamp) -> Plan {
     let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
     for (id, record) in records {
         let text = record.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        match schedule(&id, record, now) {
+        match plan_record(&id, record, now) {
             Ok(planned) => plan.schedules.push(planned),
-            Err(why) => plan.left_out.push(LeftOut { place: Place::Entry(id), text, why }),
+            Err(why) => {
+                plan.left_out.push(Skipped { position: SourcePosition::Entry(id), text, why })
+            }
         }
     }
     plan
 }
 
-/// Its id is part of its name, so that Astra knows it by that also here.
-fn schedule(id: &str, record: Value, now: Timestamp) -> Result<Planned, Refusal> {
+/// Its id becomes part of its name, so that Astra's clients find it.
+fn plan_record(id: &str, record: Value, now: Timestamp) -> Result<Planned, SkipReason> {
     let record: Record = serde_json::from_value(record).map_err(|error| {
-        Refusal::new(format!("its record cannot be understood: {error}"), "add it by hand")
+        SkipReason::new(format!("its record is invalid: {error}"), "add it by hand")
     })?;
     let payload = match &record.payload {
         Value::Null => "{}".to_owned(),
@@ -188,12 +190,12 @@ fn schedule(id: &str, record: Value, now: Timestamp) -> Result<Planned, Refusal>
     };
     let fits = scheduled::find(&record.target_tool)
         .and_then(|tool| scheduled::request(tool, &payload).map(drop));
-    fits.map_err(|unfit| Refusal::new(unfit.message, unfit.hint.unwrap_or_default()))?;
+    fits.map_err(|unfit| SkipReason::new(unfit.message, unfit.hint.unwrap_or_default()))?;
     let action =
         Action { tool: Some(record.target_tool), payload: Some(payload), ..Action::default() };
     let request = ScheduleAdd {
-        name: named(&record.name, id)
-            .map_err(|long| Refusal::new(long.message, "add it by hand under a shorter one"))?,
+        name: name_with_id(&record.name, id)
+            .map_err(|long| SkipReason::new(long.message, "add it by hand under a shorter name"))?,
         when: When {
             cron: Some(seconds_first(&record.cron)),
             tz: Some("UTC".to_owned()),
@@ -207,7 +209,7 @@ fn schedule(id: &str, record: Value, now: Timestamp) -> Result<Planned, Refusal>
         },
         ..ScheduleAdd::default()
     };
-    let mut planned = planned(Place::Entry(id.to_owned()), request, now)?;
+    let mut planned = plan_schedule(SourcePosition::Entry(id.to_owned()), request, now)?;
     planned.is_paused = record.status == "paused";
     Ok(planned)
 }
@@ -219,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chain_leads_to_the_records() {
+    fn records_are_restored_from_the_chain() {
         let mut records = Records::new();
         for event in [
             json!({"event": "schedule_created", "_timestamp": "t", "schedule": {
@@ -231,10 +233,10 @@ mod tests {
             json!({"event": "schedule_executed", "schedule_id": "sch_1"}),
             json!({"event": "schedule_paused", "schedule_id": "sch_unknown"}),
         ] {
-            follow(&mut records, &event.to_string());
+            apply_event(&mut records, &event.to_string());
         }
-        follow(&mut records, "{\"event\": \"schedule_res");
-        let plan = planned_from(records, Timestamp::from_micros(0));
+        apply_event(&mut records, "{\"event\": \"schedule_res");
+        let plan = plan_records(records, Timestamp::from_micros(0));
         let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
         let request = &planned.request;
         assert_eq!(planned.describe, "at 08:00 every day");
@@ -244,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_is_told_apart_by_the_id() {
+    fn names_contain_the_id() {
         let record = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "target_tool": tool});
         let records =
             [("sch_1", record("run_list")), ("sch_2", record("agent_list")), ("sch_3", json!({}))];
         let records = records.map(|(id, record)| (id.to_owned(), record)).into_iter().collect();
-        let plan = planned_from(records, Timestamp::from_micros(0));
+        let plan = plan_records(records, Timestamp::from_micros(0));
         let names: Vec<&str> = plan.schedules.iter().map(|it| it.request.name.as_str()).collect();
         assert_eq!(names, ["n (sch_1)", "n (sch_2)"]);
-        assert_eq!(plan.left_out[0].place, Place::Entry("sch_3".to_owned()));
+        assert_eq!(plan.left_out[0].position, SourcePosition::Entry("sch_3".to_owned()));
     }
 }

@@ -1,30 +1,29 @@
-//! A crontab, line by line: settings, jobs, and what is neither. Pure. What a line means for a
-//! schedule is not decided here; only what has no command, or more fields than cron knows, is
-//! refused here, because it would be read as something else.
+//! Parses a crontab line by line: settings, jobs and invalid lines. Pure. A line without command, or with
+//! more fields than cron has, is refused here, because it would be misread.
 
 use serde::Serialize;
 
-/// Whether lines have a column for the user.
+/// The columns of a crontab: `System` has one for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     User,
     System,
 }
 
-/// A line that says something.
+/// A line that is neither empty nor a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     /// Counted from 1.
     pub number: usize,
     pub text: &'a str,
-    pub said: Said<'a>,
+    pub kind: LineKind<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
+pub(super) enum LineKind<'a> {
     Setting { name: &'a str, value: &'a str },
     Job(Job<'a>),
-    Wrong(Refusal),
+    Invalid(SkipReason),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,25 +34,25 @@ pub(super) struct Job<'a> {
     pub user: Option<&'a str>,
     /// Never empty. Its percent signs are as in the file.
     pub command: &'a str,
-    /// What the line directly above says, if that is a comment.
+    /// The comment on the line directly above.
     pub comment: Option<&'a str>,
 }
 
-/// Why a line is not carried over, and what to do about it.
+/// Why an entry is not imported, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Refusal {
+pub(super) struct SkipReason {
     pub reason: String,
     pub hint: String,
 }
 
-impl Refusal {
-    pub(super) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Refusal {
-        Refusal { reason: reason.into(), hint: hint.into() }
+impl SkipReason {
+    pub(super) fn new(reason: impl Into<String>, hint: impl Into<String>) -> SkipReason {
+        SkipReason { reason: reason.into(), hint: hint.into() }
     }
 }
 
-pub(super) fn parse(text: &str, layout: Layout) -> Vec<Line<'_>> {
-    // Some editors begin a file with a mark that is not seen.
+pub(super) fn parse_crontab(text: &str, layout: Layout) -> Vec<Line<'_>> {
+    // Some editors start a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Vec::new();
     let mut above = None;
@@ -61,25 +60,25 @@ pub(super) fn parse(text: &str, layout: Layout) -> Vec<Line<'_>> {
         let text = text.trim();
         let comment = text.strip_prefix('#');
         if comment.is_none() && !text.is_empty() {
-            lines.push(Line { number, text, said: said(text, layout, above) });
+            lines.push(Line { number, text, kind: parse_line(text, layout, above) });
         }
         above = comment;
     }
     lines
 }
 
-fn said<'a>(text: &'a str, layout: Layout, comment: Option<&'a str>) -> Said<'a> {
-    if let Some((name, value)) = setting(text) {
-        return Said::Setting { name, value };
+fn parse_line<'a>(text: &'a str, layout: Layout, comment: Option<&'a str>) -> LineKind<'a> {
+    if let Some((name, value)) = parse_setting(text) {
+        return LineKind::Setting { name, value };
     }
-    match job(text, layout, comment) {
-        Ok(job) => Said::Job(job),
-        Err(refusal) => Said::Wrong(refusal),
+    match parse_job(text, layout, comment) {
+        Ok(job) => LineKind::Job(job),
+        Err(refusal) => LineKind::Invalid(refusal),
     }
 }
 
-/// Both sides of the equals sign may be quoted, with spaces around.
-fn setting(text: &str) -> Option<(&str, &str)> {
+/// Both sides of the equals sign may be quoted and have spaces around them.
+fn parse_setting(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
     let name = unquoted(name.trim_end());
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -92,20 +91,24 @@ fn unquoted(text: &str) -> &str {
     within('"').or_else(|| within('\'')).unwrap_or(text)
 }
 
-fn job<'a>(text: &'a str, layout: Layout, comment: Option<&'a str>) -> Result<Job<'a>, Refusal> {
-    let (when, rest) = fields(text);
-    let (first, after_first) = word(rest);
+fn parse_job<'a>(
+    text: &'a str,
+    layout: Layout,
+    comment: Option<&'a str>,
+) -> Result<Job<'a>, SkipReason> {
+    let (when, rest) = time_fields(text);
+    let (first, after_first) = split_word(rest);
     if matches!(first, "*" | "?") || first.starts_with("*/") {
-        return Err(Refusal::new(
-            format!("the command would begin with `{first}`, so this seems to have six fields"),
-            "a crontab has no seconds; `midwatch schedule add --cron` takes them",
+        return Err(SkipReason::new(
+            format!("the command would start with `{first}`; the line seems to have six fields"),
+            "a crontab has no seconds; use `midwatch schedule add --cron` for them",
         ));
     }
     let (user, command) = match layout {
         Layout::User if first == "root" => {
-            return Err(Refusal::new(
-                "the command would begin with `root`, as lines of the system's crontab do",
-                "give `--system` for a file that has a column for the user",
+            return Err(SkipReason::new(
+                "the command would start with `root`, as in a system crontab",
+                "use `--system` for a file with a user column",
             ));
         }
         Layout::User => (None, rest),
@@ -114,31 +117,31 @@ fn job<'a>(text: &'a str, layout: Layout, comment: Option<&'a str>) -> Result<Jo
     if command.is_empty() {
         let column = if layout == Layout::System { ", a user" } else { "" };
         let form = format!("minute, hour, day-of-month, month, day-of-week{column} and a command");
-        return Err(Refusal::new("there is no command in it", format!("a line is {form}")));
+        return Err(SkipReason::new("it has no command", format!("a line has {form}")));
     }
     Ok(Job { when, user, command, comment })
 }
 
-/// When, and what follows it.
-fn fields(text: &str) -> (String, &str) {
+/// The time fields, and the rest of the line.
+fn time_fields(text: &str) -> (String, &str) {
     if text.starts_with('@') {
-        return match word(text) {
-            // The one alias of FreeBSD's that others do not know.
+        return match split_word(text) {
+            // An alias that only FreeBSD has.
             ("@every_minute", rest) => ("* * * * *".to_owned(), rest),
             (alias, rest) => (alias.to_owned(), rest),
         };
     }
     let mut rest = text;
     let fields = [(); 5].map(|()| {
-        let (field, after) = word(rest);
+        let (field, after) = split_word(rest);
         rest = after;
         field
     });
     (fields.join(" "), rest)
 }
 
-/// The first word, and what follows it.
-pub(super) fn word(text: &str) -> (&str, &str) {
+/// The first word and the rest.
+pub(super) fn split_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())
 }
@@ -147,22 +150,22 @@ pub(super) fn word(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    /// Each line as its number and its parts, with a bar between them.
+    /// Each line as its number and its parts, separated by bars.
     fn check(layout: Layout, text: &str, expected: &[&str]) {
-        let found = parse(text, layout).into_iter().map(|line| match line.said {
-            Said::Setting { name, value } => format!("{} {name}|{value}", line.number),
-            Said::Job(Job { when, user, command, comment }) => {
+        let found = parse_crontab(text, layout).into_iter().map(|line| match line.kind {
+            LineKind::Setting { name, value } => format!("{} {name}|{value}", line.number),
+            LineKind::Job(Job { when, user, command, comment }) => {
                 let user = user.map_or_else(String::new, |user| format!("|{user}"));
                 let comment = comment.map_or_else(String::new, |comment| format!("|{comment}"));
                 format!("{} {when}{user}|{command}{comment}", line.number)
             }
-            Said::Wrong(refusal) => format!("{} {}", line.number, refusal.reason),
+            LineKind::Invalid(refusal) => format!("{} {}", line.number, refusal.reason),
         });
         assert_eq!(found.collect::<Vec<_>>(), expected, "{text:?}");
     }
 
     #[test]
-    fn lines_of_a_user() {
+    fn user_crontab_lines() {
         for (text, expected) in [
             ("", &[][..]),
             ("\n  \n\t\n# nothing\n", &[]),
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_belongs_to_the_line_below_it() {
+    fn comment_belongs_to_the_line_below() {
         for (text, expected) in [
             ("# one\n0 3 * * * a", &["2 0 3 * * *|a| one"][..]),
             ("# one\n#two\n0 3 * * * a\n0 4 * * * b", &["3 0 3 * * *|a|two", "4 0 4 * * *|b"]),
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn settings() {
+    fn setting_lines() {
         for (text, expected) in [
             ("PATH=/bin:/usr/bin", &["1 PATH|/bin:/usr/bin"][..]),
             ("MAILTO=", &["1 MAILTO|"]),
@@ -202,19 +205,19 @@ mod tests {
             ("  CRON_TZ = 'Europe/Berlin' ", &["1 CRON_TZ|Europe/Berlin"]),
             ("\"A_1\"=\"x = y\"", &["1 A_1|x = y"]),
             ("A='", &["1 A|'"]),
-            ("1A=b", &["1 there is no command in it"]),
-            ("=b", &["1 there is no command in it"]),
+            ("1A=b", &["1 it has no command"]),
+            ("=b", &["1 it has no command"]),
         ] {
             check(Layout::User, text, expected);
         }
     }
 
     #[test]
-    fn lines_of_the_system() {
+    fn system_crontab_lines() {
         for (text, expected) in [
             ("17 * * * * root cd / && run", &["1 17 * * * *|root|cd / && run"][..]),
             ("@daily\twww-data\trun it", &["1 @daily|www-data|run it"]),
-            ("17 * * * * root", &["1 there is no command in it"]),
+            ("17 * * * * root", &["1 it has no command"]),
             ("SHELL=/bin/sh", &["1 SHELL|/bin/sh"]),
         ] {
             check(Layout::System, text, expected);
@@ -222,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_read_as_something_else_is_refused() {
-        let six = "1 the command would begin with `*`, so this seems to have six fields";
-        let root = "1 the command would begin with `root`, as lines of the system's crontab do";
+    fn lines_that_would_be_misread_are_refused() {
+        let six = "1 the command would start with `*`; the line seems to have six fields";
+        let root = "1 the command would start with `root`, as in a system crontab";
         for (text, expected) in [
-            ("0 3 * *", "1 there is no command in it"),
-            ("0 3 * * *", "1 there is no command in it"),
-            ("@daily", "1 there is no command in it"),
-            ("hello", "1 there is no command in it"),
+            ("0 3 * *", "1 it has no command"),
+            ("0 3 * * *", "1 it has no command"),
+            ("@daily", "1 it has no command"),
+            ("hello", "1 it has no command"),
             ("0 0 3 * * * run", six),
             ("0 0 3 ? * * run", six),
             ("17 * * * * root run", root),

@@ -1,63 +1,64 @@
-//! What an imported schedule is called: by the comment above its line, or by its command.
+//! Names of schedules imported from a crontab: the comment above the line, or else its command.
 
 use std::collections::{HashMap, HashSet};
 
 use calendar::Cron;
 use kernel::schedule::NAME_CHARS_MAX;
 
-use super::crontab::word;
+use super::crontab::split_word;
 
-/// A command is told from others by less than a name may have.
+/// Shorter than a name may be, but enough to recognise a command.
 const COMMAND_CHARS_MAX: usize = 60;
-/// What comments are adorned with.
-const ADORNMENTS: [char; 8] = ['#', '-', '=', '~', '*', '_', '|', ' '];
-/// How the line above the first job begins that names the columns.
-const MINUTES: [&str; 6] = ["m", "mm", "min", "mins", "minute", "minutes"];
-const HOURS: [&str; 5] = ["h", "hh", "hr", "hour", "hours"];
+/// Characters that decorate comments.
+const DECORATIONS: [char; 8] = ['#', '-', '=', '~', '*', '_', '|', ' '];
+/// The first two words of a comment that names the columns.
+const MINUTE_HEADINGS: [&str; 6] = ["m", "mm", "min", "mins", "minute", "minutes"];
+const HOUR_HEADINGS: [&str; 5] = ["h", "hh", "hr", "hour", "hours"];
 
-/// Names that were given. No two are the same, and the same lines get the same names.
+/// Unique names; the same lines always get the same names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    given: HashSet<String>,
-    /// How often each was wanted, so that many lines that are alike take no longer.
-    wanted: HashMap<String, usize>,
+    used: HashSet<String>,
+    /// The last number used for each name, so that many equal lines stay fast.
+    numbers: HashMap<String, usize>,
 }
 
 impl Names {
     pub(super) fn name(&mut self, comment: Option<&str>, command: &str) -> String {
-        let base = comment.and_then(told).unwrap_or_else(|| beginning(command));
-        let count = self.wanted.entry(base.clone()).or_default();
+        let base = comment.and_then(name_in_comment).unwrap_or_else(|| name_of_command(command));
+        let count = self.numbers.entry(base.clone()).or_default();
         loop {
             *count += 1;
             let suffix = if *count == 1 { String::new() } else { format!(" ({count})") };
             let name = shortened(&base, NAME_CHARS_MAX - suffix.chars().count()) + &suffix;
-            if self.given.insert(name.clone()) {
+            if self.used.insert(name.clone()) {
                 return name;
             }
         }
     }
 }
 
-/// What a comment says about the line below, if it does: it may as well be a line that was taken
-/// out, the heading of the columns, or what a program wrote there.
-fn told(comment: &str) -> Option<String> {
-    let comment = printable(comment);
-    let text = comment.trim_matches(ADORNMENTS).trim_end_matches(':');
+/// The name in a comment; `None` if it is a commented-out line, the heading of the columns, or written
+/// by a program.
+fn name_in_comment(comment: &str) -> Option<String> {
+    let comment = normalize(comment);
+    let text = comment.trim_matches(DECORATIONS).trim_end_matches(':');
     let uncommented = comment.trim_start_matches(['#', ' ']);
     let words: Vec<&str> = uncommented.split(' ').collect();
     let is_job = uncommented.starts_with('@')
         || words.get(..5).is_some_and(|fields| Cron::parse(&fields.join(" ")).is_ok());
-    let (first, rest) = word(text);
-    let [first, second] = [first, word(rest).0].map(str::to_ascii_lowercase);
-    let is_heading = MINUTES.contains(&first.as_str()) && HOURS.contains(&second.as_str());
-    let is_of_cron = text.starts_with("(Cron version") || text.starts_with("DO NOT EDIT");
-    let says_nothing = !text.chars().any(char::is_alphanumeric);
-    (!is_job && !is_heading && !is_of_cron && !says_nothing).then(|| text.to_owned())
+    let (first, rest) = split_word(text);
+    let [first, second] = [first, split_word(rest).0].map(str::to_ascii_lowercase);
+    let is_heading =
+        MINUTE_HEADINGS.contains(&first.as_str()) && HOUR_HEADINGS.contains(&second.as_str());
+    let is_written_by_cron = text.starts_with("(Cron version") || text.starts_with("DO NOT EDIT");
+    let is_decoration = !text.chars().any(char::is_alphanumeric);
+    (!is_job && !is_heading && !is_written_by_cron && !is_decoration).then(|| text.to_owned())
 }
 
 /// The first words of a command.
-fn beginning(command: &str) -> String {
-    let command = printable(command);
+fn name_of_command(command: &str) -> String {
+    let command = normalize(command);
     let mut length = 0;
     let fits = |word: &&str| {
         length += word.chars().count() + 1;
@@ -71,8 +72,8 @@ fn beginning(command: &str) -> String {
     }
 }
 
-/// On one line, with one space where there is any.
-fn printable(text: &str) -> String {
+/// On one line, with single spaces.
+fn normalize(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_is_a_name_if_it_tells_about_the_line() {
+    fn descriptive_comment_is_the_name() {
         for (comment, expected) in [
             (" backup of the database", "backup of the database"),
             ("## ---- Backups: ----", "Backups"),
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn else_the_first_words_of_the_command_are_the_name() {
+    fn first_words_of_the_command_are_the_fallback() {
         check(None, "/usr/bin/backup\t--all", "/usr/bin/backup --all");
         let full = format!("{} {}", "x".repeat(29), "y".repeat(30));
         check(None, &full, &full);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_no_longer_than_a_name_may_be() {
+    fn names_are_unique_and_within_the_limit() {
         let mut names = Names::default();
         let mut name = |comment: &str| names.name(Some(comment), "run");
         assert_eq!(name("backup"), "backup");

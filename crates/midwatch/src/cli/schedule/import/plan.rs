@@ -1,117 +1,121 @@
-//! What an import would do: the schedules that a crontab means, and what cannot be carried over.
-//! Pure. A plan leaves no choice, so a dry run shows exactly what a real one adds.
+//! The plan of an import: the schedules to add, and the entries that cannot be imported. Pure. A plan
+//! leaves no choice, so a dry run shows exactly what an import adds.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use api::{Action, Code, Error, ScheduleAdd, Terms, When};
-use calendar::{Silence, Zone};
+use calendar::{NoNextSlot, Zone};
 use kernel::Timestamp;
 use kernel::schedule::PROMPT_BYTES_MAX;
 use runtime::check_schedule;
-use runtime::when::{Meant, meant};
+use runtime::trigger::{ParsedWhen, parse};
 use serde::Serialize;
 
-use super::command;
-use super::crontab::{Job, Layout, Line, Refusal, Said, parse};
+use super::cron_command;
+use super::crontab::{Job, Layout, Line, LineKind, SkipReason, parse_crontab};
+use super::crontab_settings::Zones;
 use super::names::Names;
-use super::settings::Zones;
 
-/// All are added at once, and that is how many one request takes.
+/// The most schedules of one request, and so of an import.
 pub(super) const SCHEDULES_MAX: usize = 1_000;
-/// As many as an answer has for a schedule that was added.
+/// As many next times as the answer to `schedule add` has.
 const NEXT_MAX: usize = 5;
 
 #[derive(Debug)]
 pub(super) struct Plan {
     pub schedules: Vec<Planned>,
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Skipped>,
 }
 
 #[derive(Debug)]
 pub(super) struct Planned {
-    pub place: Place,
+    pub position: SourcePosition,
     pub request: ScheduleAdd,
     pub describe: String,
     pub zone: Zone,
     pub next_us: Vec<i64>,
     pub warnings: Vec<String>,
-    /// It did not fire there, and shall not here until somebody resumes it.
+    /// Whether to add it paused, because it was paused or disabled there.
     pub is_paused: bool,
-    /// The agent's id at a server of Letta, if it is one of those.
+    /// The agent's id on a Letta server.
     pub remote_id: Option<String>,
 }
 
 impl Planned {
-    /// The agent that is meant: by its id if it has one, as two ids may make one name.
-    pub(super) fn agent(&self) -> Option<&str> {
+    /// The agent, by its remote id if it has one, because two ids may make the same name.
+    pub(super) fn agent_key(&self) -> Option<&str> {
         self.remote_id.as_deref().or(self.request.action.agent.as_deref())
     }
 }
 
-/// Where it stands in what is imported.
+/// The position of an entry in the imported source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum SourcePosition {
     Line(usize),
-    /// By its id there.
+    /// The id of the entry.
     Entry(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(line) => write!(out, "line {line}"),
-            Place::Entry(entry) => write!(out, "entry {entry}"),
+            SourcePosition::Line(line) => write!(out, "line {line}"),
+            SourcePosition::Entry(entry) => write!(out, "entry {entry}"),
         }
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct LeftOut {
+pub(super) struct Skipped {
     #[serde(flatten)]
-    pub place: Place,
+    pub position: SourcePosition,
     pub text: String,
     #[serde(flatten)]
-    pub why: Refusal,
+    pub why: SkipReason,
 }
 
-/// What lines are read with.
+/// What the plan of a crontab depends on.
 #[derive(Debug)]
-pub(super) struct Terrain<'a> {
+pub(super) struct CrontabContext<'a> {
     pub agent: &'a str,
-    /// The user whose lines are carried over, if lines have a column for that.
+    /// The user whose lines are imported, if the crontab has a user column.
     pub user: Option<&'a str>,
     pub now: Timestamp,
 }
 
-pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> Result<Plan, Error> {
-    let layout = terrain.user.map_or(Layout::User, |_| Layout::System);
+pub(super) fn plan(
+    text: &str,
+    zone: Option<String>,
+    crontab: &CrontabContext<'_>,
+) -> Result<Plan, Error> {
+    let layout = crontab.user.map_or(Layout::User, |_| Layout::System);
     let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
     let (mut zones, mut names) = (Zones::new(zone), Names::default());
     let mut settings = HashSet::new();
-    for Line { number, text, said } in parse(text, layout) {
+    for Line { number, text, kind } in parse_crontab(text, layout) {
         let mut text = text.to_owned();
-        let place = Place::Line(number);
-        let outcome = match said {
-            Said::Setting { name, value } => match zones.take(name, value, terrain.agent) {
+        let position = SourcePosition::Line(number);
+        let outcome = match kind {
+            LineKind::Setting { name, value } => match zones.take(name, value, crontab.agent) {
                 Some(refusal) if settings.insert(name) => {
-                    // It may be a secret, and reports are passed on.
+                    // The value may be a secret, and reports are passed on.
                     text = format!("{name}=…");
                     Err(refusal)
                 }
-                // It is said once, and that is the same for whatever value.
+                // Each setting is reported once.
                 _ => continue,
             },
-            Said::Wrong(refusal) => Err(refusal),
-            Said::Job(job) => {
-                // Whether it is carried over or not, so that the others' names do not depend on it.
-                let name = names.name(job.comment, &command::alone(job.command));
-                match possible(&job, terrain) {
+            LineKind::Invalid(refusal) => Err(refusal),
+            LineKind::Job(job) => {
+                // Skipped lines use up a name, too, so that the names of others do not depend on it.
+                let name = names.name(job.comment, &cron_command::without_input(job.command));
+                match prompt_of(&job, crontab) {
                     Ok(prompt) => {
                         let zone = zones.current().ok_or_else(no_zone)?;
-                        let request = request(&job, name, prompt, zone, terrain.agent);
-                        planned(place.clone(), request, terrain.now)
+                        let request = request(&job, name, prompt, zone, crontab.agent);
+                        plan_schedule(position.clone(), request, crontab.now)
                     }
                     Err(refusal) => Err(refusal),
                 }
@@ -120,7 +124,7 @@ pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> R
         match outcome {
             Ok(_) if plan.schedules.len() == SCHEDULES_MAX => return Err(too_many()),
             Ok(planned) => plan.schedules.push(planned),
-            Err(why) => plan.left_out.push(LeftOut { place, text, why }),
+            Err(why) => plan.left_out.push(Skipped { position, text, why }),
         }
     }
     Ok(plan)
@@ -129,43 +133,43 @@ pub(super) fn plan(text: &str, zone: Option<String>, terrain: &Terrain<'_>) -> R
 fn no_zone() -> Error {
     let what = "the crontab does not name its time zone, and there is no default";
     Error::new(Code::InvalidInput, what).hint(
-        "name the zone that cron used, as in `--tz Europe/Berlin`; `timedatectl` shows that of a \
-         machine, and `CRON_TZ=Europe/Berlin` in the file counts as well",
+        "name the zone that cron used, as in `--tz Europe/Berlin`, or put `CRON_TZ=Europe/Berlin` into \
+         the file; `timedatectl` shows the zone of a machine",
     )
 }
 
 pub(super) fn too_many() -> Error {
-    let what = format!("at most {SCHEDULES_MAX} schedules are imported at once, these are more");
-    Error::new(Code::InvalidInput, what).hint("give them in several files")
+    let what = format!("more than {SCHEDULES_MAX} schedules, the most that are imported at once");
+    Error::new(Code::InvalidInput, what).hint("split them into several files")
 }
 
-/// The prompt of a job that is a matter of the time, and of this user.
-fn possible(job: &Job<'_>, terrain: &Terrain<'_>) -> Result<String, Refusal> {
-    if let (Some(user), Some(ours)) = (job.user, terrain.user)
+/// The prompt of a job, unless it depends on more than time or belongs to another user.
+fn prompt_of(job: &Job<'_>, crontab: &CrontabContext<'_>) -> Result<String, SkipReason> {
+    if let (Some(user), Some(ours)) = (job.user, crontab.user)
         && user != ours
     {
-        return Err(Refusal::new(
-            format!("it is a line of user `{user}`, and this is a watch of `{ours}`"),
-            format!("import it as `{user}`, into a watch of that user"),
+        return Err(SkipReason::new(
+            format!("it belongs to user `{user}`, not to `{ours}`"),
+            format!("import it as `{user}`"),
         ));
     }
     if job.when.eq_ignore_ascii_case("@reboot") {
-        return Err(Refusal::new(
-            "`@reboot` is not a time, and nothing here happens when the machine starts",
-            "let a service of the system start it, such as a systemd unit",
+        return Err(SkipReason::new(
+            "`@reboot` is not supported",
+            "use a service of the system, such as a systemd unit",
         ));
     }
-    let prompt = command::prompt(job.command)?;
+    let prompt = cron_command::to_shell(job.command)?;
     match prompt.len() <= PROMPT_BYTES_MAX {
         true => Ok(prompt),
-        false => Err(Refusal::new(
-            "the command is longer than the 64 KiB of a prompt",
-            "put it into a script, and let the line start that",
+        false => Err(SkipReason::new(
+            "the command is longer than 64 KiB, the limit of a prompt",
+            "put it into a script and run that",
         )),
     }
 }
 
-/// Cron starts a line once, and again at its next time however it ended; so does the schedule.
+/// As with cron, a run has one attempt, and failures do not pause the schedule.
 fn request(job: &Job<'_>, name: String, prompt: String, zone: &str, agent: &str) -> ScheduleAdd {
     let (agent, prompt) = (Some(agent.to_owned()), Some(prompt));
     ScheduleAdd {
@@ -177,19 +181,19 @@ fn request(job: &Job<'_>, name: String, prompt: String, zone: &str, agent: &str)
     }
 }
 
-/// The schedule of a request, if it ever fires.
-pub(super) fn planned(
-    place: Place,
+/// Plans a schedule, if it is valid and ever fires.
+pub(super) fn plan_schedule(
+    position: SourcePosition,
     request: ScheduleAdd,
     now: Timestamp,
-) -> Result<Planned, Refusal> {
-    let Meant { calendar, warnings, .. } = meant(&request.when).map_err(refused)?;
-    if let Some(silence) = calendar.silence_after(now.as_micros()) {
-        return Err(silent(silence));
+) -> Result<Planned, SkipReason> {
+    let ParsedWhen { calendar, warnings, .. } = parse(&request.when).map_err(skip_reason)?;
+    if let Some(reason) = calendar.no_next_slot(now.as_micros()) {
+        return Err(never_fires(reason));
     }
-    check_schedule(&request, now).map_err(refused)?;
+    check_schedule(&request, now).map_err(skip_reason)?;
     Ok(Planned {
-        place,
+        position,
         request,
         describe: calendar.describe(),
         zone: calendar.zone().clone(),
@@ -200,33 +204,31 @@ pub(super) fn planned(
     })
 }
 
-/// What was meant is known for most that never fires.
-fn silent(silence: Silence) -> Refusal {
-    match silence {
-        Silence::Never { instead: Some(cron) } => {
-            let never = Silence::Never { instead: None };
-            Refusal::new(never.to_string(), format!("write `{cron}` if you mean that"))
+/// The reason for a schedule that never fires, with a suggestion if there is one.
+fn never_fires(reason: NoNextSlot) -> SkipReason {
+    match reason {
+        NoNextSlot::Never { suggestion: Some(cron) } => {
+            let never = NoNextSlot::Never { suggestion: None };
+            SkipReason::new(never.to_string(), format!("write `{cron}` if you mean that"))
         }
-        Silence::Never { instead: None } | Silence::Ended { .. } => {
-            let hint = "`midwatch schedule next --cron` shows when an expression fires";
-            Refusal::new(silence.to_string(), hint)
+        NoNextSlot::Never { suggestion: None } | NoNextSlot::Ended { .. } => {
+            let hint = "see when an expression fires with `midwatch schedule next --cron`";
+            SkipReason::new(reason.to_string(), hint)
         }
     }
 }
 
-/// What the calendar says, and what else there is for what it does not know.
-fn refused(Error { message, hint, .. }: Error) -> Refusal {
+/// The error of the calendar, with the alternative for syntax that Midwatch does not have.
+fn skip_reason(Error { message, hint, .. }: Error) -> SkipReason {
     let hint = hint.unwrap_or_default();
     let hint = match &message {
         random if random.contains('~') => {
-            format!("{hint}; `midwatch schedule edit ID --jitter SPAN` delays at random")
+            format!("{hint}; for a random delay use `midwatch schedule edit ID --jitter SPAN`")
         }
-        every if every.contains("`@every`") => {
-            "`midwatch schedule add --every 10m` makes such a schedule".to_owned()
-        }
+        every if every.contains("`@every`") => "use `midwatch schedule add --every 10m`".to_owned(),
         _ => hint,
     };
-    Refusal::new(message, hint)
+    SkipReason::new(message, hint)
 }
 
 #[cfg(test)]
@@ -237,14 +239,14 @@ mod tests {
 
     const NOW: &str = "2026-03-28T12:00:00Z";
 
-    fn planned_from(text: &str, zone: Option<&str>, user: Option<&str>) -> Result<Plan, Error> {
+    fn plan_text(text: &str, zone: Option<&str>, user: Option<&str>) -> Result<Plan, Error> {
         let now = Timestamp::from_micros(parse_instant(NOW, None).unwrap());
-        plan(text, zone.map(str::to_owned), &Terrain { agent: "cron", user, now })
+        plan(text, zone.map(str::to_owned), &CrontabContext { agent: "cron", user, now })
     }
 
-    /// What becomes of a line in UTC: the schedule, or why there is none.
+    /// Checks the schedule of a line in UTC, or the reason and hint if it is skipped.
     fn check(line: &str, expected: Result<(&str, &str), (&str, &str)>) {
-        let plan = planned_from(line, Some("UTC"), None).unwrap();
+        let plan = plan_text(line, Some("UTC"), None).unwrap();
         let found = match (plan.schedules.as_slice(), plan.left_out.as_slice()) {
             ([it], []) => Ok((it.describe.as_str(), it.request.action.prompt.as_deref().unwrap())),
             ([], [it]) => Err((it.why.reason.as_str(), it.why.hint.as_str())),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_schedule_or_says_why_not() {
+    fn line_becomes_a_schedule_or_a_reason() {
         let long = format!("0 3 * * * {}", "x".repeat(PROMPT_BYTES_MAX));
         check(&long, Ok(("at 03:00 every day", &"x".repeat(PROMPT_BYTES_MAX))));
         for (line, expected) in [
@@ -268,23 +270,23 @@ mod tests {
             (
                 "@reboot start",
                 Err((
-                    "`@reboot` is not a time, and nothing here happens when the machine starts",
-                    "let a service of the system start it, such as a systemd unit",
+                    "`@reboot` is not supported",
+                    "use a service of the system, such as a systemd unit",
                 )),
             ),
             (
                 "@every 5m poll",
                 Err((
-                    "`@every` is an interval trigger and not cron",
-                    "`midwatch schedule add --every 10m` makes such a schedule",
+                    "`@every` is an interval, not a cron expression",
+                    "use `midwatch schedule add --every 10m`",
                 )),
             ),
             (
                 "0~59 3 * * * backup",
                 Err((
-                    "in the minute field, `0~59` is not understood",
+                    "in the minute field, `0~59` is not valid",
                     "the minute field takes 0 to 59, as in `0,30`, `10-20` or `*/15`; \
-                     `midwatch schedule edit ID --jitter SPAN` delays at random",
+                     for a random delay use `midwatch schedule edit ID --jitter SPAN`",
                 )),
             ),
             (
@@ -301,8 +303,8 @@ mod tests {
             (
                 &format!("{long}x"),
                 Err((
-                    "the command is longer than the 64 KiB of a prompt",
-                    "put it into a script, and let the line start that",
+                    "the command is longer than 64 KiB, the limit of a prompt",
+                    "put it into a script and run that",
                 )),
             ),
         ] {
@@ -311,9 +313,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_what_is_asked_of_the_watch() {
+    fn plan_has_the_request_to_add() {
         let text = "# nightly\n0 3 */2 * MON backup";
-        let plan = planned_from(text, Some("Europe/Berlin"), None).unwrap();
+        let plan = plan_text(text, Some("Europe/Berlin"), None).unwrap();
         let planned = &plan.schedules[0];
         let found = serde_json::to_value(&planned.request).unwrap();
         let expected = serde_json::json!({
@@ -323,54 +325,54 @@ mod tests {
             "tier": null,
             "terms": {"attempts": 1, "pause_after": 0},
         });
-        assert_eq!((found, &planned.place), (expected, &Place::Line(2)));
+        assert_eq!((found, &planned.position), (expected, &SourcePosition::Line(2)));
         assert_eq!((planned.next_us.len(), planned.warnings.len()), (NEXT_MAX, 1));
     }
 
     #[test]
-    fn each_line_has_the_zone_that_holds_there() {
+    fn each_line_has_the_zone_named_above_it() {
         let text = "0 1 * * * a\nCRON_TZ=Asia/Kolkata\n0 1 * * * b\nCRON_TZ=Mars\n0 1 * * * c";
-        let plan = planned_from(text, Some("UTC"), None).unwrap();
+        let plan = plan_text(text, Some("UTC"), None).unwrap();
         let zones: Vec<_> =
-            plan.schedules.iter().map(|it| (it.place.to_string(), it.zone.name())).collect();
+            plan.schedules.iter().map(|it| (it.position.to_string(), it.zone.name())).collect();
         let expected = [("line 1".to_owned(), "UTC"), ("line 3".to_owned(), "Asia/Kolkata")];
         assert_eq!(zones, expected);
-        assert_eq!(plan.left_out[0].why.reason, "there is no time zone `Mars`");
+        assert_eq!(plan.left_out[0].why.reason, "unknown time zone `Mars`");
     }
 
     #[test]
-    fn without_a_zone_there_is_no_plan_unless_no_line_needs_one() {
-        let error = planned_from("0 3 * * * backup", None, None).unwrap_err();
+    fn zone_is_required_if_a_line_needs_one() {
+        let error = plan_text("0 3 * * * backup", None, None).unwrap_err();
         assert_eq!(error.code, Code::InvalidInput);
         assert!(error.hint.unwrap().contains("`--tz Europe/Berlin`"));
-        assert_eq!(planned_from("@reboot start\nhello", None, None).unwrap().left_out.len(), 2);
+        assert_eq!(plan_text("@reboot start\nhello", None, None).unwrap().left_out.len(), 2);
     }
 
     #[test]
-    fn settings_are_told_once_each() {
+    fn each_setting_is_reported_once() {
         let text = "PATH=/a\nMAILTO=x\nPATH=/b\nCRON_TZ=UTC\n0 3 * * * a";
-        let plan = planned_from(text, None, None).unwrap();
+        let plan = plan_text(text, None, None).unwrap();
         let lines: Vec<_> =
-            plan.left_out.iter().map(|it| (it.place.to_string(), it.text.as_str())).collect();
+            plan.left_out.iter().map(|it| (it.position.to_string(), it.text.as_str())).collect();
         assert_eq!(lines, [("line 1".to_owned(), "PATH=…"), ("line 2".to_owned(), "MAILTO=…")]);
     }
 
     #[test]
-    fn lines_of_other_users_are_left_to_them() {
+    fn lines_of_other_users_are_skipped() {
         let text = "0 3 * * * ada backup\n0 3 * * * root backup";
-        let plan = planned_from(text, Some("UTC"), Some("ada")).unwrap();
+        let plan = plan_text(text, Some("UTC"), Some("ada")).unwrap();
         assert_eq!(plan.schedules[0].request.name, "backup");
-        let why = "it is a line of user `root`, and this is a watch of `ada`";
+        let why = "it belongs to user `root`, not to `ada`";
         assert_eq!(plan.left_out[0].why.reason, why);
     }
 
     #[test]
-    fn a_plan_has_as_many_schedules_as_are_added_at_once() {
+    fn plan_is_limited_to_one_request() {
         let most = "0 3 * * * backup\n".repeat(SCHEDULES_MAX);
-        assert_eq!(planned_from(&most, Some("UTC"), None).unwrap().schedules.len(), SCHEDULES_MAX);
+        assert_eq!(plan_text(&most, Some("UTC"), None).unwrap().schedules.len(), SCHEDULES_MAX);
         let more = format!("{most}@daily one");
-        let error = planned_from(&more, Some("UTC"), None).unwrap_err();
-        let what = "at most 1000 schedules are imported at once, these are more";
+        let error = plan_text(&more, Some("UTC"), None).unwrap_err();
+        let what = "more than 1000 schedules, the most that are imported at once";
         assert_eq!((error.code, error.message.as_str()), (Code::InvalidInput, what));
     }
 }

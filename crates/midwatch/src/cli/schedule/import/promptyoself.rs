@@ -1,28 +1,28 @@
-//! The database of promptyoself: its rows, and the schedules that they mean. Numbers stay what they were.
+//! Schedules from the database of promptyoself. They keep their numbers.
 //!
-//! Its times have no offset and are in UTC. That program dropped the offset of a time that it was given;
-//! the text that it was given is there as well, and says what was meant.
+//! Stored times have no offset and are in UTC. promptyoself dropped the offset of the time that it was
+//! given; the original text is stored, too, and has it.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use api::{Code, Error, ScheduleAdd, When};
 use calendar::{Zone, format_instant, parse_instant};
-use compat::promptyoself::register::{cron, interval, time};
-use compat::promptyoself::{prompt, terms, view};
+use compat::promptyoself::register::{parse_cron, parse_interval, parse_time};
+use compat::promptyoself::{prompt_action, prompt_terms, view};
 use kernel::Timestamp;
 use kernel::schedule::PROMPT_BYTES_MAX;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::crontab::Refusal;
-use super::plan::{LeftOut, Place, Plan, Planned, planned};
-use crate::cli::promptyoself::agents::name_for;
-use crate::cli::unreadable;
+use super::crontab::SkipReason;
+use super::plan::{Plan, Planned, Skipped, SourcePosition, plan_schedule};
+use crate::cli::promptyoself::registered_agents::name_for;
+use crate::cli::support::input::unreadable;
 
-/// The table in use, and the one before it.
+/// The current table and the older one.
 const TABLES: [&str; 2] = ["unified_reminders", "schedules"];
-/// The columns of a row, in its order; the prompt has a name in each table.
+/// The columns of [`Row`], in order; the prompt has another name in the older table.
 const COLUMNS: [&str; 9] = [
     "id",
     "agent_id",
@@ -38,9 +38,9 @@ const ROWS_MAX: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
-    /// As the earlier program knows it.
+    /// Its number in the table.
     id: String,
-    /// As it is known here.
+    /// Its number in Midwatch.
     number: u64,
     agent_id: String,
     prompt: String,
@@ -48,20 +48,20 @@ pub(super) struct Row {
     value: String,
     next_run: String,
     is_active: bool,
-    /// Zero for no limit.
+    /// Zero: no limit.
     max: i64,
     count: i64,
-    /// The columns with a text that is none.
+    /// Columns with text that is not UTF-8.
     unreadable: Vec<&'static str>,
 }
 
-/// All rows of both tables. The file is not changed.
+/// Reads all rows of both tables, without changing the file.
 pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
-    // The library would make one that is not there.
+    // SQLite would create a missing file.
     std::fs::metadata(path).map_err(|error| unreadable("database", path, error))?;
     let failed = |error: rusqlite::Error| {
         let what = format!("`{}` cannot be read as a database: {error}", path.display());
-        Error::new(Code::InvalidInput, what).hint("give the database of promptyoself")
+        Error::new(Code::InvalidInput, what).hint("name the database of promptyoself")
     };
     let database =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
@@ -72,13 +72,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<Row>, Error> {
         if columns.is_empty() {
             continue;
         }
-        // Where the table in use is there too, it may have every number some day.
-        let first = if tables == 0 { 0 } else { view::DERIVED_FROM };
+        // The numbers of the current table may grow, so those of the older one start far above.
+        let first = if tables == 0 { 0 } else { view::DERIVED_NUMBERS_START };
         tables += 1;
         rows.extend(rows_of(&database, table, &columns, first).map_err(failed)?);
     }
     if tables == 0 {
-        let what = format!("`{}` is no database of promptyoself", path.display());
+        let what = format!("`{}` is not a database of promptyoself", path.display());
         return Err(Error::new(Code::InvalidInput, what)
             .hint("it has neither a table `unified_reminders` nor `schedules`"));
     }
@@ -90,7 +90,7 @@ fn columns(database: &Connection, table: &str) -> rusqlite::Result<HashSet<Strin
     statement.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// Columns that are not there are empty. The number of a row follows from its own and the `first` one.
+/// Missing columns are empty. The number of a row is its own plus `first`.
 fn rows_of(
     database: &Connection,
     table: &str,
@@ -110,8 +110,8 @@ fn rows_of(
     let mut statement = database.prepare(&query)?;
     let rows = statement.query_map([], |row| {
         let (mut texts, mut unreadable) = (Vec::new(), Vec::new());
-        for (place, column) in COLUMNS.into_iter().enumerate() {
-            texts.push(match row.get_ref(place)? {
+        for (index, column) in COLUMNS.into_iter().enumerate() {
+            texts.push(match row.get_ref(index)? {
                 ValueRef::Null | ValueRef::Blob(_) => String::new(),
                 ValueRef::Integer(number) => number.to_string(),
                 ValueRef::Real(number) => number.to_string(),
@@ -124,14 +124,14 @@ fn rows_of(
                 }
             });
         }
-        Ok(Row { unreadable, ..Row::of(texts, first) })
+        Ok(Row { unreadable, ..Row::from_texts(texts, first) })
     })?;
     rows.collect()
 }
 
 impl Row {
-    /// By the texts of its columns.
-    fn of(texts: Vec<String>, first: u64) -> Row {
+    /// From the texts of its columns.
+    fn from_texts(texts: Vec<String>, first: u64) -> Row {
         let mut texts = texts.into_iter();
         let mut next = || texts.next().unwrap_or_default();
         let number = |text: String| text.parse::<i64>().unwrap_or_default();
@@ -155,109 +155,110 @@ impl Row {
 pub(super) fn plan(rows: Vec<Row>, now: Timestamp) -> Plan {
     let mut plan = Plan { schedules: Vec::new(), left_out: Vec::new() };
     for row in rows {
-        match schedule(&row, now) {
+        match plan_row(&row, now) {
             Ok(planned) => plan.schedules.push(planned),
             Err(why) => {
                 let text = row.prompt.lines().next().unwrap_or_default().to_owned();
-                plan.left_out.push(LeftOut { place: Place::Entry(row.id), text, why });
+                plan.left_out.push(Skipped { position: SourcePosition::Entry(row.id), text, why });
             }
         }
     }
     plan
 }
 
-fn schedule(row: &Row, now: Timestamp) -> Result<Planned, Refusal> {
+fn plan_row(row: &Row, now: Timestamp) -> Result<Planned, SkipReason> {
     let number = row.number;
     if let Some(column) = row.unreadable.first() {
-        let reason = format!("its `{column}` is not text in UTF-8");
-        return Err(Refusal::new(reason, "register it anew"));
+        let reason = format!("its `{column}` is not UTF-8 text");
+        return Err(SkipReason::new(reason, "register it again"));
     }
     if row.id.parse::<u64>().is_err() {
-        let reason = format!("`{}` is no number that it could have here", row.id);
-        return Err(Refusal::new(reason, "register it anew"));
+        let reason = format!("`{}` is not a valid number", row.id);
+        return Err(SkipReason::new(reason, "register it again"));
     }
     if !row.is_active {
-        return Err(Refusal::new("it was cancelled, or is over", "nothing needs to be done"));
+        return Err(SkipReason::new("it is cancelled or completed", "nothing to do"));
     }
     if row.agent_id.trim().is_empty() || row.prompt.is_empty() {
-        return Err(Refusal::new("it has no agent or no prompt", "register it anew"));
+        return Err(SkipReason::new("it has no agent or no prompt", "register it again"));
     }
     if PROMPT_BYTES_MAX < row.prompt.len() {
-        let hint = "register it anew with less text";
-        return Err(Refusal::new("it is longer than the 64 KiB of a prompt", hint));
+        let hint = "register it again with less text";
+        return Err(SkipReason::new("it is longer than 64 KiB, the limit of a prompt", hint));
     }
     let mut warnings = Vec::new();
     let when = when(row, now, &mut warnings)?;
     let request = ScheduleAdd {
-        name: view::name(number, &row.value),
+        name: view::schedule_name(number, &row.value),
         when,
-        action: prompt(&name_for(&row.agent_id), &row.prompt),
-        terms: terms(left(row, &mut warnings)?),
+        action: prompt_action(&name_for(&row.agent_id), &row.prompt),
+        terms: prompt_terms(remaining(row, &mut warnings)?),
         ..ScheduleAdd::default()
     };
     if row.id != number.to_string() {
         let id = &row.id;
-        warnings.push(format!("the number {id} is the other table's, so it is {number} here"));
+        warnings
+            .push(format!("the number {id} belongs to the other table, so it becomes {number}"));
     }
-    let mut planned = planned(Place::Entry(row.id.clone()), request, now)?;
+    let mut planned = plan_schedule(SourcePosition::Entry(row.id.clone()), request, now)?;
     planned.warnings.extend(warnings);
     planned.remote_id = Some(row.agent_id.clone());
     Ok(planned)
 }
 
-/// How often it may still be sent.
-fn left(row: &Row, warnings: &mut Vec<String>) -> Result<Option<u64>, Refusal> {
+/// How often it may still be sent; `None` if there is no limit.
+fn remaining(row: &Row, warnings: &mut Vec<String>) -> Result<Option<u64>, SkipReason> {
     let Row { count, max, .. } = row;
     match u64::try_from(max.saturating_sub(*count)) {
         _ if *max == 0 => Ok(None),
-        Err(_) | Ok(0) => {
-            Err(Refusal::new("it was sent as often as it may be", "nothing needs to be done"))
-        }
+        Err(_) | Ok(0) => Err(SkipReason::new("it was sent as often as allowed", "nothing to do")),
         Ok(left) => {
             if 0 < *count {
-                warnings.push(format!("{count} of {max} were sent before; {left} are left"));
+                warnings.push(format!("{count} of {max} were already sent; {left} remain"));
             }
             Ok(Some(left))
         }
     }
 }
 
-fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, Refusal> {
+fn when(row: &Row, now: Timestamp, warnings: &mut Vec<String>) -> Result<When, SkipReason> {
     let utc: Option<Zone> = "UTC".parse().ok();
     let stored_us = parse_instant(&row.next_run, utc.as_ref()).ok();
     let malformed = |what: &str| {
-        Refusal::new(format!("{what} `{}` cannot be understood", row.value), "register it anew")
+        SkipReason::new(format!("{what} `{}` is invalid", row.value), "register it again")
     };
     match row.kind.as_str() {
         "once" => {
             let has_offset = parse_instant(row.value.trim(), None).is_ok();
-            let said_us = has_offset.then(|| time(&row.value).ok()).flatten();
-            let at_us = said_us.or(stored_us).or_else(|| time(&row.value).ok());
+            let original_us = has_offset.then(|| parse_time(&row.value).ok()).flatten();
+            let at_us = original_us.or(stored_us).or_else(|| parse_time(&row.value).ok());
             let at_us = at_us.ok_or_else(|| malformed("its time"))?;
             if at_us <= now.as_micros() {
                 let reason = format!("its time is past: {}", format_instant(at_us));
-                return Err(Refusal::new(reason, "register it anew, if it was not sent"));
+                return Err(SkipReason::new(reason, "register it again if it was not sent"));
             }
             if let Some(stored_us) = stored_us.filter(|stored_us| *stored_us != at_us) {
                 let stored = format_instant(stored_us);
-                warnings.push(format!("it would have been sent at {stored}, without its offset"));
+                warnings.push(format!(
+                    "promptyoself would have sent it at {stored}, ignoring its offset"
+                ));
             }
             Ok(When { at: Some(format_instant(at_us)), ..When::default() })
         }
         "interval" => {
-            let every = interval(&row.value).ok_or_else(|| malformed("its interval"))?;
+            let every = parse_interval(&row.value).ok_or_else(|| malformed("its interval"))?;
             let anchor_us = stored_us.unwrap_or(now.as_micros());
             let (every, anchor) = (Some(every.to_string()), Some(format_instant(anchor_us)));
             Ok(When { every, anchor, ..When::default() })
         }
         "cron" => {
-            cron(&row.value).ok_or_else(|| malformed("its expression"))?;
+            parse_cron(&row.value).ok_or_else(|| malformed("its expression"))?;
             let (cron, tz) = (Some(row.value.trim().to_owned()), Some("UTC".to_owned()));
             Ok(When { cron, tz, ..When::default() })
         }
         other => {
-            let reason = format!("there is no kind of schedule `{other}`");
-            Err(Refusal::new(reason, "register it anew with --time, --cron or --every"))
+            let reason = format!("unknown kind of schedule `{other}`");
+            Err(SkipReason::new(reason, "register it again with --time, --cron or --every"))
         }
     }
 }
@@ -282,7 +283,7 @@ mod tests {
         }
     }
 
-    /// When it is due in words, how often, and what is said about it; or why it is left out.
+    /// Checks the trigger in words, the limit and the warnings; or the reason if it is skipped.
     fn check(row: Row, expected: Result<(&str, Option<u64>, &[&str]), &str>) {
         let now = Timestamp::from_micros(parse_instant("2026-11-16T12:00:00Z", None).unwrap());
         let plan = plan(vec![row.clone()], now);
@@ -299,21 +300,22 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_schedule_or_says_why_not() {
+    fn row_becomes_a_schedule_or_a_reason() {
         check(row("cron", "0 9 * * *"), Ok(("at 09:00 every day", None, &[])));
         check(row("interval", "45"), Ok(("every 45 seconds from 2030-01-01T00:00:00Z", None, &[])));
-        check(row("cron", "bad"), Err("its expression `bad` cannot be understood"));
-        check(row("interval", "0"), Err("its interval `0` cannot be understood"));
-        check(row("weekly", ""), Err("there is no kind of schedule `weekly`"));
+        check(row("cron", "bad"), Err("its expression `bad` is invalid"));
+        check(row("interval", "0"), Err("its interval `0` is invalid"));
+        check(row("weekly", ""), Err("unknown kind of schedule `weekly`"));
         let cancelled = Row { is_active: false, ..row("cron", "0 9 * * *") };
-        check(cancelled, Err("it was cancelled, or is over"));
-        let nobody = Row { agent_id: String::new(), ..row("cron", "0 9 * * *") };
-        check(nobody, Err("it has no agent or no prompt"));
+        check(cancelled, Err("it is cancelled or completed"));
+        let no_agent = Row { agent_id: String::new(), ..row("cron", "0 9 * * *") };
+        check(no_agent, Err("it has no agent or no prompt"));
     }
 
     #[test]
-    fn the_offset_that_was_dropped_is_put_back() {
-        let dropped = "it would have been sent at 2030-01-01T00:00:00Z, without its offset";
+    fn dropped_offset_is_restored() {
+        let dropped =
+            "promptyoself would have sent it at 2030-01-01T00:00:00Z, ignoring its offset";
         check(
             row("once", "2030-01-01T00:00:00-05:00"),
             Ok(("once at 2030-01-01T05:00:00+00:00", None, &[dropped])),
@@ -328,29 +330,29 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_not_sent_again() {
+    fn sent_repetitions_are_counted() {
         let some = Row { max: 5, count: 3, ..row("cron", "0 9 * * *") };
-        let told = "3 of 5 were sent before; 2 are left";
-        check(some, Ok(("at 09:00 every day", Some(2), &[told])));
+        let warning = "3 of 5 were already sent; 2 remain";
+        check(some, Ok(("at 09:00 every day", Some(2), &[warning])));
         let all = Row { max: 5, count: 5, ..row("cron", "0 9 * * *") };
-        check(all, Err("it was sent as often as it may be"));
+        check(all, Err("it was sent as often as allowed"));
         let odd = Row { max: -1, ..row("cron", "0 9 * * *") };
-        check(odd, Err("it was sent as often as it may be"));
-        let nobodys = Row { id: "-5".to_owned(), ..row("cron", "0 9 * * *") };
-        check(nobodys, Err("`-5` is no number that it could have here"));
+        check(odd, Err("it was sent as often as allowed"));
+        let negative = Row { id: "-5".to_owned(), ..row("cron", "0 9 * * *") };
+        check(negative, Err("`-5` is not a valid number"));
     }
 
     #[test]
-    fn a_row_of_the_older_table_has_a_number_of_its_own() {
+    fn row_of_the_older_table_gets_a_new_number() {
         let texts = ["5", "agent-1", "hi", "cron", "0 8 * * *", "", "False", "-1", ""];
         let texts = texts.map(str::to_owned).to_vec();
-        let older = Row::of(texts, view::DERIVED_FROM);
+        let older = Row::from_texts(texts, view::DERIVED_NUMBERS_START);
         assert_eq!((older.is_active, older.max), (false, -1));
         let now = Timestamp::from_micros(0);
         let plan = plan(vec![Row { is_active: true, max: 0, ..older }], now);
         let [planned] = plan.schedules.as_slice() else { panic!("{plan:?}") };
         assert_eq!(planned.request.name, "promptyoself 4294967301: 0 8 * * *");
-        let told = "the number 5 is the other table's, so it is 4294967301 here";
-        assert_eq!(planned.warnings, [told]);
+        let warning = "the number 5 belongs to the other table, so it becomes 4294967301";
+        assert_eq!(planned.warnings, [warning]);
     }
 }

@@ -1,0 +1,243 @@
+//! Events about the installation itself: the first entry of the ledger, starts and stops, heartbeats that
+//! make outages visible, refused requests, and operations on the ledger. Only the [`Identity`] is derived
+//! from them.
+
+use std::ops::Not;
+
+use serde::{Deserialize, Serialize};
+
+use crate::authority::Authority;
+use crate::time::Timestamp;
+use crate::tool::{CallCounts, ToolName};
+
+/// The format version of a new ledger.
+pub const LEDGER_FORMAT: u16 = 1;
+/// Smaller corrections of a clock are normal.
+const CLOCK_ERROR_US_MAX: u64 = 5_000_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    Genesis(Genesis),
+    Started(Started),
+    Stopped(Stopped),
+    Heartbeat(Heartbeat),
+    Exported(Exported),
+    Rebuilt(Rebuilt),
+    KeyReplaced(KeyReplaced),
+    TzChanged(TzChanged),
+    Refused(Refused),
+    ClockAnomaly(ClockAnomaly),
+    Reloaded(Reloaded),
+    ReloadRefused(ReloadRefused),
+    ToolsUsed(ToolsUsed),
+}
+
+/// The identity of the installation and the key that signs its ledger. The noun has only this row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    pub instance: String,
+    /// The public half of the key that signs checkpoints.
+    pub key: String,
+    /// The time zone database version that the next slots of all schedules were computed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tzdata: Option<String>,
+}
+
+/// The first entry of every ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Genesis {
+    pub instance: String,
+    /// The public half of the key that signs checkpoints.
+    pub key: String,
+    pub format: u16,
+    /// The version of the time zone database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tzdata: Option<String>,
+}
+
+/// The daemon started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    /// Of the program.
+    pub version: String,
+    pub posture: String,
+    /// The daemon last ran in another posture, or never.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub is_other_posture: bool,
+    /// SHA-256 of the effective configuration, so that the ledger shows when it changed.
+    pub config_hash: String,
+    /// Size of the newest checkpoint that was found.
+    pub checkpoint: u64,
+    /// The first start begins the lease at this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_from: Option<Timestamp>,
+    /// The start of the hash of the active rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The names of the checks that warned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Configuration and rules were reloaded and are active from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reloaded {
+    /// SHA-256 of the configuration that is active now.
+    pub config_hash: String,
+    /// The start of the hash of the rules that are active now.
+    pub policy: String,
+    /// The keys and files that took effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// The changed keys that take effect after a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+    /// The names of the checks that warned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A reload of configuration or rules failed; the active ones stay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadRefused {
+    /// The error code of the response.
+    pub code: String,
+    pub reason: String,
+}
+
+/// How often tools were called since the last such event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsUsed {
+    pub tools: Vec<ToolUsage>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolUsage {
+    pub tool: ToolName,
+    pub tally: CallCounts,
+}
+
+/// The time zone database changed, and the next slot of each schedule was recomputed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TzChanged {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    pub to: String,
+    /// Schedules whose next slot changed.
+    pub moved: u64,
+}
+
+/// A request was refused: the caller's role was too low, the token was invalid, or an agent tried to decide for
+/// a human.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    pub by: String,
+    /// The request, if the caller was authenticated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The hash of the plan they tried to decide about, or the unknown tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The error code of the response.
+    pub code: String,
+    /// How many earlier refusals of the same kind were not recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub before: u64,
+}
+
+/// The clock was set, or was found to be behind the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockAnomaly {
+    /// The expected time.
+    pub from: Timestamp,
+    /// The time that the clock showed.
+    pub to: Timestamp,
+    /// The lease counts from here, because it was renewed by a clock that was ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_from: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {}
+
+/// A month of the ledger was exported to files, and the files were verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exported {
+    pub month: String,
+    pub first: u64,
+    pub last: u64,
+    pub manifest_hash: String,
+}
+
+/// Derived tables differed from the ledger and were rebuilt from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rebuilt {
+    pub reason: String,
+    pub differences: u64,
+}
+
+/// The directory was recreated without its old signing key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyReplaced {
+    pub old: String,
+    pub new: String,
+}
+
+impl ClockAnomaly {
+    /// An anomaly, if the clock differs too much from the expected time.
+    pub fn detect(
+        expected: Timestamp,
+        shown: Timestamp,
+        authority: &Authority,
+    ) -> Option<ClockAnomaly> {
+        let error_us = expected.as_micros().abs_diff(shown.as_micros());
+        let lease_from = authority.was_renewed_after(shown).then_some(shown);
+        let anomaly = ClockAnomaly { from: expected, to: shown, lease_from };
+        (CLOCK_ERROR_US_MAX < error_us).then_some(anomaly)
+    }
+}
+
+pub fn changes_identity(event: &Event) -> bool {
+    matches!(event, Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_))
+}
+
+/// The identity after an event.
+pub fn apply(instance: &str, identity: Option<Identity>, event: &Event) -> Option<Identity> {
+    let (key, tzdata) = match event {
+        Event::Genesis(genesis) => (genesis.key.clone(), genesis.tzdata.clone()),
+        Event::KeyReplaced(replaced) => {
+            (replaced.new.clone(), identity.and_then(|identity| identity.tzdata))
+        }
+        Event::TzChanged(changed) => (identity?.key, Some(changed.to.clone())),
+        Event::Started(_) | Event::Stopped(_) | Event::Heartbeat(_) => return identity,
+        Event::Exported(_) | Event::Rebuilt(_) | Event::Refused(_) => return identity,
+        Event::ClockAnomaly(_) | Event::ToolsUsed(_) => return identity,
+        Event::Reloaded(_) | Event::ReloadRefused(_) => return identity,
+    };
+    Some(Identity { instance: instance.to_owned(), key, tzdata })
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,206 @@
+//! What both verifiers share: verifying entry by entry, then writing the report.
+
+use super::external::ExternalCheckpoints;
+use super::report::{Finding, Report, Verdict};
+use super::trust::{Anchors, GENESIS, KEY_REPLACED, SignedCheckpoint, TrustedKeys};
+use crate::{Chain, Checkpoint, EntryRef, PrivateRef, VerifyingKey};
+
+const NO_EXTERNAL_CHECKPOINT: &str = "no external checkpoint was given: entries removed from the \
+    end, and a rewrite by the owner of the key, cannot be detected";
+const EXTERNAL_CHECKPOINT: &str = "the external checkpoint";
+
+/// The state of a verification: the entries verified so far and what is known about them.
+#[derive(Debug)]
+pub(super) struct Verification {
+    chain: Chain,
+    trusted: TrustedKeys,
+    instance: Option<String>,
+    redacted: u64,
+    checkpoints: u64,
+    /// The number of entries, from the first one, that a verified signature covers.
+    signed_size: u64,
+    external: Option<ExternalCheckpoints>,
+    /// The last note whose signature was verified. Its external copy needs no second verification.
+    last_verified: Option<SignedCheckpoint>,
+}
+
+impl Verification {
+    pub(super) fn new(anchors: Anchors) -> Verification {
+        let mut walk = Verification {
+            chain: Chain::empty(),
+            trusted: TrustedKeys::new(anchors.keys),
+            instance: None,
+            redacted: 0,
+            checkpoints: 0,
+            signed_size: 0,
+            external: anchors.checkpoints.map(ExternalCheckpoints::new),
+            last_verified: None,
+        };
+        walk.compare_with_external();
+        walk
+    }
+
+    pub(super) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    pub(super) fn keys(&self) -> &[VerifyingKey] {
+        self.trusted.keys()
+    }
+
+    /// The id of the installation; known after the first entry.
+    pub(super) fn instance(&self) -> Option<&str> {
+        self.instance.as_deref()
+    }
+
+    pub(super) fn verify_entry(&mut self, entry: &EntryRef<'_>) -> Result<(), Finding> {
+        self.check_entry(entry)?;
+        self.compare_with_external();
+        Ok(())
+    }
+
+    /// Verifies sequence, time and hash first; the content of an entry that fails is not read.
+    fn check_entry(&mut self, entry: &EntryRef<'_>) -> Result<(), Finding> {
+        let fault = self.chain.verify_next(entry);
+        fault.map_err(|fault| Finding::tampered(fault.to_string()).at(fault.seq))?;
+        if let PrivateRef::Redacted { .. } = entry.private {
+            self.redacted += 1;
+            let what = format!(
+                "the private part of entry {} was removed without an entry that records it",
+                entry.seq
+            );
+            return Err(Finding::tampered(what).at(entry.seq));
+        }
+        if entry.seq == 1 {
+            return self.read_genesis(entry);
+        }
+        if entry.kind == KEY_REPLACED {
+            return self.trusted.record_replacement(entry);
+        }
+        Ok(())
+    }
+
+    /// Records that a verified signature covers the first `size` entries.
+    pub(super) fn record_signature(&mut self, size: u64) {
+        self.checkpoints += 1;
+        self.signed_size = self.signed_size.max(size);
+    }
+
+    /// Verifies that a trusted key signed the checkpoint and that it belongs to this ledger. An empty
+    /// ledger may have no keys yet; then nothing is verified, and no root can be wrong.
+    pub(super) fn verify_checkpoint(
+        &mut self,
+        what: &str,
+        note: &SignedCheckpoint,
+    ) -> Result<Checkpoint, Finding> {
+        if self.keys().is_empty() || self.last_verified.as_ref() == Some(note) {
+            return Ok(note.unverified().clone());
+        }
+        let checkpoint =
+            note.verify(self.keys()).map_err(|error| Finding::invalid_note(what, &error))?;
+        match &self.instance {
+            Some(instance) if checkpoint.origin != Checkpoint::origin_of(instance) => {
+                let what = format!("{what} belongs to another ledger, `{}`", checkpoint.origin);
+                Err(Finding::tampered(what))
+            }
+            _ => {
+                self.last_verified = Some(note.clone());
+                Ok(checkpoint)
+            }
+        }
+    }
+
+    /// Makes the last checks and writes the report. `outcome` is the result so far.
+    pub(super) fn into_report(mut self, outcome: Result<(), Finding>) -> Report {
+        let outcome = outcome.and_then(|()| self.finish_external());
+        let finding = outcome.and_then(|()| self.check_not_empty()).err();
+        let (verdict, damage) = match finding {
+            None => (Verdict::Ok, None),
+            Some(finding) => (finding.verdict, Some(finding.damage)),
+        };
+        let size = self.chain.size();
+        Report {
+            verdict,
+            entries: size,
+            first_seq: (0 < size).then_some(1),
+            last_seq: (0 < size).then_some(size),
+            head: self.chain.head(),
+            root: self.chain.root(),
+            redacted: self.redacted,
+            checkpoints: self.checkpoints,
+            caveats: self.caveats(),
+            damage,
+        }
+    }
+
+    fn read_genesis(&mut self, entry: &EntryRef<'_>) -> Result<(), Finding> {
+        if entry.kind != GENESIS {
+            let what = format!("the ledger starts with `{}`, not with `{GENESIS}`", entry.kind);
+            return Err(Finding::tampered(what).at(entry.seq));
+        }
+        self.instance = Some(self.trusted.read_genesis(entry)?);
+        Ok(())
+    }
+
+    /// Keeps a mismatch for the end, because damage to the ledger itself is reported first.
+    fn compare_with_external(&mut self) {
+        let Some(mut outside) = self.external.take() else { return };
+        if outside.mismatch.is_none() {
+            outside.mismatch = self.compare_reached_checkpoints(&mut outside).err();
+        }
+        self.external = Some(outside);
+    }
+
+    fn compare_reached_checkpoints(
+        &mut self,
+        outside: &mut ExternalCheckpoints,
+    ) -> Result<(), Finding> {
+        while let Some(note) = outside.next_at(self.chain.size())? {
+            let expected = self.verify_checkpoint(EXTERNAL_CHECKPOINT, &note)?;
+            if expected.root != self.chain.root() {
+                return Err(Finding::truncated(format!(
+                    "the first {} entries do not match {EXTERNAL_CHECKPOINT}: \
+                     the ledger was rewritten or replaced",
+                    expected.size
+                )));
+            }
+            self.record_signature(expected.size);
+        }
+        Ok(())
+    }
+
+    fn finish_external(&mut self) -> Result<(), Finding> {
+        let Some(outside) = &mut self.external else { return Ok(()) };
+        let (finding, ahead) = (outside.mismatch.take(), outside.pending.take());
+        finding.map_or(Ok(()), Err)?;
+        let Some(ahead) = ahead else { return Ok(()) };
+        let expected = self.verify_checkpoint(EXTERNAL_CHECKPOINT, &ahead)?;
+        Err(shorter_than(&self.chain, EXTERNAL_CHECKPOINT, expected.size))
+    }
+
+    fn check_not_empty(&self) -> Result<(), Finding> {
+        if self.chain.size() == 0 {
+            return Err(Finding::tampered("entry 1 is missing: the ledger is empty").at(1));
+        }
+        Ok(())
+    }
+
+    fn caveats(self) -> Vec<String> {
+        let unsigned = self.chain.size().saturating_sub(self.signed_size);
+        let mut caveats = self.trusted.into_caveats();
+        if 0 < unsigned {
+            caveats.push(format!("no signed checkpoint covers the last {unsigned} entries"));
+        }
+        if self.external.is_none() {
+            caveats.push(NO_EXTERNAL_CHECKPOINT.to_owned());
+        }
+        caveats
+    }
+}
+
+/// The finding for a checkpoint `what` that covers more entries than the ledger has.
+pub(super) fn shorter_than(chain: &Chain, what: &str, size: u64) -> Finding {
+    let found = chain.size();
+    let what = format!("the ledger ends at entry {found}, but {what} covers {size} entries");
+    Finding::truncated(what).at(found + 1)
+}

@@ -1,0 +1,62 @@
+//! `midwatch agent add`
+
+use std::process::ExitCode;
+
+use api::{AgentAdd, Error};
+use clap::Args;
+
+use super::settings::Settings;
+use super::summary;
+use crate::access::ask;
+use crate::context::Context;
+
+/// Register an agent; repeating the same command changes nothing
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Add {
+    name: String,
+    /// The backend: builtin, command, letta, openai, anthropic, webhook or mcp
+    #[arg(long, value_name = "KIND")]
+    backend: String,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> {
+    let answer = ask(context, add.into_request()).await?;
+    context.output.show(&answer, |answer| {
+        let verb = if answer.created { "registered" } else { "was already registered" };
+        let line = format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent));
+        let server = answer.server.iter().map(|finding| format!("server: {finding}"));
+        [line].into_iter().chain(server).collect::<Vec<_>>().join("\n")
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Add {
+    fn into_request(self) -> AgentAdd {
+        let settings = self.settings;
+        AgentAdd {
+            name: self.name,
+            backend: self.backend,
+            url: settings.url,
+            model: settings.model,
+            remote_id: settings.remote_id,
+            argv: settings.argv,
+            cwd: settings.cwd,
+            env: settings.env,
+            prompt_as: settings.prompt_as,
+            time_limit_seconds: settings.time_limit,
+            script: settings.script,
+            api: settings.api,
+            sending: settings.send,
+            allow_private: settings.allow_private,
+            tier: settings.tier,
+            credential: settings.credential,
+            repeatable: settings.repeatable,
+            price_input: settings.price_input,
+            price_output: settings.price_output,
+            price_run: settings.price_run,
+            look: true,
+        }
+    }
+}

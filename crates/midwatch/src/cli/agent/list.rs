@@ -1,0 +1,47 @@
+//! `midwatch agent list`
+
+use std::process::ExitCode;
+
+use api::{Agent, AgentList, Error};
+use clap::Args;
+
+use super::shell_line;
+use crate::access::ask;
+use crate::cli::support::page::Page;
+use crate::cli::support::render::table_with_cursor;
+use crate::context::Context;
+
+/// List agents by name
+#[derive(Debug, Args)]
+pub(in crate::cli) struct List {
+    #[command(flatten)]
+    page: Page,
+}
+
+pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
+    let List { page: Page { limit, cursor } } = list;
+    let answer = ask(context, AgentList { limit, cursor, ..AgentList::default() }).await?;
+    context.output.show(&answer, |answer| render(&answer.agents, answer.cursor.as_deref()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(agents: &[Agent], cursor: Option<&str>) -> String {
+    if agents.is_empty() {
+        return "no agents yet; register one with `midwatch agent add NAME --backend builtin`"
+            .into();
+    }
+    let rows = agents.iter().map(|agent| {
+        [agent.name.clone(), agent.backend.clone(), agent.tier.to_string(), target(agent)]
+    });
+    table_with_cursor(["NAME", "BACKEND", "TIER", "TARGET"], rows, cursor)
+}
+
+/// Where its prompts go.
+fn target(agent: &Agent) -> String {
+    let model = agent.model.as_deref().or(agent.remote_id.as_deref());
+    match (&agent.url, model) {
+        (Some(url), Some(model)) => format!("{model} at {url}"),
+        (Some(url), None) => url.clone(),
+        (None, _) => agent.script.clone().unwrap_or_else(|| shell_line(&agent.argv)),
+    }
+}

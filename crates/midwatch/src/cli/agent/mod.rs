@@ -1,0 +1,76 @@
+//! `midwatch agent …`
+
+mod add;
+mod edit;
+mod list;
+mod remove;
+mod settings;
+mod show;
+mod test;
+
+use std::process::ExitCode;
+
+use api::{Agent, Error};
+use clap::Subcommand;
+
+use crate::context::Context;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Add(add::Add),
+    Edit(edit::Edit),
+    List(list::List),
+    Show(show::Show),
+    Test(test::Test),
+    Remove(remove::Remove),
+}
+
+pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode, Error> {
+    match command {
+        Command::Add(add) => add::run(context, add).await,
+        Command::Edit(edit) => edit::run(context, edit).await,
+        Command::List(list) => list::run(context, list).await,
+        Command::Show(show) => show::run(context, show).await,
+        Command::Test(test) => test::run(context, test).await,
+        Command::Remove(remove) => remove::run(context, remove).await,
+    }
+}
+
+fn summary(agent: &Agent) -> String {
+    format!("{}, tier {}", agent.backend, agent.tier)
+}
+
+/// A program and its arguments as they would be typed into a shell.
+fn shell_line(argv: &[String]) -> String {
+    argv.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@+,%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, expected) in [
+            ("echo", "echo"),
+            ("--key=a/b.c", "--key=a/b.c"),
+            ("größe", "größe"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$HOME", "'$HOME'"),
+            ("*", "'*'"),
+            ("~", "'~'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(shell_quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What `approve`, `deny` and `revoke` share: show the plan, then send a decision on exactly that plan.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::thread::sleep;
+use std::time::Duration;
+
+use api::{ApprovalDecide, ApprovalDecided, ApprovalShow, Code, Error, HealthShow};
+use rustix::termios::{QueueSelector, tcflush};
+
+use super::show;
+use crate::access::ask;
+use crate::context::Context;
+use crate::output::Format;
+
+/// How long a plan is on the screen before it can be confirmed.
+const DWELL: Duration = Duration::from_secs(2);
+
+/// Shows the plan and sends the decision. `expected_plan` is the start of the hash of the plan that
+/// the caller has seen before.
+pub(super) async fn decide(
+    context: &Context,
+    decision: ApprovalDecide,
+    expected_plan: Option<&str>,
+) -> Result<(), Error> {
+    let id = decision.id.clone();
+    let shown = ask(context, ApprovalShow { id: id.clone() }).await?.approval;
+    let is_expected = |hash: &str| !hash.is_empty() && shown.plan_hash.starts_with(hash);
+    if !expected_plan.is_none_or(is_expected) {
+        return Err(Error::new(Code::NotNow, "the plan has another hash than `--plan`")
+            .hint(format!("review it again with `midwatch approval show {id}`")));
+    }
+    context.output.show_text(&show::render(&shown));
+    let is_confirmed =
+        expected_plan.is_some() || decision.signature.is_some() || shown.state != "pending";
+    if decision.decision == "approve" && !is_confirmed && !confirm(context)? {
+        return Err(Error::new(Code::NotNow, "nothing was approved"));
+    }
+    let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
+    let answer = ask(context, decision).await?;
+    let starts = match ask(context, HealthShow {}).await?.watch.kept {
+        true => "starts now",
+        false => "starts once `midwatch up` runs",
+    };
+    context.output.show(&answer, |answer| format!("\n{}", render(answer, starts)));
+    Ok(())
+}
+
+/// A decision without signature.
+pub(super) fn decision(id: String, decision: &str, note: Option<String>) -> ApprovalDecide {
+    ApprovalDecide { id, decision: decision.to_owned(), note, ..ApprovalDecide::default() }
+}
+
+/// Asks the person at the terminal for a yes. Keys pressed before the question appears do not count.
+/// Without a terminal there is no question.
+fn confirm(context: &Context) -> Result<bool, Error> {
+    let is_shown = context.output.format == Format::Human && io::stdout().is_terminal();
+    if !is_shown || !io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    sleep(DWELL);
+    let failed = |error: io::Error| Error::new(Code::Failed, error);
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(|error| failed(error.into()))?;
+    context.output.show_part("\napprove exactly this? [y/N] ").map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// `starts` says when an approved run starts.
+fn render(answer: &ApprovalDecided, starts: &str) -> String {
+    let remember = answer.remember.as_ref().map(|how| format!("\nto allow it from now on: {how}"));
+    format!("{}{}", answer.outcome(starts), remember.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Approval;
+
+    use super::super::tests::pending;
+    use super::*;
+
+    #[test]
+    fn decision_says_what_it_changed() {
+        let approved = Approval { state: "approved".into(), ..pending("hello") };
+        let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
+        assert!(render(&answer, "starts now").starts_with("approved; `midwatch run watch run_1`"));
+        let answer = ApprovalDecided { changed: false, ..answer };
+        assert_eq!(render(&answer, "starts now"), "approval `apr_1` was approved already");
+        let denied = Approval { state: "denied".into(), ..pending("hello") };
+        let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
+        assert_eq!(render(&answer, "starts now"), "denied; run `run_1` does not begin");
+    }
+}

@@ -1,0 +1,24 @@
+//! `midwatch approval deny`
+
+use std::process::ExitCode;
+
+use api::Error;
+use clap::Args;
+
+use super::decide::{decide, decision};
+use super::{ID, REASON};
+use crate::context::Context;
+
+/// Deny a run; it ends without having started
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Deny {
+    #[arg(help = ID)]
+    id: String,
+    #[arg(long, value_name = "TEXT", help = REASON)]
+    reason: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, deny: Deny) -> Result<ExitCode, Error> {
+    decide(context, decision(deny.id, "deny", deny.reason), None).await?;
+    Ok(ExitCode::SUCCESS)
+}

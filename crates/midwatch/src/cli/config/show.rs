@@ -1,0 +1,64 @@
+//! `midwatch config show`
+
+use api::{ConfigShow, ConfigValue, Error};
+use serde::Serialize;
+
+use crate::access::ask_daemon;
+use crate::cli::support::render::{paragraphs, table};
+use crate::config::{Loaded, Setting};
+use crate::context::Context;
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    config: Vec<ShownValue>,
+    /// The daemon's values that differ: it has another environment, or the files have changed since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    daemon: Vec<ConfigValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownValue {
+    key: &'static str,
+    value: Setting,
+    origin: String,
+}
+
+pub(super) async fn run(context: &Context) -> Result<(), Error> {
+    let loaded = context.load_config()?;
+    let active = match ask_daemon(context, ConfigShow {}).await {
+        Ok(active) => active.map(|it| it.values).unwrap_or_default(),
+        Err(refused) => {
+            context.output.remark(&format!("the daemon's values are unknown: {refused}"));
+            Vec::new()
+        }
+    };
+    let daemon = differences(&loaded, active);
+    let values = loaded.values.into_iter().map(|value| ShownValue {
+        key: value.key,
+        value: value.value,
+        origin: value.origin.to_string(),
+    });
+    let shown = Shown { config: values.collect(), daemon };
+    context.output.show(&shown, render);
+    Ok(())
+}
+
+/// The daemon's active values that differ from those loaded here.
+fn differences(loaded: &Loaded, active: Vec<ConfigValue>) -> Vec<ConfigValue> {
+    let is_same = |it: &ConfigValue| {
+        loaded.values.iter().any(|own| own.key == it.key && own.value.to_string() == it.value)
+    };
+    active.into_iter().filter(|it| !is_same(it)).collect()
+}
+
+fn render(Shown { config, daemon }: &Shown) -> String {
+    let head = ["KEY", "VALUE", "FROM"];
+    let rows = config.iter().map(|it| [it.key.to_owned(), it.value.to_string(), it.origin.clone()]);
+    let rows = table(head, rows);
+    if daemon.is_empty() {
+        return rows;
+    }
+    let others = daemon.iter().map(|it| [it.key.clone(), it.value.clone(), it.origin.clone()]);
+    let note = "These values come from the files and this command's environment. The daemon uses other values:";
+    paragraphs([rows, format!("{note}\n{}", table(head, others))])
+}

@@ -1,0 +1,45 @@
+//! `midwatch event publish`
+
+use std::process::ExitCode;
+
+use api::{Error, EventPublish, EventPublished};
+use clap::Args;
+
+use crate::access::ask;
+use crate::cli::support::render::count_of;
+use crate::context::Context;
+
+/// Publish an event; it fires the schedules added with `--event NAME`
+///
+/// Publishing the same id again fires nothing again, and shows the runs that the event led to.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Publish {
+    /// The name of the event, such as `mail/arrived`
+    name: String,
+    /// The id of the event, unique among events of its name [default: random]
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, publish: Publish) -> Result<ExitCode, Error> {
+    let Publish { name, id } = publish;
+    let answer = ask(context, EventPublish { name, id }).await?;
+    context.output.show(&answer, render);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(EventPublished { name, id, told, runs }: &EventPublished) -> String {
+    if *told == 0 {
+        return format!(
+            "event `{name}` published, but no schedule waits for it; add one with \
+             `midwatch schedule add --event {name}`"
+        );
+    }
+    let schedules = count_of(*told, "schedule", "schedules");
+    let mut lines = vec![format!("event `{name}` ({id}) published to {schedules}")];
+    match runs.is_empty() {
+        true => lines.push("no run was queued; `midwatch why` explains it".to_owned()),
+        false => lines.extend(runs.iter().map(|run| format!("run `{}` {}", run.id, run.state))),
+    }
+    lines.join("\n")
+}

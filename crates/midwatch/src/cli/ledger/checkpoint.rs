@@ -1,0 +1,12 @@
+//! `midwatch ledger checkpoint`
+
+use api::{Error, LedgerCheckpoint};
+
+use crate::access::ask;
+use crate::context::Context;
+
+pub(super) async fn run(context: &Context) -> Result<(), Error> {
+    let answer = ask(context, LedgerCheckpoint {}).await?;
+    context.output.show(&answer, |answer| answer.checkpoint.note.clone());
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `midwatch ledger rebuild --from-export`: recreates a data directory from exported files.
+
+use std::path::PathBuf;
+
+use api::Error;
+use ledger::verify::Anchors;
+use runtime::{ExportDir, RestoredKey, SystemClock, clear_damage};
+use serde::Serialize;
+use store_postgres::Postgres;
+
+use super::{parse_keys, render_caveats};
+use crate::access::directory_in_use;
+use crate::cli::support::input::unreadable;
+use crate::cli::support::render::entries;
+use crate::cli::support::staged_database::StagedDatabase;
+use crate::context::Context;
+use crate::storage::Storage;
+
+#[derive(Debug, Serialize)]
+struct RestoredAnswer {
+    restored: Restored,
+}
+
+#[derive(Debug, Serialize)]
+struct Restored {
+    entries: u64,
+    head: String,
+    /// False: a new key was created, and an event records it.
+    key_kept: bool,
+    /// The new key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_key: Option<String>,
+    caveats: Vec<String>,
+}
+
+pub(super) async fn run(context: &Context, dir: PathBuf, vkeys: &[String]) -> Result<(), Error> {
+    let directory = &context.directory;
+    directory.create()?;
+    let lock = directory.try_lock()?.ok_or_else(|| directory_in_use(directory))?;
+    let storage = context.storage()?;
+    let keys = parse_keys(vkeys)?;
+    let progress = context.output.progress("recreating");
+    let settings = context.settings(&context.load_config()?.config);
+    let anchors = Anchors { keys, checkpoints: None };
+    let (clock, sink, exports) = (SystemClock, progress.sink(), ExportDir(dir));
+    // Every entry has been verified, so damage recorded about an earlier ledger no longer applies.
+    let data = directory.path();
+    let clear = || clear_damage(data).map_err(|error| unreadable("verdict in", data, error));
+    let (report, key) = match &storage {
+        Storage::File(_) => {
+            let staged = StagedDatabase::create(directory)?;
+            let store = staged.open()?;
+            let done =
+                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
+            clear()?;
+            staged.commit(store).await?;
+            done
+        }
+        Storage::Database(target) => {
+            let store = Postgres::open(target).await.map_err(runtime::store_error)?;
+            let done =
+                runtime::restore(&store, &clock, &settings, &exports, anchors, &sink).await?;
+            clear()?;
+            done
+        }
+    };
+    drop((progress, lock));
+    let new_key = match key {
+        RestoredKey::Kept => None,
+        RestoredKey::Replaced { new } => Some(new),
+    };
+    let restored = Restored {
+        entries: report.entries,
+        head: report.head.to_string(),
+        key_kept: new_key.is_none(),
+        new_key,
+        caveats: report.caveats,
+    };
+    context.output.show(&RestoredAnswer { restored }, |answer| render(&answer.restored));
+    Ok(())
+}
+
+fn render(restored: &Restored) -> String {
+    let key = match &restored.new_key {
+        None => "the existing signing key was kept".to_owned(),
+        Some(new) => format!(
+            "no signing key was found, so a new one was created and recorded in the ledger\n\
+             public key: {new}"
+        ),
+    };
+    let caveats = render_caveats(&restored.caveats);
+    format!("recreated {}; {key}{caveats}", entries(restored.entries))
+}

@@ -1,0 +1,111 @@
+//! Requests to a Letta server for its list of agents and for uploading a tool. Prompts are not sent from
+//! here.
+
+use std::time::Duration;
+
+use agents::{Egress, Get, Http, HttpResponse, Post, RequestError};
+use api::{Code, Error};
+use kernel::backend::Url;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::settings::{Letta, Variables};
+
+const TIME_MAX: Duration = Duration::from_secs(30);
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
+const PAGE_AGENTS: usize = 100;
+const AGENTS_MAX: usize = 10_000;
+/// The user names the server, which is often in a private network.
+const EGRESS: Egress = Egress::Unrestricted;
+
+#[derive(Debug)]
+pub(super) struct LettaServer<'a> {
+    http: Http,
+    url: &'a str,
+    token: &'a str,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct RemoteAgent {
+    pub id: String,
+    pub name: Option<String>,
+    pub created_at: Option<String>,
+    #[serde(alias = "updated_at")]
+    pub last_updated: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Tool {
+    pub source_code: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct UploadedTool {
+    pub id: String,
+    pub name: Option<String>,
+}
+
+impl<'a> LettaServer<'a> {
+    pub(super) fn new(letta: &'a Letta, variables: &'a Variables) -> LettaServer<'a> {
+        LettaServer { http: Http::new(), url: &letta.url, token: letta.token(variables) }
+    }
+
+    pub(super) async fn agents(&self) -> Result<Vec<RemoteAgent>, Error> {
+        let url = self.endpoint("/v1/agents/")?;
+        let limit = PAGE_AGENTS.to_string();
+        let mut agents: Vec<RemoteAgent> = Vec::new();
+        loop {
+            let mut query = vec![("limit", limit.as_str())];
+            query.extend(agents.last().map(|last| ("after", last.id.as_str())));
+            let token = Some(self.token);
+            let get = Get { url: &url, query: &query, egress: EGRESS, token, time_max: TIME_MAX };
+            let page: Vec<RemoteAgent> = read_json(self.http.get(get).await).await?;
+            let is_last = page.len() < PAGE_AGENTS || AGENTS_MAX <= agents.len();
+            // A server that ignores `after` returns the first page again.
+            let is_new = page.first().is_none_or(|first| agents.iter().all(|it| it.id != first.id));
+            if is_new {
+                agents.extend(page);
+            }
+            if is_last || !is_new {
+                return Ok(agents);
+            }
+        }
+    }
+
+    pub(super) async fn upload(&self, tool: &Tool) -> Result<UploadedTool, Error> {
+        let url = self.endpoint("/v1/tools/")?;
+        let (token, key) = (Some(self.token), None);
+        let put = Post { url: &url, egress: EGRESS, token, key, body: tool, time_max: TIME_MAX };
+        read_json(self.http.put(put).await).await
+    }
+
+    fn endpoint(&self, path: &str) -> Result<Url, Error> {
+        let invalid = |_| Error::new(Code::InvalidInput, "LETTA_BASE_URL is not a valid url");
+        format!("{}{path}", self.url).parse().map_err(invalid)
+    }
+}
+
+async fn read_json<T: DeserializeOwned>(
+    response: Result<HttpResponse, RequestError>,
+) -> Result<T, Error> {
+    let response = response.map_err(unreachable)?;
+    let status = response.status();
+    if !(200..300).contains(&status) {
+        let what = format!("the Letta server answered with status {status}");
+        return Err(Error::new(Code::Failed, what)
+            .hint("check LETTA_BASE_URL, and LETTA_API_KEY or LETTA_SERVER_PASSWORD"));
+    }
+    let bytes = response.body(RESPONSE_BYTES_MAX).await.map_err(unreachable)?;
+    let invalid =
+        |_| Error::new(Code::Failed, "the response of the server is not that of Letta's API");
+    serde_json::from_slice(&bytes).map_err(invalid)
+}
+
+fn unreachable(error: RequestError) -> Error {
+    Error::new(Code::Unreachable, format!("the Letta server cannot be reached: {error}"))
+        .hint("set its address in LETTA_BASE_URL")
+}

@@ -1,0 +1,30 @@
+//! `midwatch run cancel`
+
+use std::process::ExitCode;
+
+use api::{Error, RunCancel};
+use clap::Args;
+
+use super::{ID, render_change};
+use crate::access::ask;
+use crate::context::Context;
+
+/// Cancel a run, before it starts or while it runs
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Cancel {
+    #[arg(help = ID)]
+    id: String,
+    /// Why; recorded in the ledger
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, Error> {
+    let Cancel { id, note } = cancel;
+    let answer = ask(context, RunCancel { id, note }).await?;
+    context.output.show(&answer, |answer| {
+        let is_cancelled = answer.run.state == "cancelled";
+        render_change(answer, if is_cancelled { "cancelled" } else { "is being cancelled" })
+    });
+    Ok(ExitCode::SUCCESS)
+}

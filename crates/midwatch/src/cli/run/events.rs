@@ -1,0 +1,34 @@
+//! `midwatch run events`
+
+use std::process::ExitCode;
+
+use api::{Error, RunEventList, RunEvents};
+use clap::Args;
+
+use super::ID;
+use crate::access::ask;
+use crate::cli::ledger::tail::render_events;
+use crate::context::Context;
+
+/// Show the events of a run, attempt by attempt, from the ledger
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Events {
+    #[arg(help = ID)]
+    id: String,
+}
+
+pub(super) async fn run(context: &Context, events: Events) -> Result<ExitCode, Error> {
+    let answer = ask(context, RunEvents { id: events.id }).await?;
+    context.output.show(&answer, render);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(answer: &RunEventList) -> String {
+    let events = render_events(&answer.events);
+    match answer.more_after {
+        Some(seq) => format!(
+            "{events}\nthere may be more: continue with `midwatch ledger tail --cursor {seq}`"
+        ),
+        None => events,
+    }
+}

@@ -1,0 +1,23 @@
+//! `midwatch run retry`
+
+use std::process::ExitCode;
+
+use api::{Error, RunRetry};
+use clap::Args;
+
+use super::{ID, render_change};
+use crate::access::ask;
+use crate::context::Context;
+
+/// Retry a run that failed or was cancelled
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Retry {
+    #[arg(help = ID)]
+    id: String,
+}
+
+pub(super) async fn run(context: &Context, retry: Retry) -> Result<ExitCode, Error> {
+    let answer = ask(context, RunRetry { id: retry.id }).await?;
+    context.output.show(&answer, |answer| render_change(answer, "will be retried"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,30 @@
+//! `midwatch run settle`
+
+use std::process::ExitCode;
+
+use api::{Error, RunSettle};
+use clap::Args;
+
+use super::{ID, render_change};
+use crate::access::ask;
+use crate::context::Context;
+
+/// Record the outcome of an interrupted run after you have checked it
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Settle {
+    #[arg(help = ID)]
+    id: String,
+    /// The outcome
+    #[arg(long = "as", value_name = "done|failed")]
+    state: String,
+    /// How you know; recorded in the ledger
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, settle: Settle) -> Result<ExitCode, Error> {
+    let Settle { id, state, note } = settle;
+    let answer = ask(context, RunSettle { id, state, note }).await?;
+    context.output.show(&answer, |answer| render_change(answer, "settled"));
+    Ok(ExitCode::SUCCESS)
+}

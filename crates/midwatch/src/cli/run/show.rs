@@ -1,0 +1,129 @@
+//! `midwatch run show`
+
+use std::process::ExitCode;
+
+use api::{Error, Run, RunOutput, RunShow, RunSource, RunUsage};
+use clap::Args;
+
+use super::ID;
+use crate::access::ask;
+use crate::cli::support::render::{count_of, pairs, paragraphs};
+use crate::context::Context;
+
+/// Show a run and its output
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Show {
+    #[arg(help = ID)]
+    id: String,
+}
+
+pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
+    let answer = ask(context, RunShow { id: show.id }).await?;
+    context.output.show(&answer, |answer| render(&answer.run));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The output comes last, because it may be long.
+fn render(run: &Run) -> String {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let rows = [
+        Some(("id", run.id.clone())),
+        Some(("state", run.state.clone())),
+        some("approval", &run.approval_id),
+        some("reason", &run.reason),
+        some("message", &run.message),
+        some("settled by", &run.settled_by),
+        some("settled at", &run.settled_at),
+        some("note", &run.settled_note),
+        some("schedule", &run.schedule_id),
+        some("slot", &run.slot),
+        Some(("origin", origin(run))),
+        some("agent", &run.agent),
+        Some(("attempt", run.attempt.to_string())),
+        Some(("queued at", run.queued_at.clone())),
+        some("started at", &run.started_at),
+        some("finished at", &run.finished_at),
+        some("retry at", &run.retry_at),
+        run.usage.map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
+        some("cost", &run.cost),
+        run.output.as_ref().map(|output| ("output", size(output))),
+    ];
+    let text = run.output.as_ref().map_or("", |output| &output.text);
+    paragraphs([pairs(rows.into_iter().flatten()), text.to_owned()])
+}
+
+/// What caused the run, with the id of the run or event if it was one.
+fn origin(run: &Run) -> String {
+    let origin = &run.origin;
+    match &run.source {
+        Some(RunSource::Run(id) | RunSource::Event(id)) => format!("{origin} {id}"),
+        None => origin.clone(),
+    }
+}
+
+fn size(RunOutput { text, bytes, file, sealed }: &RunOutput) -> String {
+    let size = count_of(*bytes, "byte", "bytes");
+    match file {
+        _ if *sealed => format!("{size}, sensitive: visible to operators and its agent"),
+        Some(file) => format!("{size}, the first {} below; all of it is in {file}", text.len()),
+        None => size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{failed_run, queued_run};
+    use super::*;
+
+    fn check(found: &str, expected: &[&str]) {
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn output_comes_after_the_facts() {
+        check(
+            &render(&failed_run()),
+            &[
+                "id             run_1",
+                "state          failed",
+                "reason         exit_code",
+                "message        the program ended with exit code 1",
+                "schedule       sch_0a1b2c3d",
+                "slot           2026-03-28T12:30:00Z",
+                "origin         slot",
+                "agent          ada",
+                "attempt        2",
+                "queued at      2026-03-28T12:30:01Z",
+                "started at     2026-03-28T12:30:02Z",
+                "finished at    2026-03-28T12:30:03Z",
+                "output         8 bytes",
+                "",
+                "one",
+                "two",
+            ],
+        );
+    }
+
+    #[test]
+    fn absent_facts_are_left_out() {
+        check(
+            &render(&queued_run()),
+            &[
+                "id             run_2",
+                "state          queued",
+                "settled by     uid:1000",
+                "origin         manual",
+                "attempt        0",
+                "queued at      2026-03-28T12:40:00Z",
+                "retry at       2026-03-28T12:41:00Z",
+            ],
+        );
+    }
+
+    #[test]
+    fn long_output_names_its_file() {
+        let (text, file) = ("so".to_owned(), Some("/data/outputs/run_1".to_owned()));
+        let size = size(&RunOutput { text, bytes: 70_000, file, sealed: false });
+        assert_eq!(size, "70000 bytes, the first 2 below; all of it is in /data/outputs/run_1");
+    }
+}

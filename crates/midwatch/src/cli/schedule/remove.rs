@@ -1,0 +1,25 @@
+//! `midwatch schedule remove`
+
+use std::process::ExitCode;
+
+use api::{Error, ScheduleRemove};
+use clap::Args;
+
+use super::{ID, name_and_id};
+use crate::access::ask;
+use crate::context::Context;
+
+/// Remove a schedule; its runs and history stay in the ledger
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Remove {
+    #[arg(help = ID)]
+    id: String,
+}
+
+pub(super) async fn run(context: &Context, remove: Remove) -> Result<ExitCode, Error> {
+    let answer = ask(context, ScheduleRemove { id: remove.id }).await?;
+    context
+        .output
+        .show(&answer, |answer| format!("schedule {} removed", name_and_id(&answer.schedule)));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,224 @@
+//! `midwatch schedule show`
+
+use std::process::ExitCode;
+
+use api::{
+    Action, AddingAgent, Backfill, Error, PolicyPreview, Schedule, ScheduleShow, ScheduleShown,
+    Terms,
+};
+use clap::Args;
+use kernel::Timestamp;
+use runtime::{Clock, SystemClock};
+
+use super::upcoming::{upcoming, when};
+use super::{ID, target};
+use crate::access::ask;
+use crate::cli::support::render::{count_of, pairs, paragraphs};
+use crate::context::Context;
+use crate::terminal_escape::fence_prompt;
+
+/// Show a schedule: its terms, its next times, and what the policy decides on its runs
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Show {
+    #[arg(help = ID)]
+    id: String,
+}
+
+pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
+    let answer = ask(context, ScheduleShow { id: show.id }).await?;
+    context.output.show(&answer, |answer| render(answer, SystemClock.now()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The prompt comes last, because it may be long.
+fn render(answer: &ScheduleShown, now: Timestamp) -> String {
+    let ScheduleShown { schedule, next, bounds, orders } = answer;
+    let prompt = schedule.action.prompt.as_deref().map(fence_prompt);
+    let mut effective = schedule.terms.clone();
+    if let Some(bounds) = bounds {
+        (effective.window, effective.per_day) = (bounds.window.clone(), Some(bounds.per_day));
+    }
+    let rows = facts(schedule).into_iter().chain(term_rows(&effective)).chain(policy_rows(orders));
+    paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
+}
+
+/// What the policy will decide on the runs of a schedule.
+pub(super) fn policy_rows(preview: &PolicyPreview) -> Vec<(&'static str, String)> {
+    let PolicyPreview { ruling, sentence, .. } = preview;
+    let decision = ruling.as_ref().map(|it| {
+        let rules: Vec<String> = it.rules.iter().map(|rule| format!("`{rule}`")).collect();
+        let (verdict, posture, policy) = (&it.verdict, &it.posture, &it.policy);
+        let rules = rules.join(", ");
+        ("decision", format!("{verdict} by {rules} in {posture}, policy version {policy}"))
+    });
+    [("policy", sentence.clone())].into_iter().chain(decision).collect()
+}
+
+fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
+    let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
+    let paused = schedule.paused.as_ref().map(|paused| {
+        let note = paused.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        format!("by {} at {}{note}", paused.by, paused.at)
+    });
+    let live = (!schedule.live.is_empty()).then(|| schedule.live.join(", "));
+    let last_run = schedule.last_run_id.as_ref().zip(schedule.last_run_at.as_ref());
+    let rows = [
+        Some(("id", schedule.id.clone())),
+        Some(("name", schedule.name.clone())),
+        Some(("when", when(&schedule.describe, &schedule.tz))),
+        Some(("target", target(&schedule.action))),
+        some("payload", &schedule.action.payload),
+        schedule.sensitive.then(|| ("sensitive", sensitive(&schedule.action).to_owned())),
+        schedule.tier.map(|tier| ("tier", tier.to_string())),
+        Some(("status", schedule.status.clone())),
+        some("paused", &paused),
+        Some(("runs", schedule.fires.to_string())),
+        Some(("failures", format!("{} in a row", schedule.failures))),
+        last_run.map(|(id, at)| ("last run", format!("{id} at {at}"))),
+        some("live runs", &live),
+        (!schedule.followers.is_empty()).then(|| ("dependents", schedule.followers.join(", "))),
+        schedule.backfill.as_ref().map(|it| ("backfill", backfill(it))),
+        schedule.made_by.as_ref().map(|by| ("added by", author(by))),
+        Some(("revision", schedule.revision.to_string())),
+        Some(("created at", schedule.created_at.clone())),
+        Some(("changed at", schedule.changed_at.clone())),
+    ];
+    rows.into_iter().flatten().collect()
+}
+
+fn sensitive(action: &Action) -> &'static str {
+    match (&action.prompt, &action.payload) {
+        (None, None) => "yes; only operators and its agent see its text",
+        _ => "yes; its text is shown here, but not in lists, logs and exports",
+    }
+}
+
+fn backfill(Backfill { next, last, .. }: &Backfill) -> String {
+    match next {
+        Some(next) => format!("next {next}, up to {last}"),
+        None => format!("all started, up to {last}"),
+    }
+}
+
+fn term_rows(terms: &Terms) -> Vec<(&'static str, String)> {
+    let rows = [
+        ("runs per day", terms.per_day.map(|count| count.to_string())),
+        ("tokens per day", terms.tokens_per_day.map(|count| count.to_string())),
+        ("money per day", terms.money_per_day.clone()),
+        ("overlap", terms.overlap.clone()),
+        ("missed", terms.missed.clone()),
+        ("window", terms.window.clone()),
+        ("jitter", terms.jitter.clone()),
+        ("attempts", terms.attempts.map(|count| count.to_string())),
+        ("backoff", terms.backoff.clone()),
+        ("pause after", terms.pause_after.map(pause_after)),
+        ("resume", terms.resume.clone()),
+        ("priority", terms.priority.map(|priority| priority.to_string())),
+        ("keys", terms.keys.as_ref().map(|keys| keys.join(", "))),
+        ("max runs", terms.max_fires.map(|count| count.to_string())),
+        ("starts at", terms.start_at.clone()),
+        ("ends at", terms.end_at.clone()),
+    ];
+    rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn pause_after(failures: u32) -> String {
+    match failures {
+        0 => "never".to_owned(),
+        failures => count_of(failures.into(), "failed run", "failed runs"),
+    }
+}
+
+fn author(AddingAgent { run, agent }: &AddingAgent) -> String {
+    match run {
+        Some(run) => format!("run {run} of {agent}"),
+        None => format!("{agent} itself"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Bounds;
+
+    use super::super::tests::{
+        agent_schedule, approval_preview, next_slots, now, paused_tool_schedule,
+    };
+    use super::*;
+
+    fn check(found: &str, expected: &[&str]) {
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn prompt_comes_after_facts_and_times() {
+        let bounds = Some(Bounds { window: Some("1d".into()), per_day: 4 });
+        let answer = ScheduleShown {
+            schedule: agent_schedule(),
+            next: next_slots(),
+            bounds,
+            orders: approval_preview(),
+        };
+        check(
+            &render(&answer, now()),
+            &[
+                "id             sch_0a1b2c3d",
+                "name           standup",
+                "when           at 13:30 every day (Europe/Berlin)",
+                "target         agent ada",
+                "status         active",
+                "runs           0",
+                "failures       0 in a row",
+                "revision       1",
+                "created at     2026-03-27T08:00:00Z",
+                "changed at     2026-03-27T08:00:00Z",
+                "runs per day   4",
+                "overlap        skip",
+                "window         1d",
+                "pause after    1 failed run",
+                "policy         each run needs approval (`@tier-2`)",
+                "decision       ask by `@tier-2`, `own/x` in staging, policy version 0123abcd",
+                "",
+                "UTC                   Europe/Berlin              IN",
+                "2026-03-28T12:30:00Z  2026-03-28T13:30:00+01:00  30m",
+                "2026-03-29T11:30:00Z  2026-03-29T13:30:00+02:00  23h30m",
+                "",
+                "prompt (shown unchanged, not written by Midwatch)",
+                "  | What changed?",
+                "  | Be brief.",
+            ],
+        );
+    }
+
+    #[test]
+    fn pause_and_live_runs_are_shown() {
+        let sentence = "each run fails: there is no tool `fs.list` yet".to_owned();
+        let orders = PolicyPreview { by_itself: false, ruling: None, sentence };
+        let next = vec!["2026-03-28T13:00:00Z".to_owned()];
+        let answer = ScheduleShown { schedule: paused_tool_schedule(), next, bounds: None, orders };
+        check(
+            &render(&answer, now()),
+            &[
+                "id             sch_ffffffff",
+                "name           look",
+                "when           every hour (UTC)",
+                "target         tool fs.list",
+                "payload        {}",
+                "tier           1",
+                "status         paused",
+                "paused         by uid:1000 at 2026-03-28T09:00:00Z: holidays",
+                "runs           7",
+                "failures       2 in a row",
+                "last run       run_1 at 2026-03-28T08:00:00Z",
+                "live runs      run_1, run_2",
+                "revision       1",
+                "created at     2026-03-27T08:00:00Z",
+                "changed at     2026-03-27T08:00:00Z",
+                "policy         each run fails: there is no tool `fs.list` yet",
+                "",
+                "it is paused; if it were resumed now, its next times would be",
+                "UTC                   IN",
+                "2026-03-28T13:00:00Z  1h",
+            ],
+        );
+    }
+}

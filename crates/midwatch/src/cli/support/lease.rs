@@ -1,0 +1,37 @@
+//! How `status`, `freeze` and `lease renew` describe a freeze and the lease.
+
+use api::display::on_one_line;
+use api::{Attribution, Authority, Lease};
+
+/// What a human has to do about a freeze or an expired lease, if anything.
+pub(in crate::cli) fn attention(authority: &Authority) -> Option<String> {
+    if authority.frozen.is_some() {
+        return Some(format!("frozen{}: `midwatch thaw`", frozen_by(authority)));
+    }
+    let effect = match authority.lease.step.as_str() {
+        "ask" => "every run needs approval",
+        "paused" => "no run starts",
+        _ => return None,
+    };
+    Some(format!("the lease has expired, so {effect}: `midwatch lease renew`"))
+}
+
+/// When the lease has to be renewed, and what happens otherwise.
+pub(in crate::cli) fn deadline(lease: &Lease) -> String {
+    match (&lease.asks_from, &lease.pauses_from) {
+        (Some(asks), Some(pauses)) => format!(
+            "renew before {asks} (then every run needs approval), at the latest before {pauses} \
+             (then no run starts)"
+        ),
+        (Some(asks), None) => format!("renew before {asks} (then every run needs approval)"),
+        (None, Some(pauses)) => format!("renew before {pauses} (then no run starts)"),
+        (None, None) => "does not expire".to_owned(),
+    }
+}
+
+/// Who froze the installation, when and why.
+pub(in crate::cli) fn frozen_by(authority: &Authority) -> String {
+    let Some(Attribution { by, at, note }) = &authority.frozen else { return String::new() };
+    let note = note.as_ref().map(|note| format!(" ({})", on_one_line(note))).unwrap_or_default();
+    format!(" by {by} at {at}{note}")
+}

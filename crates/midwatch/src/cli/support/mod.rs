@@ -1,0 +1,11 @@
+//! Parts that several commands share.
+
+pub(super) mod command_line;
+pub(super) mod follow;
+pub(super) mod input;
+pub(super) mod lease;
+pub(super) mod page;
+pub(super) mod render;
+pub(super) mod staged_database;
+pub(super) mod text_arg;
+pub(super) mod value_parsers;

@@ -1,0 +1,163 @@
+//! The notification channels of the configuration: a command and a url.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agents::{Egress, Hook, HookResult, Http, Outcome, Post, Reason};
+use api::{Digest, Error};
+use futures::future::{BoxFuture, FutureExt};
+use kernel::backend::Url;
+use redact::Redactor;
+use runtime::{Channel, DeliveryError};
+use tracing::warn;
+
+use crate::config::Config;
+use crate::context::Context;
+use crate::{environment, secret};
+
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(30);
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+struct CommandChannel(Hook);
+
+struct UrlChannel {
+    http: Http,
+    url: Url,
+    token: Option<String>,
+}
+
+/// Creates the configured channels. A missing secret is an error now rather than at the first notification.
+pub(super) fn from_config(
+    context: &Context,
+    config: &Config,
+    redactor: &Redactor,
+) -> Result<Vec<Arc<dyn Channel>>, Error> {
+    let notice = &config.notice;
+    let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
+    if !notice.command.is_empty() {
+        let hook = Hook::new(notice.command.clone(), &environment::of_process());
+        channels.push(Arc::new(CommandChannel(hook)));
+    }
+    if let Some(url) = notice.url.clone() {
+        let read = |reference| secret::read(reference, "notice.token", context);
+        let token = notice.token.as_ref().map(read).transpose()?;
+        if let Some(token) = &token {
+            redactor.add(token);
+        }
+        channels.push(Arc::new(UrlChannel { http: Http::new(), url, token }));
+    }
+    Ok(channels)
+}
+
+impl Channel for CommandChannel {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        async move {
+            let document = serde_json::to_string(digest).map_err(|error| permanent(&error))?;
+            let result = self.0.run(&format!("{document}\n"), COMMAND_TIME_MAX).await;
+            delivery_of(result)
+        }
+        .boxed()
+    }
+}
+
+fn delivery_of(HookResult { outcome, output }: HookResult) -> Result<(), DeliveryError> {
+    let failure = match outcome {
+        Outcome::Done => return Ok(()),
+        Outcome::Cancelled => return Err(transient("the command was stopped")),
+        Outcome::Failed(failure) => failure,
+    };
+    if !output.is_empty() {
+        warn!(output, "`notice.command` failed");
+    }
+    match failure.reason {
+        // It exited with code 0, so sending the notification again would only repeat it.
+        Reason::LeftoverProcesses => {
+            warn!("`notice.command` left processes running, which were killed");
+            Ok(())
+        }
+        _ => Err(transient(&failure.message)),
+    }
+}
+
+impl Channel for UrlChannel {
+    fn name(&self) -> &'static str {
+        "url"
+    }
+
+    fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        async move {
+            let post = Post {
+                url: &self.url,
+                // The operator chose the url, not an agent.
+                egress: Egress::Unrestricted,
+                token: self.token.as_deref(),
+                key: Some(&digest.id),
+                body: digest,
+                time_max: REQUEST_TIME_MAX,
+            };
+            // The body of the response is not read.
+            match self.http.post(post).await {
+                Ok(response) => delivery_of_status(response.status()),
+                Err(error) => Err(transient(&error)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn delivery_of_status(status: u16) -> Result<(), DeliveryError> {
+    let what = format!("the server responded with {status}");
+    match status {
+        200..=299 => Ok(()),
+        // Timeouts and rate limits.
+        408 | 429 => Err(transient(&what)),
+        400..=499 => Err(permanent(&what)),
+        _ => Err(transient(&what)),
+    }
+}
+
+fn transient(what: &(impl ToString + ?Sized)) -> DeliveryError {
+    DeliveryError { what: what.to_string(), is_permanent: false }
+}
+
+fn permanent(what: &(impl ToString + ?Sized)) -> DeliveryError {
+    DeliveryError { what: what.to_string(), is_permanent: true }
+}
+
+/// Omits the token and the url, whose path may be a secret.
+impl fmt::Debug for UrlChannel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("UrlChannel").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_decides_whether_delivery_is_retried() {
+        for (status, expected) in [
+            (200, Ok(())),
+            (204, Ok(())),
+            (299, Ok(())),
+            (302, Err(false)),
+            (400, Err(true)),
+            (404, Err(true)),
+            (408, Err(false)),
+            (429, Err(false)),
+            (499, Err(true)),
+            (500, Err(false)),
+            (503, Err(false)),
+        ] {
+            let found = delivery_of_status(status).map_err(|untold| untold.is_permanent);
+            assert_eq!(found, expected, "{status}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Whether a process descends from the daemon, and so from a run. The daemon adopts processes whose parents have
+//! exited, so a process cannot escape by outliving its parent.
+
+use std::convert::Infallible;
+use std::fs;
+
+use agents::reap_orphans;
+use futures::future::pending;
+use tokio::select;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Duration, sleep};
+use tracing::warn;
+
+use super::tcp_sockets::{self, Socket};
+
+/// Generations that are followed back.
+const DEPTH_MAX: usize = 256;
+/// How often the chain of parents is read while processes in it exit.
+const ATTEMPTS_MAX: usize = 3;
+/// Orphans that were missed on a signal are reaped after this time.
+const REAP_EVERY: Duration = Duration::from_secs(10);
+
+/// Makes this process the parent of descendants whose parents exit.
+pub(super) fn adopt_orphans() {
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        warn!(%error, "failed to adopt orphans; processes left behind by runs cannot be recognised");
+    }
+}
+
+/// Reaps adopted processes when they exit.
+pub(super) async fn reap() -> Infallible {
+    let Ok(mut ended) = signal(SignalKind::child()) else { return pending().await };
+    loop {
+        reap_orphans();
+        select! {
+            _ = ended.recv() => {}
+            () = sleep(REAP_EVERY) => {}
+        }
+    }
+}
+
+/// Whether a process descends from the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ancestry {
+    External,
+    /// It descends from the program with this process id, which the daemon started.
+    Descendant(i32),
+    /// It, or one of its ancestors, has exited, so it may belong to a run.
+    Unknown,
+}
+
+/// Whether `/proc` exists; without it ancestry cannot be determined.
+pub(super) fn is_available() -> bool {
+    fs::exists("/proc/self/stat").unwrap_or(false)
+}
+
+/// The ancestry of the process that owns the peer's socket. If no owner is found it is unknown, unless another user
+/// owns the socket: a socket in transit between two processes has no visible owner, and a process can hide its
+/// descriptors.
+pub(super) fn ancestry_of_owner(socket: &Socket) -> Ancestry {
+    let Ok(processes) = fs::read_dir("/proc") else { return Ancestry::Unknown };
+    let names = processes.flatten().map(|process| process.file_name());
+    let owners = names.filter_map(|name| name.to_str()?.parse().ok());
+    let owners = owners.filter(|pid| tcp_sockets::is_owned_by(*pid, socket).unwrap_or(false));
+    let owners: Vec<Ancestry> = owners.map(ancestry_of).collect();
+    let is_other_user = socket.uid != rustix::process::getuid().as_raw();
+    match owners.iter().find(|owner| **owner != Ancestry::External) {
+        Some(ancestry) => ancestry.clone(),
+        None if is_other_user || !owners.is_empty() => Ancestry::External,
+        None => Ancestry::Unknown,
+    }
+}
+
+pub(super) fn ancestry_of(pid: i32) -> Ancestry {
+    if !is_available() {
+        return Ancestry::External;
+    }
+    // A process without an id here is in another container; every process that the daemon starts has one.
+    if pid == 0 {
+        return Ancestry::External;
+    }
+    let ours = rustix::process::getpid().as_raw_nonzero().get();
+    // If a parent exits meanwhile, the child has a new parent at the next attempt.
+    (0..ATTEMPTS_MAX).find_map(|_| walk_up(pid, ours)).unwrap_or(Ancestry::Unknown)
+}
+
+/// Follows the parents of a process. Returns `None` when one of them has exited.
+fn walk_up(pid: i32, ours: i32) -> Option<Ancestry> {
+    let mut child = pid;
+    for _ in 0..DEPTH_MAX {
+        match parent_of(child)? {
+            next if next == ours => return Some(Ancestry::Descendant(child)),
+            0 | 1 => return Some(Ancestry::External),
+            next => child = next,
+        }
+    }
+    // Such a long chain is an attempt to hide an ancestor.
+    Some(Ancestry::Unknown)
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse_parent(&stat)
+}
+
+/// Parses a line of `/proc/PID/stat`: state, parent and group follow the name, which may contain anything. For a
+/// process that is being reaped, the kernel writes 0 as parent and -1 as group; that counts as exited.
+fn parse_parent(stat: &str) -> Option<i32> {
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    let (parent, group) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse::<i32>().ok()?);
+    (group != -1).then_some(parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parent_is_parsed_after_any_name() {
+        assert_eq!(parse_parent("43 (sleep) S 7 42 42 0 -1"), Some(7));
+        assert_eq!(parse_parent("43 (a) R 1 b) S 9 42 42 0"), Some(9));
+        assert_eq!(
+            parse_parent("43 (sh) S 0 0 0 0 -1"),
+            Some(0),
+            "its parent is in another container"
+        );
+        assert_eq!(parse_parent("43 (sh) X 0 -1 -1 0 -1"), None);
+        assert_eq!(parse_parent(""), None);
+    }
+
+    #[test]
+    fn daemon_is_external_and_a_missing_process_is_unknown() {
+        let ours = rustix::process::getpid().as_raw_nonzero().get();
+        assert_eq!(ancestry_of(ours), Ancestry::External);
+        assert_eq!(ancestry_of(1), Ancestry::External);
+        assert_eq!(ancestry_of(0), Ancestry::External);
+        assert_eq!(ancestry_of(i32::MAX), Ancestry::Unknown);
+    }
+}

@@ -1,0 +1,8 @@
+//! Who may do what: tokens and roles, the rights of runs, and secrets.
+
+mod duplicate_keys;
+mod execution_fingerprint;
+mod process_origin;
+mod schedules_by_runs;
+pub(crate) mod secrets;
+mod tokens;

@@ -1,0 +1,8 @@
+//! Runs that need approval, and every way to give it.
+
+mod page;
+mod policy;
+mod setup;
+mod several_people;
+mod strict_prod;
+mod token_files;

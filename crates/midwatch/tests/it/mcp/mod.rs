@@ -1,0 +1,9 @@
+//! The MCP server: on standard input and output, and at `/mcp` of the daemon.
+
+mod elicitation;
+mod http;
+mod permissions;
+mod process;
+mod stdio;
+mod subscriptions;
+mod tools;

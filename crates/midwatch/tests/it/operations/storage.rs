@@ -1,0 +1,133 @@
+//! Storing the data in SQLite or PostgreSQL, and copying it from one to the other.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::wait::wait_until;
+use crate::support::world::{POSTGRES, World};
+
+/// What an installation shows of its data.
+fn contents(world: &World) -> [Value; 3] {
+    [
+        world.json(&["agent", "list"])["agents"].clone(),
+        world.json(&["ledger", "tail", "--limit", "1000"])["events"].clone(),
+        world.json(&["ledger", "verify"])["head"].clone(),
+    ]
+}
+
+fn world_with_data() -> World {
+    let mut world = World::new();
+    world.set("MIDWATCH_LEDGER_HEARTBEAT", "0s");
+    let daemon = world.up();
+    for number in 0..8 {
+        world.add_agent(&format!("agent-{number}"));
+    }
+    world.ok(&["agent", "remove", "agent-3"]);
+    daemon.stop();
+    world
+}
+
+#[test]
+fn installation_is_copied_to_postgresql_and_back() {
+    let world = world_with_data();
+    let before = contents(&world);
+    let (data, url) =
+        (world.data().to_str().unwrap().to_owned(), POSTGRES.create_database().unwrap());
+    let copied = world.json(&["store", "copy", "--from", &data, "--to", &url]);
+    assert_eq!(copied["copied"]["head"], before[2], "{copied}");
+
+    // The same directory, with its key, continues in PostgreSQL.
+    let mut there = world.copy();
+    fs::remove_file(there.data().join("midwatch.db")).unwrap();
+    there.set("MIDWATCH_STORE_URL", &url);
+    assert_eq!(contents(&there), before);
+    let daemon = there.up();
+    there.add_agent("later");
+    assert!(there.checked().starts_with("sound"), "{}", there.checked());
+    daemon.stop();
+    assert_eq!(there.rebuild_differences(), 0);
+    there.ok(&["ledger", "export"]);
+    let after = contents(&there);
+
+    // And back into SQLite.
+    let home = World::new();
+    let data = home.data().to_str().unwrap();
+    home.ok(&["store", "copy", "--from", &url, "--to", data]);
+    fs::copy(there.data().join("signing.key"), home.data().join("signing.key")).unwrap();
+    assert_eq!(contents(&home), after);
+    home.add_agent("last");
+    home.verified();
+
+    let message = world.refused(&["store", "copy", "--from", data, "--to", &url], "exists", 4);
+    assert!(message.contains("empty"), "{message}");
+}
+
+/// A run that another daemon on the same database owns is running, not left over.
+#[test]
+fn daemon_that_joins_a_shared_database_leaves_the_runs_of_others_alone() {
+    let world = World::on_postgres();
+    let [started, go] = ["started", "go"].map(|name| world.root().join(name).display().to_string());
+    let script = format!("touch '{started}'; until [ -e '{go}' ]; do sleep 0.02; done");
+    world.ok(&["agent", "add", "smith", "--backend", "command", "--", "/bin/sh", "-c", &script]);
+    let flags = ["--name", "work", "--every", "30d", "--agent", "smith", "--prompt", "hello"];
+    let schedule = world.add_schedule(&flags);
+    // Copied before the directory has its node id on the database.
+    let other = world.copy();
+    let daemon = world.up();
+    let run = world.start_run(&schedule);
+    wait_until(|| fs::exists(&started).unwrap());
+
+    let second = other.up();
+    // The check of the ledger comes after the recovery of leftover runs.
+    assert!(other.checked().starts_with("sound"), "{}", other.checked());
+    assert_eq!(other.show_run(&run)["state"], "running");
+    fs::write(&go, "").unwrap();
+    assert_eq!(other.wait_for_run(&run, |run| run["state"] != "running")["state"], "done");
+    drop((daemon, second));
+    world.verified();
+}
+
+#[test]
+fn postgresql_database_is_rebuilt_from_an_export() {
+    let world = world_with_data();
+    world.ok(&["ledger", "export"]);
+    let exports = world.data().join("exports");
+    let other = World::on_postgres();
+    fs::create_dir_all(other.data()).unwrap();
+    fs::copy(world.data().join("signing.key"), other.data().join("signing.key")).unwrap();
+    other.ok(&["ledger", "rebuild", "--from-export", exports.to_str().unwrap()]);
+    assert_eq!(other.json(&["agent", "list"]), world.json(&["agent", "list"]));
+    other.verified();
+}
+
+/// Starting an empty ledger beside the one in the directory would be a surprise.
+#[test]
+fn directory_with_a_ledger_does_not_start_another_in_postgresql() {
+    let mut world = world_with_data();
+    world.set("MIDWATCH_STORE_URL", POSTGRES.create_database().unwrap());
+    let message = world.refused(&["agent", "list"], "exists", 4);
+    assert!(message.contains("store copy"), "{message}");
+}
+
+#[test]
+fn unusable_store_url_and_password_are_refused() {
+    let mut world = World::new();
+    let add = ["agent", "add", "ada", "--backend", "builtin"];
+    for (url, code, exit, hint) in [
+        ("postgres://ada:hunter2@localhost/watch", "config_invalid", 2, "store.password"),
+        ("mysql://localhost/watch", "config_invalid", 2, "postgres://"),
+        ("postgres://ada@%2Fnowhere%2Fat-all/watch", "database_away", 1, "store.url"),
+    ] {
+        world.set("MIDWATCH_STORE_URL", url);
+        let message = world.refused(&add, code, exit);
+        assert!(message.contains(hint), "{url}: {message}");
+        assert!(!message.contains("hunter2"), "{url}: {message}");
+    }
+    world.set("MIDWATCH_STORE_URL", POSTGRES.create_database().unwrap());
+    for password in ["hunter2", "env:MISSING", "file:/nowhere/at/all"] {
+        world.set("MIDWATCH_STORE_PASSWORD", password);
+        let message = world.refused(&add, "config_invalid", 2);
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+}

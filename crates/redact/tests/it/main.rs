@@ -1,0 +1,6 @@
+//! Tests of the public API.
+
+#[cfg(test)]
+mod hostile_text;
+#[cfg(test)]
+mod patterns;

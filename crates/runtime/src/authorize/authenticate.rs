@@ -1,0 +1,188 @@
+//! Authentication: every entry point yields a named caller with a role, and this file says which.
+//!
+//! | entry point | caller |
+//! |---|---|
+//! | a process that a run started, by its ancestry or by its own claim | that run, a runner, whatever else it presents |
+//! | with a token | the person of the token, with its role |
+//! | the local socket, or the data directory itself | the user: maintainer; in `strict-prod` operator, once a maintainer has a token |
+//! | `/mcp` over HTTP, always with a token | the assistant of its person, a runner; an agent or observer as itself |
+//! | the page of an approval, always with a token | the person of the token, with its role; never an agent or a run |
+//! | an MCP client on any of these | the assistant of that person or user, a runner |
+
+use std::sync::Arc;
+
+use api::wire::Secret;
+use api::{Code, Error, Request};
+use kernel::{Actor, Role, RunId};
+use store::Store;
+
+use crate::authorize::audit::{Audit, AuditedCall};
+use crate::authorize::tokens::{Tokens, has_maintainer};
+use crate::commit::ids::run_row;
+use crate::commit::transaction::Transactions;
+use crate::config::Config;
+
+/// The name of a network client without a valid token.
+const UNKNOWN_CLIENT: &str = "http:stranger";
+/// The name under which a refused visit of a page for people is recorded.
+const PAGE: &str = "approval.page";
+
+/// What an entry point knows of a caller.
+#[derive(Clone, Copy, Debug)]
+pub struct Credentials<'a> {
+    /// The user of the machine.
+    pub uid: u32,
+    pub origin: ProcessOrigin<'a>,
+    /// The run to which the process claims to belong.
+    pub run: Option<&'a str>,
+    pub token: Option<&'a Secret>,
+    /// The caller acts for an agent, whoever started it.
+    pub assistant: bool,
+}
+
+/// The user id of a caller whose user is unknown.
+pub const UNKNOWN_UID: u32 = u32::MAX;
+
+impl Credentials<'_> {
+    pub const fn unknown() -> Self {
+        let origin = ProcessOrigin::External;
+        Credentials { uid: UNKNOWN_UID, origin, run: None, token: None, assistant: false }
+    }
+}
+
+/// Whether a process descends from a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessOrigin<'a> {
+    /// Midwatch did not start it.
+    External,
+    Run(&'a str),
+    /// Midwatch started it for some run, or its origin cannot be determined.
+    Unknown,
+}
+
+#[derive(Debug)]
+pub(crate) struct Authenticator {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) audit: Arc<Audit>,
+}
+
+impl Authenticator {
+    pub(crate) async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
+        match credentials.origin {
+            ProcessOrigin::External => {}
+            ProcessOrigin::Run(run) => {
+                let id = run.parse::<RunId>();
+                return Ok(id.map_or_else(|_| Actor::for_unknown_run(), |id| Actor::for_run(&id)));
+            }
+            ProcessOrigin::Unknown => return Ok(Actor::for_unknown_run()),
+        }
+        let run = credentials.run.and_then(|run| run.parse::<RunId>().ok());
+        if let Some(id) = run
+            && self.may_be_run(&id).await
+        {
+            return Ok(Actor::for_run(&id));
+        }
+        let person = self.find_person(credentials).await?;
+        Ok(if credentials.assistant { person.into_assistant() } else { person })
+    }
+
+    /// Authenticates a visitor of a page for people. The credentials of an agent or a run are refused, whatever they allow
+    /// elsewhere.
+    pub(crate) async fn authenticate_person(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        let actor = self.authenticate(credentials).await?;
+        if actor.role != Role::Runner {
+            return Ok(actor);
+        }
+        let what = format!("this page is for people, and `{}` is an agent or a run", actor.name);
+        let refusal = Error::new(Code::HumanNeeded, what)
+            .hint("use a token of your own; `midwatch approval list` shows the same in a terminal");
+        let call = AuditedCall { by: &actor, call: Some(PAGE), subject: None };
+        self.audit.record_refusal(call, &refusal).await;
+        Err(refusal)
+    }
+
+    /// Authenticates a network client by its token alone. An agent may be behind it.
+    pub(crate) async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
+        Ok(self.find_token_holder(token, &unknown_client()).await?.into_assistant())
+    }
+
+    /// The holder of the token, or the user of the machine.
+    async fn find_person(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
+        let local = match credentials.uid {
+            UNKNOWN_UID => unknown_client(),
+            uid => Actor { role: self.local_role().await?, ..Actor::local_user(uid) },
+        };
+        match credentials.token {
+            None => Ok(local),
+            Some(token) => self.find_token_holder(token, &local).await,
+        }
+    }
+
+    /// Records an invalid token together with the caller who used it.
+    async fn find_token_holder(
+        &self,
+        Secret(token): &Secret,
+        caller: &Actor,
+    ) -> Result<Actor, Error> {
+        let holder = self.tokens.find_holder(token).await;
+        if let Err(refused) = &holder
+            && refused.code == Code::TokenInvalid
+        {
+            let call = AuditedCall { by: caller, call: None, subject: None };
+            self.audit.record_refusal(call, refused).await;
+        }
+        holder
+    }
+
+    /// Whether the run exists. If that cannot be read, the caller gets no more rights than a run.
+    async fn may_be_run(&self, id: &RunId) -> bool {
+        let rows = self.transactions.load(&[run_row(id)]).await;
+        rows.is_err() || rows.is_ok_and(|rows| rows.run(id).is_some())
+    }
+
+    /// The local user is maintainer until a maintainer has a token, because someone must create the first one.
+    async fn local_role(&self) -> Result<Role, Error> {
+        match self.config.active().trust.local_role {
+            lower if lower < Role::Maintainer && has_maintainer(&*self.store).await? => Ok(lower),
+            _ => Ok(Role::Maintainer),
+        }
+    }
+}
+
+fn unknown_client() -> Actor {
+    Actor { name: UNKNOWN_CLIENT.to_owned(), role: Role::Observer }
+}
+
+/// The least role for a request. Where it is `Observer`, the rules of the noun say who may change it, and every caller may read.
+pub(crate) fn least_role(request: &Request) -> Role {
+    use Request as Is;
+    match request {
+        Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
+        Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
+        Is::ConfigShow(_) => Role::Operator,
+        Is::HealthShow(_) | Is::StatusShow(_) | Is::SetupCheck(_) => Role::Observer,
+        Is::Why(_) | Is::LedgerTail(_) | Is::WaitForChanges(_) => Role::Observer,
+        Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
+        Is::ToolList(_) | Is::ToolMisuse(_) | Is::ToolEnd(_) => Role::Observer,
+        Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
+        Is::AgentTest(_) => Role::Observer,
+        Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,
+        Is::ScheduleAdd(_) | Is::ScheduleAddAll(_) | Is::ScheduleEdit(_) => Role::Observer,
+        Is::SchedulePause(_) | Is::ScheduleResume(_) | Is::ScheduleRemove(_) => Role::Observer,
+        Is::ScheduleFire(_) | Is::ScheduleBackfill(_) => Role::Observer,
+        Is::ScheduleBackfillEnd(_) | Is::EventPublish(_) => Role::Observer,
+        Is::RunList(_) | Is::RunShow(_) | Is::RunRead(_) => Role::Observer,
+        Is::RunWatch(_) | Is::RunEvents(_) => Role::Observer,
+        Is::RunCancel(_) | Is::RunRetry(_) | Is::RunSettle(_) => Role::Observer,
+        Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::ApprovalDecide(_) => Role::Observer,
+        Is::PolicyDecide(_) | Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,
+        Is::Freeze(_) | Is::Thaw(_) | Is::LeaseRenew(_) => Role::Observer,
+        Is::TokenCreate(_) | Is::TokenRevoke(_) => Role::Observer,
+    }
+}

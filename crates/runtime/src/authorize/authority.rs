@@ -1,0 +1,199 @@
+//! The authority of the installation: whether it is frozen, and how long the lease lasts that people renew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agents::AgentBackend;
+use api::Error;
+use kernel::authority::{self, Attribution, Authority, Command, LeaseState};
+use kernel::installation::{Event as InstallationEvent, Started};
+use kernel::run::{self, State};
+use kernel::{Actor, EventBody, Now, RunId, ScheduleId, Timestamp};
+use store::Store;
+use tokio::select;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use tracing::{error, warn};
+
+use crate::clock::Time;
+use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::run_context::{definition_rows, run_context, run_rows};
+use crate::commit::transaction::{Transaction, Transactions};
+use crate::config::Config;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::errors;
+use crate::installation::Installation;
+use crate::timestamps::rfc3339;
+
+/// How often to check whether another process has frozen the installation: a freeze takes effect within a second.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
+/// How often to check whether the runs of a frozen installation have ended.
+const RECHECK_RUNS_EVERY: Duration = Duration::from_millis(100);
+/// The longest sleep, because the clock may be set.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct AuthorityControl {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) backend: Arc<dyn AgentBackend>,
+    /// Signals every change.
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl AuthorityControl {
+    /// Applies freezes of this and other processes, and warns people before the lease runs out.
+    pub(crate) async fn run(&self) {
+        loop {
+            let wake = match self.check().await {
+                Ok(wake) => wake,
+                Err(failed) => {
+                    error!(%failed, "failed to read the authority of the installation");
+                    self.time.after(CHECK_EVERY)
+                }
+            };
+            select! {
+                biased;
+                () = self.time.wait_until(wake) => {}
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+
+    /// Returns when to check again.
+    async fn check(&self) -> Result<Timestamp, Error> {
+        let authority = self.load().await?;
+        self.dispatcher.apply_freeze(&authority);
+        if let Some(frozen) = &authority.frozen {
+            // Some leftover processes are found only once their parent has ended.
+            self.backend.end_leftover_processes();
+            if self.cancel_runs(&frozen.by).await {
+                return Ok(self.time.after(RECHECK_RUNS_EVERY));
+            }
+        }
+        let lease = self.config.active().lease;
+        let warned = self.transactions.commit_own(vec![self.row()], vec![], |rows, now| {
+            let now = Now { clock: self.time.now(), latest: now };
+            Ok(self.events(authority::decide_warning(&self.in_rows(rows), lease, now)))
+        });
+        warned.await?;
+        let is_soon = authority.frozen.is_some() || self.store.is_shared();
+        let latest = self.time.after(if is_soon { CHECK_EVERY } else { SLEEP_MAX });
+        let warning = authority.next_warning(lease).map(|(at, _)| at);
+        // A warning that was due has just been recorded.
+        let warning = warning.filter(|at| self.time.now() < *at);
+        Ok(warning.map_or(latest, |at| at.min(latest)))
+    }
+
+    /// Cancels the runs of this process. Returns whether there were any.
+    async fn cancel_runs(&self, by: &str) -> bool {
+        let running = self.dispatcher.running();
+        for (id, schedule) in &running {
+            if let Err(failed) = self.cancel_run(id, schedule, by).await {
+                error!(%failed, run = %id, "failed to cancel a run of a frozen installation");
+            }
+        }
+        !running.is_empty()
+    }
+
+    async fn cancel_run(&self, id: &RunId, schedule: &ScheduleId, by: &str) -> Result<(), Error> {
+        let system = Actor::system();
+        let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
+        let cancelled = self.transactions.commit_own(rows, reads, |rows, now| {
+            let Some(context) = run_context(rows, id, schedule, now) else { return Ok(vec![]) };
+            // A run that is only about to start will not.
+            if !matches!(context.run.state, State::Running { .. }) {
+                return Ok(vec![]);
+            }
+            let note = Some(format!("frozen by {by}"));
+            run::decide(context, &system, run::Command::Cancel { note }).map_err(errors::run)
+        });
+        cancelled.await.map(drop)
+    }
+
+    /// Records that the daemon has started.
+    pub(crate) async fn record_start(&self, started: Started) -> Result<(), Error> {
+        let recorded = self.transactions.commit_own(vec![self.row()], vec![], |rows, now| {
+            let Authority { renewed, posture, .. } = self.in_rows(rows);
+            let started = Started {
+                lease_from: renewed.is_none().then_some(now),
+                is_other_posture: posture != Some(self.installation.posture),
+                ..started.clone()
+            };
+            let event = InstallationEvent::Started(started);
+            Ok(vec![EventBody::Installation(self.installation.instance.clone(), event)])
+        });
+        recorded.await.map(drop)
+    }
+
+    /// Renews the lease after a person has decided something, which shows that they are there.
+    pub(crate) async fn renew_lease_on_activity(&self, actor: &Actor) {
+        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(actor, None) };
+        let command = Command::RenewOnActivity { lease: self.config.active().lease };
+        let renewed = self
+            .transactions
+            .commit(transaction, |rows, now| self.decide(rows, actor, &command, now));
+        if let Err(failed) = renewed.await {
+            warn!(%failed, "failed to renew the lease");
+        }
+    }
+
+    pub(crate) fn decide(
+        &self,
+        rows: &Rows,
+        actor: &Actor,
+        command: &Command,
+        now: Timestamp,
+    ) -> Result<Vec<EventBody>, Error> {
+        let now = Now { clock: self.time.now(), latest: now };
+        let events = authority::decide(&self.in_rows(rows), actor, command.clone(), now);
+        Ok(self.events(events.map_err(errors::schedule)?))
+    }
+
+    /// Returns when the installation is frozen, by this or another process.
+    pub(crate) async fn wait_until_frozen(&self) {
+        while !self.load().await.is_ok_and(|authority| authority.frozen.is_some()) {
+            sleep(CHECK_EVERY).await;
+        }
+    }
+
+    pub(crate) async fn load(&self) -> Result<Authority, Error> {
+        Ok(self.in_rows(&self.transactions.load(&[self.row()]).await?))
+    }
+
+    pub(crate) fn row(&self) -> RowKey {
+        authority_row(&self.installation.instance)
+    }
+
+    pub(crate) fn in_rows(&self, rows: &Rows) -> Authority {
+        rows.authority_of(&self.installation.instance)
+    }
+
+    pub(crate) fn to_wire(&self, authority: &Authority) -> api::Authority {
+        let (lease, now) = (self.config.active().lease, self.time.monotonic_now());
+        let at = |state| authority.lease_state_starts_at(lease, state).map(rfc3339);
+        api::Authority {
+            frozen: authority.frozen.as_ref().map(attribution),
+            lease: api::Lease {
+                step: authority.lease_state(lease, now).name().to_owned(),
+                renewed: authority.renewed.as_ref().map(attribution),
+                asks_from: at(LeaseState::Ask),
+                pauses_from: at(LeaseState::Paused),
+            },
+        }
+    }
+
+    fn events(&self, events: impl IntoIterator<Item = authority::Event>) -> Vec<EventBody> {
+        let body = |event| EventBody::Authority(self.installation.instance.clone(), event);
+        events.into_iter().map(body).collect()
+    }
+}
+
+fn attribution(attribution: &Attribution) -> api::Attribution {
+    let Attribution { by, note, at, clock: _ } = attribution;
+    api::Attribution { by: by.clone(), at: rfc3339(*at), note: note.clone() }
+}

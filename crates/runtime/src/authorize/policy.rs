@@ -1,0 +1,310 @@
+//! Evaluates the policy: before every run, for changes of agents, and for callers that ask about a request.
+
+use std::sync::Arc;
+
+use agents::AgentBackend;
+use api::{Code, Error, PolicyPreview};
+use kernel::agent::{Agent, AgentName};
+use kernel::approval::Decision;
+use kernel::policy_decision::{Details, Facts, PolicyDecision, Request, Verdict};
+use kernel::run::{self, Cause, LEASE_RULE, StartContext};
+use kernel::schedule::{self, Schedule};
+use kernel::tool::ToolCall;
+use kernel::{Actor, ApprovalId, Counter, ScheduleId};
+use policy::{Example, Rules, capability};
+
+use crate::authorize::signatures::{hash_plan, is_validly_signed};
+use crate::clock::Time;
+use crate::commit::rows::Rows;
+use crate::config::Config;
+use crate::errors;
+use crate::installation::Installation;
+
+/// The verbs for allow, ask and deny in a sentence about the future.
+pub(crate) const PRESENT_TENSE: [&str; 3] = ["allows it", "requires approval", "denies it"];
+
+/// The decision of the rules about a request that a JSON document describes, also as a sentence.
+pub fn evaluate_document(
+    rules: &Rules,
+    document: &str,
+) -> Result<(api::PolicyDecision, String), Error> {
+    let example = parse_request(document).map_err(|reason| {
+        Error::new(Code::InvalidInput, format!("not a valid request: {reason}"))
+            .hint(r#"write it as in `{"capability": "agent.prompt", "agent": "ada", "tier": 1}`"#)
+    })?;
+    let request = example.into_request();
+    let decision = rules.decide(&request);
+    let mut sentence = decision_sentence(&decision, PRESENT_TENSE);
+    if capability::find(&request.capability).is_none() {
+        let name = &request.capability;
+        sentence.push_str(&format!("; `{name}` is not a known capability and so counts as tier 2"));
+    }
+    Ok((wire(&decision), sentence))
+}
+
+/// Accepts only an object: serde would also accept a list of values in the right order.
+fn parse_request(document: &str) -> Result<Example, String> {
+    match document.trim_start().starts_with('{') {
+        true => api::json::read(document.as_bytes()).map_err(|error| error.to_string()),
+        false => Err("not a JSON object".to_owned()),
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) time: Arc<Time>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) backend: Arc<dyn AgentBackend>,
+}
+
+impl Policy {
+    /// Calls `start` with everything that the decision to start a run depends on.
+    pub(crate) fn with_start_context<T>(
+        &self,
+        schedule: &ScheduleId,
+        approval: Option<&ApprovalId>,
+        rows: &Rows,
+        counters: &[(Counter, i64)],
+        start: impl FnOnce(&StartContext<'_>) -> T,
+    ) -> T {
+        let approval = approval.and_then(|id| Some((id, rows.approval(id)?)));
+        let is_signed = |decision: &Decision| {
+            let token = decision.signature.as_ref().and_then(|it| rows.token(&it.token));
+            approval.is_some_and(|(id, approval)| is_validly_signed(id, approval, decision, token))
+        };
+        let authors = rows.schedule(schedule).map(Schedule::authors).unwrap_or_default();
+        let config = self.config.active();
+        start(&StartContext {
+            instance: &self.installation.instance,
+            data_directory: self.installation.location.as_deref(),
+            authority: &rows.authority_of(&self.installation.instance),
+            lease: config.lease,
+            clock: self.time.now(),
+            evaluate: &|request| config.rules.decide(request),
+            hash_plan: &hash_plan,
+            approval: approval.map(|(_, approval)| approval),
+            is_signed: &is_signed,
+            new_approval: &|| self.time.new_approval_id(),
+            authors: &authors,
+            limits: &config.limits,
+            tool_call: None,
+            counters,
+            trust: config.trust,
+            agent_details: &|agent| self.details(agent),
+            preflight: None,
+            other_approvals: &[],
+        })
+    }
+
+    /// The details of a prompt that rules can match.
+    pub(crate) fn details(&self, agent: &Agent) -> Details {
+        self.backend.details(agent)
+    }
+
+    /// What the policy will decide about the runs of a schedule. `rows` has the schedule, its agent and the authority.
+    pub(crate) fn preview(
+        &self,
+        id: &ScheduleId,
+        rows: &Rows,
+        tool_call: Option<&Result<ToolCall, Cause>>,
+    ) -> Result<PolicyPreview, Error> {
+        let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
+        let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
+        let agent = definition.action.agent().and_then(|name| rows.agent(name));
+        let preview = self.with_start_context(id, None, rows, &[], |start| {
+            let start = StartContext { tool_call, ..*start };
+            run::preview(id, definition, agent, &start, self.time.monotonic_now().latest)
+        });
+        Ok(PolicyPreview {
+            by_itself: preview.starts_without_human(),
+            sentence: preview_sentence(&preview),
+            ruling: preview.ruling.as_ref().ok().map(wire),
+        })
+    }
+
+    /// What the policy decides about an action of a caller.
+    pub(crate) fn evaluate(
+        &self,
+        actor: &Actor,
+        capability: &str,
+        agent: Option<AgentName>,
+        details: Details,
+    ) -> PolicyDecision {
+        self.config.active().rules.decide(&Request {
+            principal: actor.name.clone(),
+            role: actor.role,
+            capability: capability.to_owned(),
+            tier: capability::tier(capability),
+            agent,
+            details,
+        })
+    }
+}
+
+/// A decision as a sentence, with the verbs for allow, ask and deny.
+pub(crate) fn decision_sentence(
+    decision: &PolicyDecision,
+    [allow, ask, deny]: [&str; 3],
+) -> String {
+    let rules: Vec<String> = decision.rules.iter().map(|it| format!("`{it}`")).collect();
+    let verb = match decision.verdict {
+        Verdict::Allow => allow,
+        Verdict::Ask => ask,
+        Verdict::Deny => deny,
+    };
+    format!("the policy {verb} because of {} in {}", rules.join(", "), decision.posture)
+}
+
+/// What happens to the runs of a schedule, as a sentence.
+fn preview_sentence(preview: &run::PolicyPreview) -> String {
+    let then = match &preview.ruling {
+        Ok(decision) => {
+            let rule = decision.rules.first().map_or("", String::as_str);
+            match decision.verdict {
+                Verdict::Allow => "each run starts without approval".to_owned(),
+                Verdict::Ask => format!("each run needs approval (`{rule}`)"),
+                Verdict::Deny if rule == LEASE_RULE => {
+                    format!("no run starts before the lease is renewed (`{rule}`)")
+                }
+                Verdict::Deny => format!("no run starts: `{rule}` denies it"),
+            }
+        }
+        Err(cause) => format!("each run fails: {}", cause.message),
+    };
+    match preview.is_frozen {
+        true => {
+            format!("no run starts while the installation is frozen; after `midwatch thaw`, {then}")
+        }
+        false => then,
+    }
+}
+
+pub(crate) fn wire_request(request: Request) -> api::PolicyRequest {
+    let Request { principal, role, capability, tier, agent, details } = request;
+    let Details { resource, host, path, argv } = details;
+    api::PolicyRequest {
+        principal,
+        role: role.name().to_owned(),
+        capability,
+        tier: tier.number(),
+        agent: agent.map(|agent| agent.to_string()),
+        resource,
+        host,
+        path,
+        argv,
+    }
+}
+
+pub(crate) fn wire_facts(facts: &Facts) -> api::PolicyFacts {
+    let Facts { left, unattended, lease, off } = facts;
+    api::PolicyFacts {
+        runs_left: left.runs,
+        tokens_left: left.tokens,
+        money_left: left.money.map(|money| money.to_string()),
+        unattended: *unattended,
+        lease: lease.name().to_owned(),
+        off: off.clone(),
+    }
+}
+
+pub(crate) fn wire(decision: &PolicyDecision) -> api::PolicyDecision {
+    api::PolicyDecision {
+        verdict: decision.verdict.name().to_owned(),
+        rules: decision.rules.clone(),
+        posture: decision.posture.name().to_owned(),
+        policy: decision.policy.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kernel::posture::Posture;
+
+    use super::*;
+    use crate::config::rules;
+
+    const NIGHTS: &str = r#"
+        [[rule]]
+        id = "nights"
+        deny = ["agent.prompt"]
+        agent = ["night-*"]
+        match = [{ capability = "agent.prompt", agent = "night-1" }]
+        not_match = [{ capability = "agent.prompt", agent = "ada" }]
+    "#;
+
+    /// Expects the verdict and the first rule, or a part of the error message.
+    fn check(document: &str, expected: Result<(&str, &str), &str>) {
+        let own = [("policy.toml".to_owned(), NIGHTS.to_owned())];
+        let found =
+            evaluate_document(&rules(Posture::Staging, &own, Path::new("/srv")).unwrap(), document);
+        let found = found.map(|(ruling, sentence)| {
+            assert!(sentence.contains(&format!("`{}`", ruling.rules[0])), "{sentence}");
+            (ruling.verdict, ruling.rules[0].clone())
+        });
+        let found = found.map_err(|error| error.message);
+        match (found, expected) {
+            (Ok((verdict, rule)), Ok(expected)) => assert_eq!((&*verdict, &*rule), expected),
+            (Err(message), Err(expected)) => assert!(message.contains(expected), "{message}"),
+            (found, _) => panic!("{document}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn evaluates_a_described_request_by_the_rules() {
+        let ada = r#"{"capability": "agent.prompt", "agent": "ada"}"#;
+        check(ada, Ok(("allow", "baseline/agents")));
+        let all = r#" {"capability": "agent.prompt", "principal": "schedule:sch_0a1b2c3d",
+            "role": "operator", "agent": "night-1", "tier": 1, "resource": "x", "host": "a.org",
+            "path": "/srv/x", "argv": ["/bin/true"]} "#;
+        check(all, Ok(("deny", "policy.toml/nights")));
+        let outside = r#"{"capability": "agent.prompt", "agent": "ada", "tier": 2}"#;
+        check(outside, Ok(("ask", "@tier-2")));
+        // A request without a field that a rule matches is denied.
+        check(r#"{"capability": "agent.prompt"}"#, Ok(("deny", "@error:policy.toml/nights")));
+    }
+
+    #[test]
+    fn an_unknown_capability_counts_as_external() {
+        let rules = rules(Posture::Staging, &[], Path::new("/srv")).unwrap();
+        let (ruling, sentence) =
+            evaluate_document(&rules, r#"{"capability": "rocket.launch"}"#).unwrap();
+        assert_eq!(ruling.verdict, "ask");
+        assert!(sentence.ends_with("is not a known capability and so counts as tier 2"));
+    }
+
+    #[test]
+    fn a05_a_duplicate_key_is_refused() {
+        let twice = |key: &str, one: &str, other: &str| {
+            let document =
+                format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);
+            check(&document, Err(&format!("the key `{key}` stands twice")));
+        };
+        for key in ["principal", "agent", "resource", "host", "path"] {
+            twice(key, r#""ada""#, r#""eve""#);
+        }
+        twice("role", r#""runner""#, r#""operator""#);
+        twice("tier", "2", "0");
+        twice("argv", "[]", "[]");
+        let spelt = r#"{"capability": "net.read", "c\u0061pability": "agent.prompt"}"#;
+        check(spelt, Err("the key `capability` stands twice"));
+    }
+
+    #[test]
+    fn a_malformed_request_is_refused() {
+        for (document, reason) in [
+            ("", "not a JSON object"),
+            ("7", "not a JSON object"),
+            (r#"["agent.prompt"]"#, "not a JSON object"),
+            ("{}", "missing field `capability`"),
+            (r#"{"capability": "agent.prompt", "agnet": "ada"}"#, "unknown field `agnet`"),
+            (r#"{"capability": "agent.prompt", "tier": 3}"#, "`3`"),
+            (r#"{"capability": "agent.prompt", "agent": "A"}"#, "`A` is not a valid agent name"),
+            (r#"{"capability": "agent.prompt"} {}"#, "trailing characters"),
+        ] {
+            check(document, Err(reason));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The action that a request gives to a schedule.
+
+use api::{Code, Error};
+use kernel::schedule::Action;
+use kernel::sealable_text::SealableText;
+
+/// The action after an edit: omitted fields keep their value, as long as it is the same kind of action.
+pub(crate) fn edited_action(before: &Action, asked: api::Action) -> Result<Action, Error> {
+    match (before, asked) {
+        (_, asked) if asked == api::Action::default() => Ok(before.clone()),
+        (Action::Prompt { agent, prompt }, asked) if asked.tool.is_none() => {
+            let asked = ActionParts::from(asked);
+            action(ActionParts {
+                agent: asked.agent.or_else(|| Some(agent.to_string())),
+                prompt: asked.prompt.or_else(|| Some(prompt.clone())),
+                ..asked
+            })
+        }
+        (Action::Tool { tool, payload, .. }, asked) if asked.agent.is_none() => {
+            let asked = ActionParts::from(asked);
+            action(ActionParts {
+                tool: asked.tool.or_else(|| Some(tool.clone())),
+                payload: asked.payload.or_else(|| Some(payload.clone())),
+                ..asked
+            })
+        }
+        (_, asked) => action(asked.into()),
+    }
+}
+
+/// The fields of an action, some of which may be sealed already.
+pub(crate) struct ActionParts {
+    agent: Option<String>,
+    prompt: Option<SealableText>,
+    tool: Option<String>,
+    payload: Option<SealableText>,
+}
+
+impl From<api::Action> for ActionParts {
+    fn from(asked: api::Action) -> ActionParts {
+        let api::Action { agent, prompt, tool, payload } = asked;
+        ActionParts {
+            agent,
+            prompt: prompt.map(SealableText::from),
+            tool,
+            payload: payload.map(SealableText::from),
+        }
+    }
+}
+
+pub(crate) fn action(parts: ActionParts) -> Result<Action, Error> {
+    match parts {
+        ActionParts { agent: Some(agent), prompt: Some(prompt), tool: None, payload: None } => {
+            let agent = agent.parse().map_err(|invalid| {
+                Error::new(Code::InvalidInput, invalid)
+                    .hint("`midwatch agent list` shows the agents")
+            })?;
+            Ok(Action::Prompt { agent, prompt })
+        }
+        ActionParts { agent: None, prompt: None, tool: Some(tool), payload } => {
+            let payload = payload.unwrap_or_else(|| "{}".into());
+            let payload = match payload.plain() {
+                Some(text) => json(text)?.into(),
+                None => payload,
+            };
+            Ok(Action::Tool { tool, payload, hash: None })
+        }
+        _ => Err(Error::new(
+            Code::InvalidInput,
+            "a schedule either prompts an agent or calls a tool",
+        )
+        .hint("give an agent and a prompt, or a tool and its payload")),
+    }
+}
+
+/// A JSON document in the form in which it is stored.
+fn json(text: &str) -> Result<String, Error> {
+    let json: serde_json::Value = api::json::read(text.as_bytes()).map_err(|error| {
+        Error::new(Code::InvalidInput, format!("the payload is not JSON: {error}"))
+            .hint("give an object, such as `{\"path\": \"notes.md\"}`")
+    })?;
+    Ok(json.to_string())
+}
+
+/// A tool call that cannot be resolved makes the request invalid.
+pub(crate) fn invalid_call(refused: Error) -> Error {
+    Error { code: Code::InvalidInput, ..refused }
+}

@@ -1,0 +1,527 @@
+//! The scope of an agent: its own schedules, their runs and approvals, unless a rule of the operator lets it manage those of
+//! other agents. People see everything that their role lets them read.
+
+use std::sync::Arc;
+
+use api::{
+    AgentList, ApprovalList, Class, Code, Error, EventTrigger, Request, RunList, ScheduleList,
+};
+use kernel::agent::AgentName;
+use kernel::policy_decision::{Details, PolicyDecision, Verdict};
+use kernel::schedule::{Action, AgentCaller, CallingRun, Definition, Refusal as ScheduleRefusal};
+use kernel::sealable_text::SealableText;
+use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, agent, approval, run};
+
+use crate::authorize::policy::{PRESENT_TENSE, Policy, decision_sentence};
+use crate::authorize::schedule_action::{edited_action, invalid_call};
+use crate::authorize::tool_catalog::ToolCatalog;
+use crate::commit::ids::{
+    agent_name, agent_row, approval_id, approval_row, run_id, run_row, schedule_id,
+};
+use crate::commit::rows::{RowKey, Rows};
+use crate::commit::transaction::Transactions;
+use crate::config::Config;
+use crate::errors;
+
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) config: Arc<Config>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) tools: Arc<ToolCatalog>,
+}
+
+/// The agent that a runner acts for.
+#[derive(Debug)]
+pub(crate) struct RunnerScope {
+    pub(crate) agent: AgentName,
+    /// The calling run and its schedule. `None` for a caller with the agent's token.
+    run: Option<(RunId, ScheduleId)>,
+    pub(crate) may_manage_others: bool,
+    runs_may_add: bool,
+}
+
+/// What the policy is asked about a request.
+#[derive(Debug)]
+pub(crate) struct PolicyTarget {
+    pub(crate) capability: &'static str,
+    pub(crate) resource: Option<String>,
+    /// The agents that the request is about. `None` stands for a tool call.
+    pub(crate) agents: Vec<Option<AgentName>>,
+}
+
+/// An object that a request names.
+enum Target {
+    Schedule(ScheduleId),
+    Run(RunId),
+    Approval(ApprovalId),
+    Agent(AgentName),
+}
+
+/// What a change of a runner is about.
+enum ChangeSubject<'a> {
+    Schedule(&'a str),
+    Run(&'a str),
+    /// New schedules, for these agents.
+    NewSchedules(Vec<Option<&'a str>>),
+}
+
+impl Scope {
+    /// The request, narrowed to what the caller may see, or a refusal. An object of another agent is reported as unknown.
+    pub(crate) async fn restrict(&self, actor: &Actor, request: Request) -> Result<Request, Error> {
+        if actor.role != Role::Runner {
+            return Ok(request);
+        }
+        let capability = read_capability(&request);
+        if actor.tool_call_run().is_some() {
+            // The policy was asked about what the call reads when its run started.
+            self.check_policy(actor, &request, None).await?;
+            return Ok(request);
+        }
+        if actor.is_assistant() {
+            self.check_policy(actor, &request, None).await?;
+            self.check_scheduled_calls(actor, &request).await?;
+            let decision = self.policy.evaluate(actor, capability, None, Details::default());
+            return match decision.verdict {
+                Verdict::Allow => Ok(request),
+                Verdict::Ask | Verdict::Deny => Err(errors::role_too_low(actor, Role::Operator)),
+            };
+        }
+        let scope = self.runner_scope(actor, capability, None).await?;
+        let too_low = || errors::role_too_low(actor, Role::Operator);
+        let Some(RunnerScope { agent, may_manage_others, .. }) = scope else {
+            return Err(too_low());
+        };
+        self.check_policy(actor, &request, Some(&agent)).await?;
+        if may_manage_others {
+            return Ok(request);
+        }
+        for id in upstream_schedules(&request)? {
+            self.check_own(&agent, Target::Schedule(id)).await?;
+        }
+        let own = || Some(agent.to_string());
+        let target = match &request {
+            Request::ScheduleShow(show) => Target::Schedule(schedule_id(&show.id)?),
+            Request::Why(why) => Target::Schedule(schedule_id(&why.id)?),
+            Request::RunShow(show) => Target::Run(run_id(&show.id)?),
+            Request::RunRead(read) => Target::Run(run_id(&read.id)?),
+            Request::RunWatch(watch) => Target::Run(run_id(&watch.id)?),
+            Request::RunEvents(events) => Target::Run(run_id(&events.id)?),
+            Request::PolicyExplain(explain) => Target::Run(run_id(&explain.run)?),
+            Request::AgentShow(show) => Target::Agent(agent_name(&show.name)?),
+            Request::ApprovalShow(show) => Target::Approval(approval_id(&show.id)?),
+            Request::ScheduleList(list) => {
+                return Ok(Request::ScheduleList(ScheduleList { agent: own(), ..list.clone() }));
+            }
+            Request::RunList(list) => {
+                return Ok(Request::RunList(RunList { agent: own(), ..list.clone() }));
+            }
+            Request::ApprovalList(list) => {
+                return Ok(Request::ApprovalList(ApprovalList { agent: own(), ..list.clone() }));
+            }
+            Request::AgentList(list) => {
+                return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
+            }
+            // That anything happened at all, `status` shows as well.
+            Request::WaitForChanges(changes) => {
+                for id in &changes.about {
+                    self.check_own(&agent, schedule_or_run(id)?).await?;
+                }
+                return Ok(request);
+            }
+            // Each of these answers about the caller alone: `status` is cut down to the agent's own.
+            Request::HealthShow(_)
+            | Request::StatusShow(_)
+            | Request::PolicyDecide(_)
+            | Request::ToolMisuse(_)
+            | Request::ToolEnd(_) => return Ok(request),
+            // The policy has allowed the change; the kernel refuses it for another agent's schedule or run.
+            Request::ScheduleAdd(_)
+            | Request::ScheduleAddAll(_)
+            | Request::ScheduleEdit(_)
+            | Request::SchedulePause(_)
+            | Request::ScheduleResume(_)
+            | Request::ScheduleRemove(_)
+            | Request::ScheduleFire(_)
+            | Request::RunRetry(_)
+            | Request::RunCancel(_) => return Ok(request),
+            // Each of these names other agents, or is for people only.
+            Request::LedgerTail(_)
+            | Request::PolicyReplay(_)
+            | Request::BudgetList(_)
+            | Request::ToolList(_)
+            | Request::SetupCheck(_)
+            | Request::ConfigShow(_)
+            | Request::TokenList(_)
+            | Request::AgentAdd(_)
+            | Request::AgentEdit(_)
+            | Request::AgentRemove(_)
+            | Request::AgentTest(_)
+            | Request::EventPublish(_)
+            | Request::ScheduleBackfill(_)
+            | Request::ScheduleBackfillEnd(_)
+            | Request::RunSettle(_)
+            | Request::ApprovalDecide(_)
+            | Request::Freeze(_)
+            | Request::Thaw(_)
+            | Request::LeaseRenew(_)
+            | Request::ConfigReload(_)
+            | Request::TokenCreate(_)
+            | Request::TokenRevoke(_)
+            | Request::LedgerCheckpoint(_)
+            | Request::LedgerExport(_)
+            | Request::LedgerRebuild(_) => return Err(too_low()),
+        };
+        self.check_own(&agent, target).await?;
+        Ok(request)
+    }
+
+    /// The agent that a caller acts for. `None` for people, who act for themselves.
+    pub(crate) async fn runner_scope(
+        &self,
+        actor: &Actor,
+        capability: &str,
+        resource: Option<&str>,
+    ) -> Result<Option<RunnerScope>, Error> {
+        if actor.role != Role::Runner {
+            return Ok(None);
+        }
+        let (agent, run) = match actor.run_id() {
+            Some(id) => {
+                let rows = self.transactions.load(&[run_row(&id)]).await?;
+                let run = rows.run(&id).ok_or_else(|| unknown_run(&id))?;
+                (run.agent.clone(), Some((id, run.schedule.clone())))
+            }
+            None => (actor.name.parse().ok(), None),
+        };
+        let Some(agent) = agent else { return Ok(None) };
+        let may_manage_others = self.may_manage_others(actor, &agent, capability, resource);
+        let runs_may_add = self.config.active().trust.schedules_by_runs;
+        Ok(Some(RunnerScope { agent, run, may_manage_others, runs_may_add }))
+    }
+
+    /// Only a rule of the operator's own can allow it: those of the posture are about an agent's own objects.
+    fn may_manage_others(
+        &self,
+        actor: &Actor,
+        agent: &AgentName,
+        capability: &str,
+        resource: Option<&str>,
+    ) -> bool {
+        let details = Details { resource: resource.map(str::to_owned), ..Details::default() };
+        let decision = self.policy.evaluate(actor, capability, Some(agent.clone()), details);
+        let is_operators = |rule: &String| !rule.starts_with('@') && !rule.starts_with("baseline/");
+        decision.verdict == Verdict::Allow && decision.rules.iter().any(is_operators)
+    }
+
+    /// The scope of a tool call that adds a schedule: it acts for the agent of that schedule, within the limits of any run.
+    pub(crate) async fn tool_call_scope(
+        &self,
+        id: &RunId,
+        definition: Option<&Definition>,
+    ) -> Result<Option<RunnerScope>, Error> {
+        let Some(agent) = definition.and_then(|it| it.action.agent()).cloned() else {
+            return Ok(None);
+        };
+        let rows = self.transactions.load(&[run_row(id)]).await?;
+        let schedule = rows.run(id).ok_or_else(|| unknown_run(id))?.schedule.clone();
+        let runs_may_add = self.config.active().trust.schedules_by_runs;
+        let run = Some((id.clone(), schedule));
+        Ok(Some(RunnerScope { agent, run, may_manage_others: true, runs_may_add }))
+    }
+
+    /// Whether a caller may read sealed text about an agent: people who could change it, and the agent itself.
+    pub(crate) async fn may_read_sealed(
+        &self,
+        actor: &Actor,
+        of: Option<&AgentName>,
+    ) -> Result<bool, Error> {
+        if Role::Operator <= actor.role {
+            return Ok(true);
+        }
+        let scope = self.runner_scope(actor, "schedule.read", None).await?;
+        Ok(scope.is_some_and(|scope| Some(&scope.agent) == of))
+    }
+
+    /// Refuses a change that the policy does not let a runner make by itself.
+    async fn check_policy(
+        &self,
+        actor: &Actor,
+        request: &Request,
+        of: Option<&AgentName>,
+    ) -> Result<(), Error> {
+        let Class::Change(_) = request.class() else { return Ok(()) };
+        let (principal, is_approved) = match actor.tool_call_run() {
+            Some(run) => self.tool_call_principal(&run).await?,
+            None => (actor.clone(), false),
+        };
+        let PolicyTarget { capability, resource, agents } = self.policy_target(request, of).await?;
+        for agent in agents {
+            let details = Details { resource: resource.clone(), ..Details::default() };
+            let decision = self.policy.evaluate(&principal, capability, agent, details);
+            let code = match decision.verdict {
+                Verdict::Allow => continue,
+                Verdict::Ask if is_approved => continue,
+                Verdict::Ask => Code::HumanNeeded,
+                Verdict::Deny => Code::Denied,
+            };
+            let what = format!("{} (`{capability}`)", decision_sentence(&decision, PRESENT_TENSE));
+            return Err(Error::new(code, what).hint("ask a person to do it, with `midwatch`"));
+        }
+        Ok(())
+    }
+
+    /// The principal of a tool call, and whether a person has approved it.
+    async fn tool_call_principal(&self, id: &RunId) -> Result<(Actor, bool), Error> {
+        let rows = self.transactions.load(&[run_row(id)]).await?;
+        let run = rows.run(id).ok_or_else(|| unknown_run(id))?;
+        let was_asked = |decision: &PolicyDecision| decision.verdict == Verdict::Ask;
+        let is_approved = run.ruling.as_ref().is_some_and(was_asked);
+        let principal = Actor { name: run::schedule_principal(&run.schedule), role: Role::Runner };
+        Ok((principal, is_approved))
+    }
+
+    /// A caller may schedule only tool calls that it could make itself.
+    async fn check_scheduled_calls(&self, actor: &Actor, request: &Request) -> Result<(), Error> {
+        let calls: Vec<(String, SealableText)> = match request {
+            Request::ScheduleAdd(add) => tool_call_of(&add.action).into_iter().collect(),
+            Request::ScheduleAddAll(list) => {
+                list.schedules.iter().filter_map(|add| tool_call_of(&add.action)).collect()
+            }
+            Request::ScheduleEdit(edit) => {
+                let id = schedule_id(&edit.id)?;
+                let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
+                let before = rows.schedule(&id).map(|it| &it.definition.action);
+                let after = before.map(|before| edited_action(before, edit.action.clone()));
+                match after.transpose()? {
+                    Some(Action::Tool { tool, payload, .. }) => vec![(tool, payload)],
+                    Some(Action::Prompt { .. }) | None => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        };
+        for (tool, payload) in calls {
+            let call = self.tools.resolve(&tool, &payload).map_err(invalid_call)?;
+            self.check_policy(actor, &call.request, None).await?;
+        }
+        Ok(())
+    }
+
+    /// What the policy is asked about a request. `of` is the calling agent, which learns nothing about other agents this way.
+    pub(crate) async fn policy_target(
+        &self,
+        request: &Request,
+        of: Option<&AgentName>,
+    ) -> Result<PolicyTarget, Error> {
+        let Class::Change(capability) = request.class() else {
+            let capability = read_capability(request);
+            return Ok(PolicyTarget { capability, resource: None, agents: vec![None] });
+        };
+        let subject = change_subject(request)?;
+        let resource = match subject {
+            ChangeSubject::Schedule(id) | ChangeSubject::Run(id) => Some(id.to_owned()),
+            ChangeSubject::NewSchedules(_) => None,
+        };
+        let mut agents: Vec<Option<AgentName>> = match (of, subject) {
+            (Some(agent), _) => vec![Some(agent.clone())],
+            (None, ChangeSubject::NewSchedules(agents)) => {
+                agents.into_iter().map(|it| it?.parse().ok()).collect()
+            }
+            (None, ChangeSubject::Schedule(id)) => vec![self.agent_of_schedule(id).await?],
+            (None, ChangeSubject::Run(id)) => vec![self.agent_of_run(id).await?],
+        };
+        if let (Request::ScheduleEdit(edit), None) = (request, of) {
+            agents.extend(edit.action.agent.as_ref().map(|agent| agent.parse().ok()));
+        }
+        Ok(PolicyTarget { capability, resource, agents })
+    }
+
+    async fn agent_of_schedule(&self, id: &str) -> Result<Option<AgentName>, Error> {
+        let id = schedule_id(id)?;
+        let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
+        Ok(rows.schedule(&id).and_then(|it| it.definition.action.agent()).cloned())
+    }
+
+    async fn agent_of_run(&self, id: &str) -> Result<Option<AgentName>, Error> {
+        let id = run_id(id)?;
+        let rows = self.transactions.load(&[run_row(&id)]).await?;
+        Ok(rows.run(&id).and_then(|run| run.agent.clone()))
+    }
+
+    async fn check_own(&self, agent: &AgentName, target: Target) -> Result<(), Error> {
+        match self.owns(agent, &target).await? {
+            true => Ok(()),
+            false => Err(target.unknown()),
+        }
+    }
+
+    async fn owns(&self, agent: &AgentName, target: &Target) -> Result<bool, Error> {
+        Ok(match target {
+            Target::Schedule(id) => {
+                let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
+                rows.schedule(id).and_then(|it| it.definition.action.agent()) == Some(agent)
+            }
+            Target::Run(id) => {
+                let rows = self.transactions.load(&[run_row(id)]).await?;
+                rows.run(id).and_then(|run| run.agent.as_ref()) == Some(agent)
+            }
+            Target::Approval(id) => {
+                let rows = self.transactions.load(&[approval_row(id)]).await?;
+                rows.approval(id).and_then(|approval| approval.plan.agent.as_ref()) == Some(agent)
+            }
+            Target::Agent(other) => other == agent,
+        })
+    }
+}
+
+impl RunnerScope {
+    /// Rows that a decision about its request depends on and may change.
+    pub(crate) fn rows(&self) -> Vec<RowKey> {
+        let run = self.run.as_ref().map(|(run, _)| run_row(run));
+        run.into_iter().chain([agent_row(&self.agent)]).collect()
+    }
+
+    /// Rows that such a decision reads besides.
+    pub(crate) fn reads(&self) -> Vec<RowKey> {
+        let schedule = self.run.as_ref().map(|(_, id)| (Noun::Schedule, id.to_string()));
+        schedule.into_iter().collect()
+    }
+
+    pub(crate) fn all_rows(&self) -> Vec<RowKey> {
+        [self.rows(), self.reads()].concat()
+    }
+
+    /// The caller as the kernel knows it, with how many schedules the same request has added before.
+    pub(crate) fn caller<'a>(
+        &'a self,
+        rows: &'a Rows,
+        added_in_batch: u32,
+    ) -> Option<AgentCaller<'a>> {
+        let run = match &self.run {
+            Some((id, schedule)) => {
+                Some(CallingRun { id, run: rows.run(id)?, schedule: rows.schedule(schedule) })
+            }
+            None => None,
+        };
+        Some(AgentCaller {
+            agent: rows.agent(&self.agent)?,
+            run,
+            added_in_batch,
+            may_manage_others: self.may_manage_others,
+            runs_may_add: self.runs_may_add,
+        })
+    }
+}
+
+impl Target {
+    fn unknown(self) -> Error {
+        match self {
+            Target::Schedule(id) => errors::schedule(ScheduleRefusal::Unknown(id)),
+            Target::Run(id) => unknown_run(&id),
+            Target::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
+            Target::Agent(name) => errors::agent(agent::Refusal::Unknown(name)),
+        }
+    }
+}
+
+fn unknown_run(id: &RunId) -> Error {
+    errors::run(run::Refusal::Unknown(id.clone()))
+}
+
+/// The schedules after whose runs a request wants a schedule to fire.
+fn upstream_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
+    let after = |trigger: &EventTrigger| trigger.after.as_deref().map(schedule_id);
+    match request {
+        Request::ScheduleAdd(add) => after(&add.happening).into_iter().collect(),
+        Request::ScheduleAddAll(list) => {
+            list.schedules.iter().filter_map(|add| after(&add.happening)).collect()
+        }
+        Request::ScheduleEdit(edit) => after(&edit.happening).into_iter().collect(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// What a change is about. A change of which that is not known is refused.
+fn change_subject(request: &Request) -> Result<ChangeSubject<'_>, Error> {
+    Ok(match request {
+        Request::ScheduleAdd(add) => ChangeSubject::NewSchedules(vec![add.action.agent.as_deref()]),
+        Request::ScheduleAddAll(list) => ChangeSubject::NewSchedules(
+            list.schedules.iter().map(|add| add.action.agent.as_deref()).collect(),
+        ),
+        Request::ScheduleEdit(edit) => ChangeSubject::Schedule(&edit.id),
+        Request::SchedulePause(pause) => ChangeSubject::Schedule(&pause.id),
+        Request::ScheduleResume(resume) => ChangeSubject::Schedule(&resume.id),
+        Request::ScheduleRemove(remove) => ChangeSubject::Schedule(&remove.id),
+        Request::ScheduleFire(fire) => ChangeSubject::Schedule(&fire.id),
+        Request::RunRetry(retry) => ChangeSubject::Run(&retry.id),
+        Request::RunCancel(cancel) => ChangeSubject::Run(&cancel.id),
+        other => return Err(errors::internal(format!("`{}` has no subject", other.name()))),
+    })
+}
+
+fn schedule_or_run(id: &str) -> Result<Target, Error> {
+    match id.starts_with("run_") {
+        true => run_id(id).map(Target::Run),
+        false => schedule_id(id).map(Target::Schedule),
+    }
+}
+
+/// The capability by which a runner sees what a request is about.
+fn read_capability(request: &Request) -> &'static str {
+    match request.class() {
+        Class::Read(capability) => capability,
+        Class::Change(_) | Class::People => "schedule.read",
+    }
+}
+
+fn tool_call_of(action: &api::Action) -> Option<(String, SealableText)> {
+    let payload = action.payload.clone().unwrap_or_else(|| "{}".to_owned());
+    Some((action.tool.clone()?, payload.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::backend::Tier;
+    use policy::capability;
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(call: &str, with: serde_json::Value) -> Request {
+        serde_json::from_value(json!({ "call": call, "with": with })).unwrap()
+    }
+
+    #[test]
+    fn every_change_of_a_runner_has_a_capability_and_a_subject() {
+        let id = || json!({ "id": "sch_0a1b2c3d" });
+        for (call, with) in [
+            ("schedule.add_all", json!({ "schedules": [] })),
+            ("schedule.edit", id()),
+            ("schedule.pause", id()),
+            ("schedule.resume", id()),
+            ("schedule.remove", id()),
+            ("schedule.fire", id()),
+            ("run.retry", id()),
+            ("run.cancel", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Change(capability) = request.class() else { panic!("{call}") };
+            let found = capability::find(capability).expect(call);
+            assert!(Tier::ReadOnly < found.tier && request.changes(), "{call}");
+            assert!(change_subject(&request).is_ok(), "{call}");
+        }
+        for (call, with) in [
+            ("status", json!({})),
+            ("ledger.tail", json!({})),
+            ("schedule.list", json!({})),
+            ("run.show", id()),
+        ] {
+            let request = request(call, with);
+            let Class::Read(capability) = request.class() else { panic!("{call}") };
+            assert_eq!(capability::find(capability).expect(call).tier, Tier::ReadOnly, "{call}");
+            assert!(!request.changes(), "{call}");
+        }
+        let decide = json!({ "id": "apr_1", "decision": "approve" });
+        assert_eq!(request("approval.decide", decide).class(), Class::People);
+    }
+}

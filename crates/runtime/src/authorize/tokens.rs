@@ -1,0 +1,71 @@
+//! Finds the holder of an access token.
+
+use std::sync::Arc;
+
+use api::{Code, Error};
+use kernel::token::{self, Token};
+pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
+use kernel::{Actor, Noun, Role, TokenId};
+use sha2::{Digest, Sha256};
+use store::Store;
+
+use crate::commit::codec::decode_token;
+use crate::errors::{self, internal};
+
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Tokens {
+    /// Every token that was ever created, including revoked ones.
+    pub(crate) async fn all(&self) -> Result<Vec<(TokenId, Token)>, Error> {
+        tokens(&*self.store).await
+    }
+
+    /// The person or agent that a secret belongs to. The error is the same for every reason.
+    pub(crate) async fn find_holder(&self, secret: &str) -> Result<Actor, Error> {
+        let digits = secret.strip_prefix(TOKEN_PREFIX).map_or(0, str::len);
+        let found = match digits == TOKEN_DIGITS {
+            true => {
+                let hash = token_hash(secret);
+                let found = self.store.list_newest(Noun::Token.name(), Some(&hash), "", 1).await;
+                found.map_err(errors::store)?
+            }
+            false => Vec::new(),
+        };
+        let token = found.first().map(decode_token).transpose()?.flatten();
+        token.and_then(|token| token.actor()).ok_or_else(|| {
+            Error::new(Code::TokenInvalid, "unknown or revoked token")
+                .hint("`midwatch token create` creates a new one; set it as MIDWATCH_TOKEN")
+        })
+    }
+}
+
+/// The SHA-256 of a secret, which is stored instead of it.
+pub fn token_hash(secret: &str) -> String {
+    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a valid token with the role of maintainer exists.
+pub(crate) async fn has_maintainer(store: &dyn Store) -> Result<bool, Error> {
+    let mut holders = tokens(store).await?.into_iter().filter_map(|(_, token)| token.actor());
+    Ok(holders.any(|holder| holder.role == Role::Maintainer))
+}
+
+async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
+    let limit = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
+    let (mut tokens, mut before) = (Vec::new(), String::new());
+    loop {
+        let items = store.list_newest(Noun::Token.name(), None, &before, limit).await;
+        let items = items.map_err(errors::store)?;
+        for item in &items {
+            let id = item.id.parse().map_err(internal)?;
+            tokens.extend(decode_token(item)?.map(|token| (id, token)));
+        }
+        match items.into_iter().next_back() {
+            Some(last) => before = last.id,
+            None => return Ok(tokens),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Load rows, decide, commit; decide again on a conflict.
+
+pub(crate) mod codec;
+pub(crate) mod counters;
+pub(crate) mod hooks;
+pub(crate) mod idempotency;
+pub(crate) mod identity;
+pub(crate) mod ids;
+pub(crate) mod row_cache;
+pub(crate) mod row_locks;
+pub(crate) mod rows;
+pub(crate) mod run_context;
+pub(crate) mod transaction;

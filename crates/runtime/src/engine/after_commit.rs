@@ -1,0 +1,64 @@
+//! Tells the parts what a commit means for them.
+
+use std::sync::Arc;
+
+use kernel::EventBody;
+use kernel::approval;
+use kernel::run::Event as RunEvent;
+use kernel::schedule::Event as ScheduleEvent;
+use tokio::sync::Notify;
+
+use crate::commit::hooks::CommitObserver;
+use crate::commit::transaction::Committed;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::schedule::compiled::ScheduleCache;
+use crate::schedule::timer::WakeSignal;
+
+#[derive(Debug)]
+pub(crate) struct AfterCommit {
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) schedule_cache: Arc<ScheduleCache>,
+    pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) approvals_changed: Arc<Notify>,
+    pub(crate) authority_changed: Arc<Notify>,
+}
+
+impl CommitObserver for AfterCommit {
+    fn committed(&self, committed: &Committed) {
+        let rows = &committed.after;
+        for event in &committed.events {
+            match event {
+                EventBody::Run(id, RunEvent::CancelRequested(_)) => self.dispatcher.cancel(id),
+                EventBody::Run(id, _) => {
+                    rows.run(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
+                }
+                EventBody::Schedule(id, ScheduleEvent::Removed(_) | ScheduleEvent::Changed(_)) => {
+                    self.schedule_cache.remove(id)
+                }
+                EventBody::Approval(_, event) => {
+                    self.approvals_changed.notify_one();
+                    if let approval::Event::Decided(decided) = event {
+                        let run = rows.run(&decided.run);
+                        run.into_iter().for_each(|it| self.dispatcher.enqueue(&decided.run, it));
+                    }
+                }
+                EventBody::Authority(instance, _) => {
+                    let authority = rows.authority(instance);
+                    authority.into_iter().for_each(|it| self.dispatcher.apply_freeze(it));
+                    self.authority_changed.notify_one();
+                }
+                EventBody::Agent(name, _) => match rows.agent(name) {
+                    Some(agent) => self.dispatcher.set_agent(agent),
+                    None => self.dispatcher.remove_agent(name),
+                },
+                EventBody::Schedule(..)
+                | EventBody::Token(..)
+                | EventBody::Tool(..)
+                | EventBody::Installation(..) => {}
+            }
+        }
+        if let Some(due) = rows.earliest_due() {
+            self.wake.wake_by(due);
+        }
+    }
+}

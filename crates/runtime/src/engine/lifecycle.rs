@@ -1,0 +1,30 @@
+//! Whether this process runs the daemon's loops, and since when.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kernel::Timestamp;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lifecycle(Mutex<Option<Running>>);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub since: Timestamp,
+    /// The startup checks that found something and did not refuse the start.
+    pub warnings: Vec<String>,
+}
+
+impl Lifecycle {
+    pub(crate) fn started(&self, running: Running) {
+        *self.state() = Some(running);
+    }
+
+    /// `None` if no loops were started, as in a command without a daemon.
+    pub(crate) fn running(&self) -> Option<Running> {
+        self.state().clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

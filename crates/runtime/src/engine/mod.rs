@@ -1,0 +1,168 @@
+//! The running instance. It owns the parts and has no rules of its own.
+
+pub(crate) mod after_commit;
+pub(crate) mod clock_anomaly;
+pub(crate) mod handle;
+pub(crate) mod lifecycle;
+pub(crate) mod open;
+pub(crate) mod reload;
+pub(crate) mod run;
+pub(crate) mod startup_checks;
+
+use std::convert::Infallible;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use agents::AgentBackend;
+use api::Error;
+use api::wire::Secret;
+use kernel::Actor;
+use ledger::Chain;
+use store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::authorize::approval_files::ApprovalFiles;
+use crate::authorize::approvals::Approvals;
+use crate::authorize::audit::Audit;
+use crate::authorize::authenticate::{Authenticator, Credentials};
+use crate::authorize::authority::AuthorityControl;
+use crate::authorize::budgets::Budgets;
+use crate::authorize::policy::Policy;
+use crate::authorize::scope::Scope;
+use crate::authorize::tokens::Tokens;
+use crate::authorize::tool_catalog::ToolCatalog;
+use crate::clock::{Time, micros};
+use crate::commit::transaction::Transactions;
+use crate::config::Config;
+use crate::damage::WriteGuard;
+use crate::dispatch::dispatcher::Dispatcher;
+use crate::engine::clock_anomaly::ClockMonitor;
+use crate::engine::handle::LocalHandle;
+use crate::engine::lifecycle::Lifecycle;
+use crate::engine::reload::Reloader;
+use crate::engine::startup_checks::ConfiguredSecrets;
+use crate::errors;
+use crate::execute::executor::Executor;
+use crate::execute::tool_call::ToolCalls;
+use crate::execute::tool_metrics::ToolMetrics;
+use crate::installation::Installation;
+use crate::ledger::checkpoints::{CHECKPOINT_AFTER, CHECKPOINT_ENTRIES, Checkpoints};
+use crate::ledger::export::Exports;
+use crate::ledger::feed::Feed;
+use crate::ledger::integrity_check::IntegrityCheck;
+use crate::notify::Notifier;
+use crate::schedule::dependents::Dependents;
+use crate::schedule::timer::Timer;
+use crate::schedule::zones::Zones;
+use crate::secrets::sealing::Sealing;
+
+/// An open data directory. Cheap to clone; clones share all parts.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Parts>);
+
+/// The parts of an engine, in the order in which they are built.
+#[derive(Debug)]
+pub struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) write_guard: Arc<WriteGuard>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) sealing: Arc<Sealing>,
+    pub(crate) backend: Arc<dyn AgentBackend>,
+    pub(crate) secrets: Option<ConfiguredSecrets>,
+    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) integrity: Arc<IntegrityCheck>,
+    pub(crate) checkpoints: Arc<Checkpoints>,
+    pub(crate) exports: Arc<Exports>,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) tools: Arc<ToolCatalog>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) budgets: Arc<Budgets>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) authority: Arc<AuthorityControl>,
+    pub(crate) approval_files: Arc<ApprovalFiles>,
+    pub(crate) tool_calls: Arc<ToolCalls>,
+    pub(crate) tool_metrics: Arc<ToolMetrics>,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) zones: Arc<Zones>,
+    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) clock_monitor: ClockMonitor,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) reloader: Reloader,
+    /// Cancels tests of agents.
+    pub(crate) agent_tests: CancellationToken,
+}
+
+impl Deref for Engine {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Engine {
+    /// A handle that acts for a caller.
+    pub fn handle(&self, actor: Actor) -> LocalHandle {
+        LocalHandle::new(self.clone(), actor)
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub fn instance(&self) -> &str {
+        &self.installation.instance
+    }
+
+    /// The caller behind some credentials.
+    pub async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
+        self.authenticator.authenticate(credentials).await
+    }
+
+    /// The person who visits a page for people. Agents and runs are refused.
+    pub async fn authenticate_person(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
+        self.authenticator.authenticate_person(credentials).await
+    }
+
+    /// The caller with a token, of whom nothing else is known.
+    pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
+        self.authenticator.authenticate_token(token).await
+    }
+
+    /// Approves runs by the files that an operator puts into the data directory. Never returns.
+    pub async fn follow_approval_files(&self) -> Infallible {
+        self.approval_files.run().await
+    }
+
+    /// Cancels running tests of agents and refuses new ones, so that they do not delay the end of the daemon.
+    pub fn stop_agent_tests(&self) {
+        self.agent_tests.cancel();
+    }
+
+    /// Does the upkeep that is due when a command without a daemon is done: signs a ledger that has grown long, or whose
+    /// last checkpoint is old.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.write_guard.persist_damage();
+        self.tool_metrics.flush_changes().await;
+        let size = self.store.head().await.map_err(errors::store)?.size();
+        let last = self.store.last_checkpoint().await.map_err(errors::store)?;
+        let signed = last.map_or_else(Chain::empty, |last| last.chain);
+        let is_long = signed.size() + CHECKPOINT_ENTRIES <= size;
+        let is_old = signed.ts_us() + micros(CHECKPOINT_AFTER) <= self.time.now().as_micros();
+        let is_due = signed.size() < size && (is_long || is_old);
+        if is_due && self.write_guard.stopped_writing().is_none() {
+            self.checkpoints.create().await?;
+            self.drop_old_responses().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Running the daemon: starts every loop, waits for the reason to stop, and stops them in order.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Error;
+use futures::future::{Either, FutureExt, join, join5, pending, select};
+use kernel::installation::{Event as InstallationEvent, Heartbeat, Started, Stopped};
+use kernel::posture::Finding;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::clock::micros;
+use crate::engine::Engine;
+use crate::engine::lifecycle::Running;
+use crate::errors;
+use crate::execute::fast_start::FastStarts;
+use crate::notify::Channel;
+
+/// How often to export finished months and to drop old responses.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3_600);
+/// How long the response to an idempotency key is kept.
+const RESPONSES_KEPT: Duration = Duration::from_secs(7 * 86_400);
+
+impl Engine {
+    /// Runs the daemon's loops until `stop` returns the reason to end, or the disk fails. A damaged ledger is still served
+    /// for reading.
+    ///
+    /// `findings` are those of the startup checks, none of which refused the start.
+    pub async fn run(
+        &self,
+        findings: &[Finding],
+        channels: Vec<Arc<dyn Channel>>,
+        stop: impl Future<Output = String>,
+    ) -> Result<(), Error> {
+        let warnings: Vec<String> = findings.iter().map(|it| it.check.name().to_owned()).collect();
+        self.lifecycle.started(Running { since: self.time.now(), warnings: warnings.clone() });
+        let mut stop = Box::pin(stop);
+        if let Either::Right(_) = select(Box::pin(self.review_damage()), &mut stop).await {
+            return Ok(());
+        }
+        if let Some(reason) = self.write_guard.stopped_writing() {
+            warn!(%reason, "the ledger is damaged: serving read-only");
+            self.integrity.set_result(reason.to_string());
+            stop.await;
+            return Ok(());
+        }
+        let channels = self.notifier.open_channels(channels).await?;
+        self.authority.record_start(self.start_event(warnings).await?).await?;
+        let clock_reading = self.clock_monitor.check_at_start().await?;
+        self.executor.recover_runs().await?;
+        let stopping = CancellationToken::new();
+        let (sender, fast_started) = unbounded_channel();
+        let runs =
+            Arc::clone(&self.executor).run(Arc::new(self.clone()), fast_started, stopping.clone());
+        // Runs end before the last entry is written.
+        let stop = async {
+            let reason = stop.await;
+            stopping.cancel();
+            reason
+        };
+        let stop = Box::pin(join(stop, runs).map(|(reason, ())| reason));
+        let loops = join5(
+            self.timer.run(FastStarts { sender, stop: stopping.clone() }),
+            self.approvals.run(),
+            self.authority.run(),
+            join(self.zones.run(), self.clock_monitor.run(clock_reading)),
+            join5(
+                self.checkpoints.run(),
+                join(self.heartbeats(), self.tool_metrics.run()),
+                self.housekeeping(),
+                self.integrity.run(),
+                self.notifier.run(channels),
+            ),
+        );
+        let failed = select(Box::pin(self.disk_failed()), Box::pin(loops));
+        let reason = match select(stop, failed).await {
+            Either::Left((reason, _)) => reason,
+            Either::Right((Either::Left((failure, _)), _)) => return Err(failure),
+            Either::Right((Either::Right(_), _)) => "a loop ended".to_owned(),
+        };
+        if self.write_guard.stopped_writing().is_none() {
+            self.tool_metrics.flush().await;
+            self.transactions.record(InstallationEvent::Stopped(Stopped { reason })).await?;
+            self.checkpoints.create().await?;
+        }
+        Ok(())
+    }
+
+    /// Verifies a ledger that an earlier process found damaged. Nothing is written before it is found sound.
+    async fn review_damage(&self) {
+        if self.store.write_stop_reason().is_some() || self.write_guard.stopped_writing().is_none()
+        {
+            return;
+        }
+        self.integrity.set_result("running");
+        if let Err(failed) = self.integrity.verify().await {
+            error!(%failed, "failed to verify the ledger");
+        }
+    }
+
+    async fn start_event(&self, warnings: Vec<String>) -> Result<Started, Error> {
+        let checkpoint = self.store.last_checkpoint().await.map_err(errors::store)?;
+        let config = self.config.active();
+        Ok(Started {
+            version: self.installation.settings.version.clone(),
+            posture: self.installation.posture.name().to_owned(),
+            is_other_posture: false,
+            config_hash: config.config_hash.clone(),
+            checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
+            lease_from: None,
+            policy: Some(config.rules.version().to_owned()),
+            warnings,
+        })
+    }
+
+    async fn heartbeats(&self) {
+        let every = self.installation.settings.heartbeat;
+        if every.is_zero() {
+            return pending().await;
+        }
+        let mut beat = interval(every);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beat.tick().await;
+        loop {
+            beat.tick().await;
+            let heartbeat = InstallationEvent::Heartbeat(Heartbeat {});
+            if let Err(failed) = self.transactions.record(heartbeat).await {
+                warn!(%failed, "failed to record a heartbeat");
+            }
+        }
+    }
+
+    async fn housekeeping(&self) {
+        let mut every = interval(HOUSEKEEPING_EVERY);
+        loop {
+            every.tick().await;
+            match self.exports.export_finished_months().await {
+                Ok(done) if done.exports.iter().any(|export| export.written) => {
+                    info!(dir = done.dir, "exported the ledger of finished months");
+                }
+                Ok(_) => {}
+                Err(failed) => warn!(%failed, "failed to export the ledger"),
+            }
+            if let Err(failed) = self.drop_old_responses().await {
+                warn!(%failed, "failed to drop old responses");
+            }
+        }
+    }
+
+    pub(crate) async fn drop_old_responses(&self) -> Result<(), Error> {
+        let before = self.time.now().as_micros().saturating_sub(micros(RESPONSES_KEPT));
+        self.store.delete_responses(before).await.map_err(errors::store)
+    }
+
+    /// Returns when the disk does not keep what is written. A damaged ledger is no reason to return, because it is still
+    /// served for reading.
+    async fn disk_failed(&self) -> Error {
+        match self.store.wait_until_stopped().await {
+            reason @ store::Error::WriteFailed(_) => errors::store(reason),
+            reason => {
+                error!(%reason, "stopped writing to the ledger");
+                self.write_guard.persist_damage();
+                pending().await
+            }
+        }
+    }
+}

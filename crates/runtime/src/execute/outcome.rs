@@ -1,0 +1,201 @@
+//! The outcome of an attempt: how it ended, and recording that.
+
+use std::panic::AssertUnwindSafe;
+
+use agents::{Attempt, AttemptResult, Outcome};
+use api::{Code, Error};
+use futures::future::FutureExt;
+use kernel::RunId;
+use kernel::run::{self, Cause, Command, Failure, FailureKind, Output, Report};
+use kernel::sealable_text::SealableText;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::authorize::budgets::Shortage;
+use crate::commit::ids::{approval_row, run_row};
+use crate::commit::run_context::{definition_rows, run_context, run_rows};
+use crate::commit::transaction::Transaction;
+use crate::dispatch::dispatcher::{Cancellation, Claim};
+use crate::errors;
+use crate::execute::executor::{Executor, RETRY_PAUSE};
+use crate::secrets::sealing::Purpose;
+
+pub(super) struct AttemptOutcome {
+    report: Report,
+    /// The attempt ended because it was cancelled.
+    was_cancelled: bool,
+}
+
+impl From<Report> for AttemptOutcome {
+    fn from(report: Report) -> AttemptOutcome {
+        AttemptOutcome { report, was_cancelled: false }
+    }
+}
+
+impl Executor {
+    /// Runs an attempt on the agent's backend.
+    pub(super) async fn prompt(
+        &self,
+        attempt: Attempt,
+        cancel: CancellationToken,
+    ) -> AttemptOutcome {
+        // After a panic it is unknown how far the attempt got, as after a cancellation.
+        let panicked = || AttemptResult {
+            outcome: Outcome::Cancelled,
+            output: Default::default(),
+            usage: None,
+        };
+        let result = AssertUnwindSafe(self.backend.run(attempt, cancel)).catch_unwind().await;
+        let result = result.unwrap_or_else(|_| panicked());
+        let was_cancelled = result.outcome == Outcome::Cancelled;
+        AttemptOutcome { report: report(result), was_cancelled }
+    }
+
+    /// Records how an attempt ended. The run is not over before that, so this does not give up.
+    pub(super) async fn record_outcome(&self, claim: &Claim, epoch: u32, outcome: AttemptOutcome) {
+        let AttemptOutcome { report, was_cancelled } = outcome;
+        let Claim { id, schedule, .. } = claim;
+        if let Some(cancellation) = claim.pending_cancel.get() {
+            self.record_pending_cancel(claim, cancellation).await;
+        }
+        loop {
+            let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
+            let recorded = self.transactions.commit_own(rows, reads, |rows, now| {
+                let Some(context) = run_context(rows, id, schedule, now) else {
+                    return Ok(Vec::new());
+                };
+                // No request has cancelled this run: the daemon stops.
+                if was_cancelled && context.run.cancel.is_none() {
+                    return run::interrupt(context, epoch).map_err(errors::run);
+                }
+                run::finish(context, epoch, report.clone(), self.time.random()).map_err(errors::run)
+            });
+            match recorded.await {
+                Ok(_) => return,
+                Err(stale) if stale.code == Code::Stale => {
+                    warn!(run = %id, epoch, "ignored a stale outcome");
+                    return;
+                }
+                Err(failed) => {
+                    error!(%failed, run = %id, "failed to record an outcome, trying again");
+                    sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Records that a run was cancelled, which was not possible when it was requested.
+    async fn record_pending_cancel(&self, claim: &Claim, cancellation: &Cancellation) {
+        let Claim { id, schedule, .. } = claim;
+        let Cancellation { by, note } = cancellation;
+        loop {
+            let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
+            let transaction = Transaction { rows, reads, ..Transaction::by(by, None) };
+            let recorded = self.transactions.commit(transaction, |rows, now| {
+                let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+                let context = run_context(rows, id, schedule, now).ok_or_else(unknown)?;
+                let command = Command::Cancel { note: note.clone() };
+                run::decide(context, by, command).map_err(errors::run)
+            });
+            match recorded.await {
+                Ok(_) => return,
+                Err(refused) if refused.code == Code::NotNow => return,
+                Err(failed) => {
+                    error!(%failed, run = %id, "failed to record a cancellation, trying again");
+                    sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Ends a run for which a budget is used up or that may request no approval. If that cannot be recorded, the run is
+    /// claimed again.
+    pub(super) async fn end_for_shortage(&self, claim: &Claim, shortage: Shortage) {
+        let Claim { id, schedule, .. } = claim;
+        let mut rows = run_rows(id, schedule);
+        rows.extend(claim.approval.as_ref().map(approval_row));
+        let ended =
+            self.transactions.commit_own(rows, definition_rows(schedule, None), |rows, now| {
+                let context = run_context(rows, id, schedule, now);
+                let end = |context| match &shortage {
+                    Shortage::Budget(what) => run::end_over_budget(context, what),
+                    Shortage::Approvals(what) => run::end_over_ask_limit(context, what),
+                };
+                Ok(context.map(end).unwrap_or_default())
+            });
+        if let Err(failed) = ended.await {
+            error!(%failed, run = %id, "failed to record that a run is over budget");
+            sleep(RETRY_PAUSE).await;
+            self.enqueue_stored(id).await.unwrap_or_default();
+        }
+    }
+
+    /// Queues a run that was claimed and not started, if it still waits.
+    pub(super) async fn requeue(&self, claim: &Claim, stop: &CancellationToken) {
+        let Claim { id, schedule, .. } = claim;
+        while !stop.is_cancelled() {
+            // The commit that starts the run may have been made, and only its reply was lost. The run had no effect then.
+            let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
+            let requeued = self.transactions.commit_own(rows, reads, |rows, now| {
+                let context = run_context(rows, id, schedule, now);
+                Ok(context.map(|it| run::requeue(it, self.node.name())).unwrap_or_default())
+            });
+            if requeued.await.is_ok() && self.enqueue_stored(id).await.is_ok() {
+                return;
+            }
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn enqueue_stored(&self, id: &RunId) -> Result<(), Error> {
+        let rows = self.transactions.load(&[run_row(id)]).await?;
+        rows.run(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
+        Ok(())
+    }
+
+    /// Seals the output of a sensitive schedule, which may repeat its prompt.
+    pub(super) fn seal_output(&self, outcome: AttemptOutcome) -> AttemptOutcome {
+        let AttemptOutcome { mut report, was_cancelled } = outcome;
+        report.output = report.output.map(|output| Output {
+            text: self.sealing.seal(output.text, Purpose::Output).unwrap_or_else(|failed| {
+                error!(%failed, "failed to seal the output of a run, dropped it");
+                SealableText::Sealed { sealed: String::new() }
+            }),
+            ..output
+        });
+        report.result = report.result.map_err(|failure| Failure {
+            cause: Cause::new(&failure.cause.code, "hidden, because the schedule is sensitive"),
+            ..failure
+        });
+        AttemptOutcome { report, was_cancelled }
+    }
+}
+
+/// The outcome of a run whose prompt or payload cannot be read. No attempt could.
+pub(super) fn unreadable_text(unreadable: &Error) -> AttemptOutcome {
+    let cause = Cause::new("words_unreadable", &unreadable.message);
+    let result = Err(Failure { cause, kind: FailureKind::Permanent });
+    Report { result, output: None, usage: None }.into()
+}
+
+fn report(result: AttemptResult) -> Report {
+    let AttemptResult { outcome, output, usage } = result;
+    let output = Output {
+        text: output.text.into(),
+        bytes: output.bytes,
+        file: output.file.map(|file| file.display().to_string()),
+    };
+    let result = match outcome {
+        Outcome::Done => Ok(()),
+        Outcome::Failed(failure) => Err(Failure {
+            cause: Cause::new(failure.reason.as_str(), &failure.message),
+            kind: failure.kind,
+        }),
+        Outcome::Cancelled => Err(Failure {
+            cause: Cause::new("cancelled", "it was cancelled"),
+            kind: FailureKind::Permanent,
+        }),
+    };
+    Report { result, output: Some(output).filter(|output| 0 < output.bytes), usage }
+}

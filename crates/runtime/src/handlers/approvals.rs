@@ -1,0 +1,223 @@
+//! Lists, shows and decides approvals.
+
+use api::{
+    ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals, Code,
+    Error, Response,
+};
+use kernel::approval::{
+    self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Requirements,
+    Signature, Signed, State,
+};
+use kernel::token::Token;
+use kernel::{Actor, ApprovalId, Noun, TokenId};
+use store::Item;
+
+use crate::authorize::approvals::find_approval;
+use crate::authorize::policy;
+use crate::authorize::signatures::statement;
+use crate::commit::codec::decode_approval;
+use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::ids::{approval_id, approval_row, token_row};
+use crate::commit::rows::Rows;
+use crate::commit::run_context::run_context;
+use crate::commit::transaction::Transaction;
+use crate::engine::Engine;
+use crate::errors::{self, internal};
+use crate::pages::{self, Order, PageRequest};
+use crate::secrets::sealing::Purpose;
+use crate::timestamps::rfc3339;
+
+impl Engine {
+    pub(crate) async fn approval_list(&self, list: ApprovalList) -> Result<Approvals, Error> {
+        let agent = list.agent.as_deref();
+        let page = PageRequest {
+            noun: Noun::Approval,
+            order: Order::NewestFirst((!list.all).then_some(OPEN)),
+            limit: list.limit,
+            cursor: list.cursor,
+        };
+        let (approvals, cursor) = pages::page::<ApprovalId, _>(&*self.store, page, |item| {
+            let (id, approval) = decode_approval(item)?;
+            let of = approval.plan.agent.as_ref().map(|agent| agent.as_str());
+            let matches = agent.is_none() || agent == of;
+            matches.then(|| wire(&id, &approval)).transpose()
+        })
+        .await?;
+        let approvals = approvals.into_iter().map(|it| self.with_link(it)).collect();
+        Ok(Approvals { approvals, cursor })
+    }
+
+    /// A caller that may decide the approval sees sealed text too, because they must be able to read what they approve.
+    pub(crate) async fn approval_show(
+        &self,
+        actor: &Actor,
+        show: ApprovalShow,
+    ) -> Result<ApprovalShown, Error> {
+        let id = approval_id(&show.id)?;
+        let rows = self.transactions.load(&[approval_row(&id)]).await?;
+        let mut approval = self.with_link(wire_in(&rows, &id)?);
+        let Plan { prompt, agent, .. } = &find_approval(&rows, &id)?.plan;
+        if prompt.is_sealed() && self.scope.may_read_sealed(actor, agent.as_ref()).await? {
+            approval.unsealed = Some(self.sealing.open(prompt, Purpose::PrivateFields)?);
+        }
+        Ok(ApprovalShown { approval })
+    }
+
+    /// Adds the link to the page where a pending approval is decided.
+    fn with_link(&self, approval: api::Approval) -> api::Approval {
+        let is_pending = approval.state == "pending";
+        let link = is_pending.then(|| self.installation.approval_link(&approval.id)).flatten();
+        api::Approval { link, ..approval }
+    }
+
+    pub(crate) async fn approval_decide(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        request: ApprovalDecide,
+    ) -> Result<Response, Error> {
+        let id = approval_id(&request.id)?;
+        let remember = request.remember;
+        let (mut rows, reads) = self.approvals.rows_of(&id).await?;
+        rows.push(self.authority.row());
+        let signed = match &request.signature {
+            Some(signature) => self.find_signer(&id, signature).await?,
+            None => None,
+        };
+        rows.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
+        let command = parse_command(request, signed)?;
+        let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
+        let decide = |rows: &Rows, now| {
+            let approval = find_approval(rows, &id)?;
+            let run_context = run_context(rows, &approval.plan.run, &approval.plan.schedule, now)
+                .ok_or_else(|| internal("an approval has no run"))?;
+            let agent = approval.plan.agent.as_ref().and_then(|name| rows.agent(name));
+            let config = self.config.active();
+            let active_policy = config.rules.version();
+            let context = ApprovalContext { id: &id, approval, run_context, agent, active_policy };
+            approval::decide(context, &self.authority.in_rows(rows), actor, command.clone())
+                .map_err(errors::approval)
+        };
+        let response = self.transactions.respond(transaction, decide, |before, after| {
+            let changed = before.approval(&id) != after.approval(&id);
+            let decided = find_approval(after, &id)?;
+            let remember =
+                remember.then(|| ::policy::how_to_allow(&decided.request, &decided.ruling));
+            let approval = wire_in(after, &id)?;
+            Ok(Response::ApprovalDecide(ApprovalDecided { approval, changed, remember }))
+        });
+        let response = response.await?;
+        self.authority.renew_lease_on_activity(actor).await;
+        Ok(response)
+    }
+
+    /// The person who made a signature. `None` if the approval is not pending any more.
+    async fn find_signer(&self, id: &ApprovalId, signature: &str) -> Result<Option<Signed>, Error> {
+        let rows = self.transactions.load(&[approval_row(id)]).await?;
+        let approval = find_approval(&rows, id)?;
+        let State::Pending { approve_by: expires_at } = approval.state else { return Ok(None) };
+        let approve_by = rfc3339(expires_at);
+        let statement = statement(id, approval, &approve_by);
+        let is_signer = |(_, token): &(TokenId, Token)| statement.is_signed(signature, token);
+        let signed_by = self.tokens.all().await?.into_iter().find(is_signer);
+        let signed = signed_by.and_then(|(token, it)| {
+            let signature = Signature { token, text: signature.to_owned(), expires_at };
+            Some(Signed { by: it.actor()?, signature })
+        });
+        signed.map(Some).ok_or_else(|| {
+            let what = "the signature does not match this approval, its plan and its expiry, with any known key";
+            Error::new(Code::SignatureInvalid, what)
+                .hint("sign with `midwatch approval sign`; register a key with `midwatch token create --key`")
+        })
+    }
+}
+
+fn parse_command(request: ApprovalDecide, signed: Option<Signed>) -> Result<Command, Error> {
+    let ApprovalDecide { decision, plan_hash, note, .. } = request;
+    let shown = || {
+        plan_hash.clone().ok_or_else(|| {
+            Error::new(
+                Code::InvalidInput,
+                "`plan_hash` is missing: a decision names the plan that was shown",
+            )
+            .hint("`midwatch approval show` shows the plan and its hash")
+        })
+    };
+    match decision.as_str() {
+        "approve" => Ok(Command::Approve { shown: shown()?, note, signed }),
+        "deny" => Ok(Command::Deny { shown: shown()?, note }),
+        "revoke" => Ok(Command::Revoke { note }),
+        other => Err(Error::new(Code::InvalidInput, format!("unknown decision `{other}`"))
+            .hint("use `approve`, `deny` or `revoke`")),
+    }
+}
+
+/// Whether a listed approval is pending.
+pub(crate) fn is_pending(item: &Item) -> Result<bool, Error> {
+    Ok(matches!(decode_approval(item)?.1.state, State::Pending { .. }))
+}
+
+fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {
+    wire(id, find_approval(rows, id)?)
+}
+
+fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
+    let Approval { plan, state, decision, .. } = approval;
+    let (approve_by, execute_by) = match state {
+        State::Pending { approve_by } => (Some(*approve_by), None),
+        State::Approved { execute_by } => (None, Some(*execute_by)),
+        State::Denied | State::Consumed | State::Lapsed(_) => (None, None),
+    };
+    Ok(api::Approval {
+        id: id.to_string(),
+        state: state.name().to_owned(),
+        run_id: plan.run.to_string(),
+        schedule_id: plan.schedule.to_string(),
+        agent: plan.agent.as_ref().map(ToString::to_string),
+        tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
+        tier: plan.tier.into(),
+        asked_at: rfc3339(approval.requested_at),
+        approve_by: approve_by.map(rfc3339),
+        execute_by: execute_by.map(rfc3339),
+        decided_by: decision.as_ref().map(|it| it.by.clone()),
+        decided_at: decision.as_ref().map(|it| rfc3339(it.at)),
+        note: decision.as_ref().and_then(|it| it.note.clone()),
+        needs: wire_requirements(approval),
+        assents: approval.assents.iter().map(|it| it.by.clone()).collect(),
+        authors: approval.authors.clone(),
+        ruling: policy::wire(&approval.ruling),
+        action_hash: approval.action_hash.clone(),
+        plan_hash: approval.plan_hash.clone(),
+        stands_on: wire_fingerprint(approval),
+        plan: serde_json::to_value(plan).map_err(internal)?,
+        unsealed: None,
+        link: None,
+    })
+}
+
+/// What the plan depends on, and whether it had changed when it was checked again.
+fn wire_fingerprint(approval: &Approval) -> Vec<api::FingerprintPart> {
+    let Approval { plan, changed, state, .. } = approval;
+    let is_compared = *state == State::Consumed || !changed.is_empty();
+    let parts: Vec<&str> = plan.fingerprint.iter().flat_map(ExecutionFingerprint::parts).collect();
+    let new = changed.iter().map(String::as_str).filter(|part| !parts.contains(part));
+    let wire = parts.iter().copied().chain(new).map(|part| {
+        let is_changed = changed.iter().any(|changed| changed == part);
+        let found = if is_changed { "changed" } else { "as_it_was" };
+        let found = is_compared.then(|| found.to_owned());
+        api::FingerprintPart { part: part.to_owned(), found }
+    });
+    wire.collect()
+}
+
+fn wire_requirements(approval: &Approval) -> api::ApprovalRequirements {
+    let Requirements { persons, role, needs_personal_token, needs_signature } =
+        approval.requirements();
+    let role = role.name().to_owned();
+    api::ApprovalRequirements {
+        persons,
+        role,
+        others: needs_personal_token,
+        signed: needs_signature,
+    }
+}

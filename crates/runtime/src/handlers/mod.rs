@@ -1,0 +1,18 @@
+//! One file per noun, one function per request.
+
+pub(crate) mod agent_test;
+pub(crate) mod agents;
+pub(crate) mod approvals;
+pub(crate) mod authority;
+pub(crate) mod config;
+pub(crate) mod events;
+pub(crate) mod policy;
+pub(crate) mod policy_replay;
+pub(crate) mod run_output;
+pub(crate) mod run_watch;
+pub(crate) mod runs;
+pub(crate) mod schedules;
+pub(crate) mod status;
+pub(crate) mod tokens;
+pub(crate) mod tools;
+pub(crate) mod why;

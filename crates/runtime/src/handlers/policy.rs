@@ -1,0 +1,53 @@
+//! Evaluates the policy for a request, and explains its decision about a run.
+
+use api::{Error, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
+use kernel::policy_decision::Details;
+use kernel::{Actor, run};
+
+use crate::authorize::policy::{PRESENT_TENSE, decision_sentence, wire, wire_facts, wire_request};
+use crate::commit::ids::{run_id, run_row};
+use crate::engine::Engine;
+use crate::errors;
+
+impl Engine {
+    /// What the policy decides about an action that the caller is about to take outside Midwatch.
+    pub(crate) async fn policy_decide(
+        &self,
+        actor: &Actor,
+        request: PolicyDecide,
+    ) -> Result<PolicyDecided, Error> {
+        let PolicyDecide { capability, resource, host, path, argv } = request;
+        let scope = self.scope.runner_scope(actor, &capability, None).await?;
+        let agent = scope.map(|scope| scope.agent);
+        let details = Details { resource, host, path, argv };
+        let decision = self.policy.evaluate(actor, &capability, agent, details);
+        let sentence = decision_sentence(&decision, PRESENT_TENSE);
+        Ok(PolicyDecided { ruling: wire(&decision), sentence })
+    }
+
+    /// The policy decision about a run.
+    pub(crate) async fn policy_explain(
+        &self,
+        request: PolicyExplain,
+    ) -> Result<PolicyExplained, Error> {
+        let id = run_id(&request.run)?;
+        let rows = self.transactions.load(&[run_row(&id)]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let run = rows.run(&id).ok_or_else(unknown)?;
+        let sentence = match &run.ruling {
+            None => "the policy has not decided yet: the run was not claimed".to_owned(),
+            Some(decision) => {
+                decision_sentence(decision, ["allowed it", "required approval", "denied it"])
+            }
+        };
+        let (request, facts) = run::last_request(run).unzip();
+        Ok(PolicyExplained {
+            run_id: id.to_string(),
+            state: run.state.name().to_owned(),
+            request: request.map(wire_request),
+            facts: facts.map(wire_facts),
+            ruling: run.ruling.as_ref().map(wire),
+            sentence,
+        })
+    }
+}

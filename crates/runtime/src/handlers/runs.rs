@@ -1,0 +1,208 @@
+//! Lists, shows, cancels, retries and settles runs.
+
+use api::{
+    Code, Error, Response, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow,
+    RunShown, RunSource, RunUsage, Runs,
+};
+use kernel::run::{self, Command, Outcome, Run, State};
+use kernel::slot::Source;
+use kernel::{Actor, Noun, RunId, ScheduleId};
+
+use crate::commit::codec::decode_run;
+use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::ids::run_id;
+use crate::commit::rows::Rows;
+use crate::commit::run_context::{definition_rows, run_context, run_rows};
+use crate::commit::transaction::Transaction;
+use crate::dispatch::dispatcher::Cancellation;
+use crate::engine::Engine;
+use crate::errors;
+use crate::pages::{self, Order, PageRequest};
+use crate::secrets::sealing::Purpose;
+use crate::timestamps::rfc3339;
+
+const STATES: [&str; 7] =
+    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
+
+impl Engine {
+    pub(crate) async fn run_list(&self, list: RunList) -> Result<Runs, Error> {
+        let state = list.state.as_deref();
+        if state.is_some_and(|state| !STATES.contains(&state)) {
+            return Err(Error::new(
+                Code::InvalidInput,
+                format!("unknown state `{}`", state.unwrap_or_default()),
+            )
+            .hint(format!("the states are {}", STATES.join(", "))));
+        }
+        let schedule: Option<ScheduleId> =
+            list.schedule.map(|id| id.parse()).transpose().map_err(|invalid| {
+                Error::new(Code::InvalidInput, invalid)
+                    .hint("`midwatch schedule list` shows the schedules")
+            })?;
+        let agent = list.agent.as_deref();
+        let page = PageRequest {
+            noun: Noun::Run,
+            order: Order::NewestFirst(schedule.as_ref().map(ScheduleId::as_str)),
+            limit: list.limit,
+            cursor: list.cursor,
+        };
+        let (runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
+            let (id, run) = decode_run(item)?;
+            let of = run.agent.as_ref().map(|agent| agent.as_str());
+            let matches = (agent.is_none() || agent == of)
+                && state.is_none_or(|state| state == run.state.name());
+            Ok(matches.then(|| wire(&id, &run)))
+        })
+        .await?;
+        Ok(Runs { runs, cursor })
+    }
+
+    pub(crate) async fn run_show(&self, actor: &Actor, show: RunShow) -> Result<RunShown, Error> {
+        let id = run_id(&show.id)?;
+        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        let mut shown = wire_in(&rows, &id)?;
+        let stored = rows.run(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
+        if let (Some((text, agent)), Some(output)) = (stored, &mut shown.output)
+            && output.sealed
+            && self.scope.may_read_sealed(actor, agent.as_ref()).await?
+        {
+            output.text = self.sealing.open(text, Purpose::Output)?;
+            output.sealed = false;
+        }
+        if let Some(run) = rows.run(&id) {
+            shown.source = self.feed.source_of(&id, run).await?.map(|source| match source {
+                Source::Run(id) => RunSource::Run(id.to_string()),
+                Source::Event(id) => RunSource::Event(id),
+            });
+        }
+        Ok(RunShown { run: shown })
+    }
+
+    pub(crate) async fn run_cancel(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        request: RunCancel,
+    ) -> Result<Response, Error> {
+        let id = run_id(&request.id)?;
+        let command = Command::Cancel { note: request.note.clone() };
+        let response = match self.change_run(actor, key, &id, command, Response::RunCancel).await {
+            Err(full) if full.code == Code::DiskFull => {
+                let cancel = Cancellation { by: actor.clone(), note: request.note };
+                return Err(match self.dispatcher.cancel_unrecorded(&id, cancel) {
+                    true => cancelled_unrecorded(),
+                    false => full,
+                });
+            }
+            response => response?,
+        };
+        // An earlier request, whose response was lost, may have committed the cancellation.
+        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        if rows.run(&id).is_some_and(|run| run.cancel.is_some()) {
+            self.dispatcher.cancel(&id);
+        }
+        Ok(response)
+    }
+
+    pub(crate) async fn run_retry(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        retry: RunRetry,
+    ) -> Result<Response, Error> {
+        self.change_run(actor, key, &run_id(&retry.id)?, Command::Retry, Response::RunRetry).await
+    }
+
+    pub(crate) async fn run_settle(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        settle: RunSettle,
+    ) -> Result<Response, Error> {
+        let outcome = match settle.state.as_str() {
+            "done" => Outcome::Done,
+            "failed" => Outcome::Failed,
+            other => {
+                let what = format!("a run cannot be settled as `{other}`");
+                return Err(Error::new(Code::InvalidInput, what).hint("use `done` or `failed`"));
+            }
+        };
+        let command = Command::Settle { outcome, note: settle.note };
+        self.change_run(actor, key, &run_id(&settle.id)?, command, Response::RunSettle).await
+    }
+
+    async fn change_run(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        id: &RunId,
+        command: Command,
+        respond: impl Fn(RunChanged) -> Response,
+    ) -> Result<Response, Error> {
+        let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
+        let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
+        let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
+        let decide = |rows: &Rows, now| {
+            let context = run_context(rows, id, &schedule, now).ok_or_else(unknown)?;
+            run::decide(context, actor, command.clone()).map_err(errors::run)
+        };
+        let response = self.transactions.respond(transaction, decide, |before, after| {
+            let changed = before.run(id) != after.run(id);
+            Ok(respond(RunChanged { run: wire_in(after, id)?, changed }))
+        });
+        response.await
+    }
+}
+
+fn cancelled_unrecorded() -> Error {
+    let what = "the run is being cancelled, but the disk is too full to record that";
+    Error::new(Code::DiskFull, what).hint(
+        "free some disk space: until it is recorded, a restart of the daemon forgets the request",
+    )
+}
+
+/// A run of these rows in wire form.
+pub(crate) fn wire_in(rows: &Rows, id: &RunId) -> Result<api::Run, Error> {
+    let run = rows.run(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+    Ok(wire(id, run))
+}
+
+fn wire(id: &RunId, run: &Run) -> api::Run {
+    let is_retried = 0 < run.epoch;
+    api::Run {
+        id: id.to_string(),
+        state: run.state.name().to_owned(),
+        approval_id: run.approval.as_ref().map(ToString::to_string),
+        schedule_id: Some(run.schedule.to_string()),
+        slot: run.slot.map(rfc3339),
+        origin: run.origin.name().to_owned(),
+        source: None,
+        agent: run.agent.as_ref().map(ToString::to_string),
+        attempt: run.attempt,
+        queued_at: rfc3339(run.queued_at),
+        started_at: run.started_at.map(rfc3339),
+        finished_at: run.finished_at.map(rfc3339),
+        reason: run.cause.as_ref().map(|cause| cause.code.clone()),
+        message: run.cause.as_ref().map(|cause| cause.message.clone()),
+        retry_at: match run.state {
+            State::Queued { from } if is_retried => Some(rfc3339(from)),
+            State::Queued { .. } | State::Parked | State::Running { .. } | State::Ended(_) => None,
+        },
+        output: run.output.clone().map(|output| RunOutput {
+            text: output.text.plain().unwrap_or_default().to_owned(),
+            bytes: output.bytes,
+            sealed: output.text.is_sealed(),
+            file: output.file,
+        }),
+        usage: run
+            .usage
+            .map(|usage| RunUsage { input: usage.input_tokens, output: usage.output_tokens }),
+        cost: (!run.price.is_free() || !run.cost.is_zero()).then(|| run.cost.to_string()),
+        keys: run.keys.iter().map(ToString::to_string).collect(),
+        settled_by: run.settled_by.clone(),
+        settled_at: run.settled.as_ref().map(|settled| rfc3339(settled.at)),
+        settled_note: run.settled.as_ref().and_then(|settled| settled.note.clone()),
+    }
+}

@@ -1,0 +1,220 @@
+//! Lists, shows, pauses, resumes, removes and fires schedules. `add.rs` adds and edits them, `backfill.rs` runs past slots.
+
+mod add;
+mod backfill;
+mod define;
+mod wire;
+
+use api::{
+    Error, Response, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
+    SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
+    ScheduleShown, Schedules,
+};
+use kernel::id::SCHEDULE_DIGITS;
+use kernel::schedule::{self, Action, Command, Schedule, ScheduleContext};
+use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp, slot};
+
+use crate::authorize::scope::RunnerScope;
+use crate::commit::codec::decode_schedule;
+use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::ids::schedule_id;
+use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::transaction::Transaction;
+use crate::engine::Engine;
+use crate::errors;
+use crate::handlers::runs;
+use crate::pages::{self, Order, PageRequest};
+use crate::secrets::sealing::Purpose;
+use wire::{bounds, released, skipped, upcoming, wire};
+
+/// Checks whether a schedule is valid, except for the existence of its agent. Pure.
+pub fn check_schedule(add: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
+    let definition = Box::new(define::parse_add(add.clone())?.definition);
+    let (rows, id) = (Rows::default(), ScheduleId::of(&[0; 32], SCHEDULE_DIGITS));
+    let command = Command::Add { definition, paused: false };
+    match schedule::decide(schedule_context(&rows, &id, now), &Actor::system(), command) {
+        Ok(_) | Err(schedule::Refusal::UnknownAgent(_)) => Ok(()),
+        Err(refusal) => Err(errors::schedule(refusal)),
+    }
+}
+
+impl Engine {
+    pub(crate) async fn schedule_list(&self, list: ScheduleList) -> Result<Schedules, Error> {
+        let agent = list.agent.as_deref();
+        let matches = |schedule: &Schedule| {
+            let of = schedule.definition.action.agent().map(|agent| agent.as_str());
+            agent.is_none() || agent == of
+        };
+        let page = PageRequest {
+            noun: Noun::Schedule,
+            order: Order::ById,
+            limit: list.limit,
+            cursor: list.cursor,
+        };
+        let (ids, cursor) = pages::page::<ScheduleId, _>(&*self.store, page, |item| {
+            let (id, schedule) = decode_schedule(item)?;
+            Ok(matches(&schedule).then_some(id))
+        })
+        .await?;
+        let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
+        let rows = self.transactions.load(&rows).await?;
+        // A schedule may have been removed since, or given to another agent.
+        let listed = ids.iter().filter(|id| rows.schedule(id).is_some_and(matches));
+        let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
+        Ok(Schedules { schedules, agent: list.agent, cursor })
+    }
+
+    pub(crate) async fn schedule_show(
+        &self,
+        actor: &Actor,
+        show: ScheduleShow,
+    ) -> Result<ScheduleShown, Error> {
+        let id = self.existing_schedule(&show.id).await?;
+        let mut rows = self.transactions.load(&rows_of(&id)).await?;
+        let mut schedule = wire(&id, &rows)?;
+        let action = rows.schedule(&id).map(|it| &it.definition.action);
+        let agent = action.and_then(Action::agent);
+        if let Some(action) = action.filter(|action| action.text().is_sealed())
+            && self.scope.may_read_sealed(actor, agent).await?
+        {
+            let text = Some(self.sealing.open(action.text(), Purpose::PrivateFields)?);
+            match action {
+                Action::Prompt { .. } => schedule.action.prompt = text,
+                Action::Tool { .. } => schedule.action.payload = text,
+            }
+        }
+        let agent = agent.map(|name| (Noun::Agent, name.to_string()));
+        let tool_call = match action {
+            Some(action) => self.tool_calls.resolve(action).await?,
+            None => None,
+        };
+        let authority = authority_row(&self.installation.instance);
+        let reads: Vec<RowKey> = agent.into_iter().chain([authority]).collect();
+        rows.extend(self.transactions.load(&reads).await?);
+        let next = upcoming(&id, &rows, self.time.now())?;
+        let bounds = bounds(&id, &rows, self.time.now())?;
+        let orders = self.policy.preview(&id, &rows, tool_call.as_ref())?;
+        Ok(ScheduleShown { schedule, next, bounds, orders })
+    }
+
+    pub(crate) async fn schedule_pause(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        pause: SchedulePause,
+    ) -> Result<Response, Error> {
+        let id = schedule_id(&pause.id)?;
+        let command = Command::Pause { note: pause.note };
+        self.change_schedule(actor, key, &id, command, |before, after| {
+            let changed = before.progress(&id) != after.progress(&id);
+            Ok(Response::SchedulePause(SchedulePaused { schedule: wire(&id, after)?, changed }))
+        })
+        .await
+    }
+
+    pub(crate) async fn schedule_resume(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        resume: ScheduleResume,
+    ) -> Result<Response, Error> {
+        let id = schedule_id(&resume.id)?;
+        self.change_schedule(actor, key, &id, Command::Resume, |before, after| {
+            Ok(Response::ScheduleResume(ScheduleResumed {
+                schedule: wire(&id, after)?,
+                changed: before.progress(&id) != after.progress(&id),
+                skipped: skipped(&id, before, after)?,
+                released: released(&id, before, after),
+                next: upcoming(&id, after, self.time.now())?,
+            }))
+        })
+        .await
+    }
+
+    pub(crate) async fn schedule_remove(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        remove: ScheduleRemove,
+    ) -> Result<Response, Error> {
+        let id = schedule_id(&remove.id)?;
+        self.change_schedule(actor, key, &id, Command::Remove, |before, _| {
+            Ok(Response::ScheduleRemove(ScheduleRemoved { schedule: wire(&id, before)? }))
+        })
+        .await
+    }
+
+    pub(crate) async fn schedule_fire(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        fire: ScheduleFire,
+    ) -> Result<Response, Error> {
+        let id = schedule_id(&fire.id)?;
+        let run = self.time.new_run_id(self.time.now());
+        // A request that is repeated after its stored response was removed is still the same run.
+        let fire_key = key.as_ref().map_or_else(|| run.to_string(), |key| key.name.clone());
+        let slot = slot::manual_key(&id, &fire_key);
+        let scope = self.scope.runner_scope(actor, "run.start", Some(id.as_str())).await?;
+        let slot_row = (Noun::Slot, slot.clone());
+        let reads = scope.iter().flat_map(RunnerScope::all_rows).chain([slot_row]).collect();
+        let transaction = Transaction { rows: rows_of(&id), reads, ..Transaction::by(actor, key) };
+        let command = Command::Fire { run: run.clone(), key: fire_key };
+        let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
+            let caller = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
+            let context = schedule_context(rows, &id, now);
+            let context = ScheduleContext { fired: rows.slot(&slot), caller, ..context };
+            schedule::decide(context, actor, command.clone()).map_err(errors::schedule)
+        };
+        let response = self.transactions.respond(transaction, decide, |_, after| {
+            Ok(Response::ScheduleFire(ScheduleFired { run: runs::wire_in(after, &run)? }))
+        });
+        response.await
+    }
+
+    async fn change_schedule(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        id: &ScheduleId,
+        command: Command,
+        respond: impl Fn(&Rows, &Rows) -> Result<Response, Error>,
+    ) -> Result<Response, Error> {
+        let scope = self.scope.runner_scope(actor, "schedule.change", Some(id.as_str())).await?;
+        let reads = scope.iter().flat_map(RunnerScope::all_rows).collect();
+        let transaction = Transaction { rows: rows_of(id), reads, ..Transaction::by(actor, key) };
+        let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
+            let caller = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
+            let context = ScheduleContext { caller, ..schedule_context(rows, id, now) };
+            schedule::decide(context, actor, command.clone()).map_err(errors::schedule)
+        };
+        self.transactions.respond(transaction, decide, respond).await
+    }
+
+    /// Parses the id of a schedule that must exist.
+    pub(crate) async fn existing_schedule(&self, text: &str) -> Result<ScheduleId, Error> {
+        let id = schedule_id(text)?;
+        let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
+        match rows.schedule(&id) {
+            Some(_) => Ok(id),
+            None => Err(errors::schedule(schedule::Refusal::Unknown(id))),
+        }
+    }
+}
+
+fn rows_of(id: &ScheduleId) -> Vec<RowKey> {
+    vec![(Noun::Schedule, id.to_string()), (Noun::Progress, id.to_string())]
+}
+
+fn schedule_context<'a>(rows: &'a Rows, id: &'a ScheduleId, now: Timestamp) -> ScheduleContext<'a> {
+    ScheduleContext {
+        id,
+        schedule: rows.schedule(id),
+        progress: rows.progress(id),
+        agent: None,
+        upstream: &[],
+        fired: None,
+        caller: None,
+        now,
+    }
+}

@@ -1,0 +1,174 @@
+//! The status of the installation.
+
+use api::{
+    Budget, BudgetLimit, Capability, Error, Health, LIVE_COUNTED_MAX, LedgerStatus, LiveRuns,
+    NextDue, Status,
+};
+use kernel::agent::SILENCED;
+use kernel::approval::OPEN;
+use kernel::backend::BackendKind;
+use kernel::posture::DisabledBy;
+use kernel::progress::PAUSED_BY_SYSTEM;
+use kernel::run::State;
+use kernel::{Actor, Counter, Noun, Timestamp};
+use store::BEFORE_ALL_DUE;
+
+use crate::authorize::scope::RunnerScope;
+use crate::commit::codec;
+use crate::engine::Engine;
+use crate::engine::clock_anomaly::clock_behind;
+use crate::errors;
+use crate::handlers::approvals;
+use crate::timestamps::rfc3339;
+
+impl Engine {
+    /// The status, cut down to what the caller may see: an agent learns nothing about other agents.
+    pub(crate) async fn status_for(&self, actor: &Actor) -> Result<Status, Error> {
+        let status = self.status().await?;
+        let scope = match actor.is_assistant() {
+            true => None,
+            false => self.scope.runner_scope(actor, "schedule.read", None).await?,
+        };
+        let Some(RunnerScope { agent, may_manage_others: false, .. }) = scope else {
+            return Ok(status);
+        };
+        let is_own = |limit: &BudgetLimit| limit.name.as_deref() == Some(agent.as_str());
+        let used_up = status.budget.used_up.into_iter().filter(is_own).collect();
+        Ok(Status {
+            budget: Budget { used_up, ..status.budget },
+            runs: LiveRuns { running: Vec::new(), ..status.runs },
+            next: None,
+            unknown: Vec::new(),
+            approvals: Vec::new(),
+            paused: Vec::new(),
+            silenced: Vec::new(),
+            notices: Vec::new(),
+            ..status
+        })
+    }
+
+    pub(crate) async fn health(&self) -> Result<Health, Error> {
+        let chain = self.store.head().await.map_err(errors::store)?;
+        let stopped = self.write_guard.stopped_writing().map(|reason| reason.to_string());
+        Ok(Health { watch: self.wire_engine(), entries: chain.size(), stopped })
+    }
+
+    fn wire_engine(&self) -> api::DaemonStatus {
+        let settings = &self.installation.settings;
+        let running = self.lifecycle.running();
+        api::DaemonStatus {
+            kept: running.is_some(),
+            pid: running.as_ref().map(|_| std::process::id()),
+            since: running.as_ref().map(|running| rfc3339(running.since)),
+            version: settings.version.clone(),
+            data: settings.data.display().to_string(),
+            posture: self.installation.posture.name().to_owned(),
+            policy: self.config.active().rules.version().to_owned(),
+            warnings: running.map(|running| running.warnings).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) async fn status(&self) -> Result<Status, Error> {
+        let store = &*self.store;
+        let chain = store.head().await.map_err(errors::store)?;
+        let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
+        let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
+        let live =
+            store.list_due(Noun::Run.name(), BEFORE_ALL_DUE, i64::MAX, LIVE_COUNTED_MAX).await;
+        for item in live.map_err(errors::store)? {
+            let (id, run) = codec::decode_run(&item)?;
+            match run.state {
+                State::Queued { .. } => queued += 1,
+                State::Parked => waiting += 1,
+                State::Running { .. } => running.push(id.to_string()),
+                State::Ended(_) => unknown.push(id.to_string()),
+            }
+        }
+        Ok(Status {
+            watch: self.wire_engine(),
+            log: LedgerStatus {
+                instance: self.installation.instance.to_owned(),
+                key: self.installation.signing_key.verifying_key().to_text(),
+                entries: chain.size(),
+                head: chain.head().to_string(),
+                checkpoint: checkpoint.map_or(0, |checkpoint| checkpoint.chain.size()),
+                stopped: self.write_guard.stopped_writing().map(|reason| reason.to_string()),
+                check: self.integrity.result(),
+                clock: clock_behind(self.time.monotonic_now()),
+            },
+            authority: self.authority.to_wire(&self.authority.load().await?),
+            budget: self.budgets.status().await?,
+            agents: store.counter(&Counter::Agents.name()).await.map_err(errors::store)?,
+            schedules: store.counter(&Counter::Schedules.name()).await.map_err(errors::store)?,
+            runs: LiveRuns { queued, running, waiting },
+            next: self.next_due().await?,
+            unknown,
+            approvals: self.open_approvals().await?,
+            paused: self.paused_by_system().await?,
+            silenced: self.silenced().await?,
+            notices: self.notifier.deliveries.list(),
+            capabilities: self.capabilities(),
+        })
+    }
+
+    /// What this version supports, from the same tables that the code uses.
+    fn capabilities(&self) -> Vec<Capability> {
+        let backends = BackendKind::ALL.into_iter().map(|kind| {
+            let supported = agents::supports(kind);
+            let why = (!supported).then(|| "this version does not support the backend yet".into());
+            Capability { name: format!("agent.{kind}"), supported, enabled: supported, why }
+        });
+        let posture = self.installation.posture;
+        let switches = self.config.active().trust.switches(posture).map(|(name, off)| {
+            let why = match off {
+                Some(DisabledBy::Posture) => {
+                    Some(format!("the posture {posture} does not allow it"))
+                }
+                Some(DisabledBy::Flag(flag)) => {
+                    Some(format!("`feature_flags.{flag}` switches it off"))
+                }
+                None => None,
+            };
+            Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }
+        });
+        backends.chain(switches).collect()
+    }
+
+    async fn open_approvals(&self) -> Result<Vec<String>, Error> {
+        let (noun, index_key) = (Noun::Approval.name(), Some(OPEN));
+        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        let mut found = found.map_err(errors::store)?;
+        // The first to expire comes first. Approved ones, which wait for a permit, are left out below.
+        found.sort_by_key(|item| item.due_us);
+        let mut pending = Vec::new();
+        for item in found {
+            if approvals::is_pending(&item)? {
+                pending.push(item.id);
+            }
+        }
+        Ok(pending)
+    }
+
+    async fn paused_by_system(&self) -> Result<Vec<String>, Error> {
+        let (noun, index_key) = (Noun::Progress.name(), Some(PAUSED_BY_SYSTEM));
+        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
+    }
+
+    /// Agents that request no more approvals, because too many were denied or ignored.
+    async fn silenced(&self) -> Result<Vec<String>, Error> {
+        let (noun, index_key) = (Noun::Agent.name(), Some(SILENCED));
+        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
+    }
+
+    /// The schedule that is due next, and when.
+    async fn next_due(&self) -> Result<Option<NextDue>, Error> {
+        let due = self.store.list_due(Noun::Progress.name(), BEFORE_ALL_DUE, i64::MAX, 1).await;
+        let first = due.map_err(errors::store)?.into_iter().next();
+        Ok(first.and_then(|item| {
+            let at = rfc3339(Timestamp::from_micros(item.due_us?));
+            Some(NextDue { schedule_id: item.id, at })
+        }))
+    }
+}

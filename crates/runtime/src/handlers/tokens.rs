@@ -1,0 +1,171 @@
+//! Creates, lists and revokes access tokens.
+
+use api::{Code, Error, Response, TokenCreate, TokenCreated, TokenList, TokenRevoke};
+use api::{TokenRevoked, Tokens};
+use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
+use kernel::{Actor, EventBody, Noun, Role, TokenId};
+use ledger::VerifyingKey;
+
+use crate::commit::codec::decode_token;
+use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::rows::Rows;
+use crate::commit::transaction::Transaction;
+use crate::engine::Engine;
+use crate::errors::{self, internal};
+use crate::pages::{self, Order, PageRequest};
+use crate::timestamps::rfc3339;
+
+/// Roles that a token can have.
+const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
+
+impl Engine {
+    pub(crate) async fn token_create(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        create: TokenCreate,
+    ) -> Result<Response, Error> {
+        let command = self.create_command(&create).await?;
+        // A caller that may not create tokens learns nothing about the keys of others.
+        if let Command::Create { name, key: Some(public), .. } = &command
+            && Role::Maintainer <= actor.role
+        {
+            self.check_own_key(name, public).await?;
+        }
+        let id = self.time.new_token_id();
+        self.change_token(actor, key, id, command, |_, token| {
+            Ok(Response::TokenCreate(TokenCreated { token }))
+        })
+        .await
+    }
+
+    /// Refuses the key of another person, because a signature must identify its signer.
+    async fn check_own_key(&self, name: &PersonName, key: &PublicKey) -> Result<(), Error> {
+        let tokens = self.tokens.all().await?;
+        let is_others = |it: &Token| {
+            let is_same = it.key.as_ref().is_some_and(|other| other.is_same_key(key));
+            is_same && it.name != *name && it.actor().is_some()
+        };
+        match tokens.iter().find(|(_, token)| is_others(token)) {
+            Some((_, other)) => {
+                let what = format!("`{}` already has this public key", other.name);
+                Err(Error::new(Code::Exists, what)
+                    .hint("each person needs their own key; `midwatch approval key` creates one"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn token_revoke(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        revoke: TokenRevoke,
+    ) -> Result<Response, Error> {
+        let id: TokenId = revoke.id.parse().map_err(|invalid| unknown(&invalid))?;
+        let command = Command::Revoke { note: revoke.note };
+        self.change_token(actor, key, id, command, |changed, token| {
+            Ok(Response::TokenRevoke(TokenRevoked { token, changed }))
+        })
+        .await
+    }
+
+    pub(crate) async fn token_list(&self, list: TokenList) -> Result<Tokens, Error> {
+        let page = PageRequest {
+            noun: Noun::Token,
+            order: Order::NewestFirst(None),
+            limit: list.limit,
+            cursor: list.cursor,
+        };
+        let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
+            let token = decode_token(item)?;
+            let token = token.ok_or_else(|| internal("a listed token has no state"))?;
+            Ok(Some(wire(&item.id, &token)))
+        })
+        .await?;
+        Ok(Tokens { tokens, cursor })
+    }
+
+    async fn create_command(&self, create: &TokenCreate) -> Result<Command, Error> {
+        let (name, role, hash, key) = parse(create)?;
+        let holders = self.tokens.all().await?.into_iter().filter_map(|(_, token)| token.actor());
+        let same_name = holders.filter(|holder| holder.name == create.name);
+        let existing_roles = same_name.map(|holder| holder.role).collect();
+        Ok(Command::Create { name, role, hash, key, existing_roles })
+    }
+
+    async fn change_token(
+        &self,
+        actor: &Actor,
+        key: Option<IdempotencyKey>,
+        id: TokenId,
+        command: Command,
+        respond: impl Fn(bool, api::Token) -> Result<Response, Error>,
+    ) -> Result<Response, Error> {
+        let rows = vec![(Noun::Token, id.to_string())];
+        let transaction = Transaction { rows, ..Transaction::by(actor, key) };
+        let decide = |rows: &Rows, now| {
+            let event = token::decide(id.as_str(), rows.token(&id), actor, command.clone(), now);
+            let event = event.map_err(errors::token)?;
+            Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
+        };
+        let response = self.transactions.respond(transaction, decide, |before, after| {
+            let changed = before.token(&id) != after.token(&id);
+            let token =
+                after.token(&id).ok_or_else(|| internal("the changed token does not exist"))?;
+            respond(changed, wire(id.as_str(), token))
+        });
+        response.await
+    }
+}
+
+/// The fields of a new token: name, role, hash of the secret, public key.
+type NewToken = (PersonName, Role, TokenHash, Option<PublicKey>);
+
+fn parse(create: &TokenCreate) -> Result<NewToken, Error> {
+    let invalid =
+        |what: &dyn std::fmt::Display, hint: &str| Error::new(Code::InvalidInput, what).hint(hint);
+    let name: PersonName = create.name.parse().map_err(|it: token::InvalidName| {
+        invalid(&it, "use 1 to 64 letters, digits, `-`, `_`, `.` and `@`")
+    })?;
+    let hash: TokenHash = create.hash.parse().map_err(|it: token::InvalidHash| {
+        invalid(&it, "it must be a SHA-256 of 64 hexadecimal digits")
+    })?;
+    let role = ROLES.into_iter().find(|role| role.name() == create.role).ok_or_else(|| {
+        let what = format!("a token cannot have the role `{}`", create.role);
+        invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
+    })?;
+    let key = create.key.as_deref().map(|key| parse_public_key(key, &name)).transpose()?;
+    Ok((name, role, hash, key))
+}
+
+/// A key has the name of its person, so that nobody signs with another person's key by mistake.
+fn parse_public_key(text: &str, name: &PersonName) -> Result<PublicKey, Error> {
+    let invalid = |what: String| {
+        Error::new(Code::InvalidInput, what)
+            .hint("`midwatch approval key` creates a key and prints its public key")
+    };
+    let key = VerifyingKey::parse(text)
+        .map_err(|error| invalid(format!("not a valid public key: {error}")))?;
+    if key.name() != name.to_string() {
+        return Err(invalid(format!("this is the key of `{}`, not of `{name}`", key.name())));
+    }
+    text.parse().map_err(|error: token::InvalidKey| invalid(error.to_string()))
+}
+
+fn unknown(what: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::NotFound, what).hint("`midwatch token list` shows the tokens")
+}
+
+fn wire(id: &str, token: &Token) -> api::Token {
+    api::Token {
+        id: id.to_owned(),
+        name: token.name.to_string(),
+        role: token.role.name().to_owned(),
+        key: token.key.as_ref().map(|key| key.as_str().to_owned()),
+        created_by: token.created_by.clone(),
+        created_at: rfc3339(token.created_at),
+        revoked_by: token.revoked.as_ref().map(|it| it.by.clone()),
+        revoked_at: token.revoked.as_ref().map(|it| rfc3339(it.at)),
+    }
+}

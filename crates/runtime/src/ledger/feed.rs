@@ -1,0 +1,193 @@
+//! Reading the ledger: the feed for callers that follow it, and the entries of one run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{
+    Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunEventList, RunEvents,
+    WaitForChanges,
+};
+use kernel::run::Origin;
+use kernel::slot::Source;
+use kernel::tables::changed_rows;
+use kernel::{EventBody, Noun, RunId, Timestamp, run};
+use ledger::EntryRef;
+use store::{PAGE_ENTRIES_MAX, Store};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::commit::codec;
+use crate::commit::ids::run_id;
+use crate::commit::transaction::Transactions;
+use crate::errors::{self, internal};
+use crate::pages::page_size;
+use crate::timestamps::rfc3339;
+
+/// The longest time that one request waits for changes.
+pub(crate) const WAIT_MS_MAX: u32 = 25_000;
+/// Ids that one request can watch for changes.
+const ABOUT_MAX: usize = 64;
+/// Entries that are searched for those of one run.
+const ENTRIES_SEARCHED_MAX: u64 = 100_000;
+
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) transactions: Arc<Transactions>,
+}
+
+impl Feed {
+    pub(crate) async fn tail(&self, request: LedgerTail) -> Result<Events, Error> {
+        let limit = page_size(request.limit)?;
+        let store = &*self.store;
+        let size = store.head().await.map_err(errors::store)?.size();
+        let after = request.after.unwrap_or(size.saturating_sub(limit as u64));
+        if size <= after && 0 < request.wait_ms {
+            let wait = Duration::from_millis(request.wait_ms.min(WAIT_MS_MAX).into());
+            // After a timeout the page is empty.
+            let _ = timeout(wait, store.wait_for_entries_after(after)).await;
+        }
+        let page = store.entries(after, limit).await.map_err(errors::store)?;
+        let mut events = Vec::with_capacity(page.len());
+        let mut bytes = 0;
+        for fields in page.iter() {
+            events.push(wire(&fields)?);
+            bytes += fields.facts.len() + fields.private.content_bytes();
+            if LIST_BYTES_MAX <= bytes {
+                break;
+            }
+        }
+        let cursor = events.last().map_or(after, |event| event.seq);
+        Ok(Events { events, cursor })
+    }
+
+    pub(crate) async fn wait_for_changes(&self, request: WaitForChanges) -> Result<Changes, Error> {
+        if ABOUT_MAX < request.about.len() {
+            let what = format!("at most {ABOUT_MAX} ids can be watched at once");
+            return Err(Error::new(Code::InvalidInput, what));
+        }
+        let store = &*self.store;
+        let size = store.head().await.map_err(errors::store)?.size();
+        let after = request.after.unwrap_or(size);
+        // A restored ledger may be shorter.
+        let mut cursor = after.min(size);
+        let until = Instant::now() + Duration::from_millis(request.wait_ms.min(WAIT_MS_MAX).into());
+        let mut has_waited = false;
+        loop {
+            let page = store.entries(cursor, PAGE_ENTRIES_MAX).await.map_err(errors::store)?;
+            cursor = page.last_seq().unwrap_or(cursor);
+            let is_mentioned = |id: &&String| page.iter().any(|fields| mentions(&fields, id));
+            let about: Vec<String> = request.about.iter().filter(is_mentioned).cloned().collect();
+            let has_changes = (request.any && !page.is_empty()) || !about.is_empty();
+            // A closed store does not grow.
+            let is_done = has_changes || (has_waited && page.is_empty());
+            if is_done || timeout_at(until, store.wait_for_entries_after(cursor)).await.is_err() {
+                return Ok(Changes { about, cursor });
+            }
+            has_waited = true;
+        }
+    }
+
+    /// The entries that changed a run. Its row counts them, so the search ends when all are found.
+    pub(crate) async fn run_events(&self, request: RunEvents) -> Result<RunEventList, Error> {
+        let id = run_id(&request.id)?;
+        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
+        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let queued_at = rows.run(&id).ok_or_else(unknown)?.queued_at;
+        let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
+        let first = self.position_before(queued_at).await?;
+        let mut found =
+            RunEventList { run_id: id.to_string(), events: Vec::new(), more_after: None };
+        let (mut cursor, mut bytes) = (first, 0);
+        loop {
+            let page = self.store.entries(cursor, PAGE_ENTRIES_MAX).await;
+            let page = page.map_err(errors::store)?;
+            for fields in page.iter() {
+                cursor = fields.seq;
+                if changes_run(&fields, &id)? {
+                    found.events.push(wire(&fields)?);
+                    bytes += fields.facts.len() + fields.private.content_bytes();
+                }
+                if count <= found.events.len() as u64 {
+                    return Ok(found);
+                }
+                if LIST_BYTES_MAX <= bytes || ENTRIES_SEARCHED_MAX <= cursor - first {
+                    return Ok(RunEventList { more_after: Some(cursor), ..found });
+                }
+            }
+            if page.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The run or event that fired the schedule of a run, which only the ledger has. `None` for a timed trigger.
+    pub(crate) async fn source_of(
+        &self,
+        id: &RunId,
+        run: &run::Run,
+    ) -> Result<Option<Source>, Error> {
+        if !matches!(run.origin, Origin::After | Origin::Event) {
+            return Ok(None);
+        }
+        let first = self.position_before(run.queued_at).await?;
+        let mut cursor = first;
+        while cursor - first < ENTRIES_SEARCHED_MAX {
+            let page = self.store.entries(cursor, PAGE_ENTRIES_MAX).await;
+            let page = page.map_err(errors::store)?;
+            for fields in page.iter().filter(|fields| fields.noun_id == id.as_str()) {
+                if let EventBody::Run(_, run::Event::Queued(queued)) = codec::decode_facts(&fields)?
+                {
+                    return Ok(queued.source().cloned());
+                }
+            }
+            let Some(last) = page.last_seq() else { break };
+            cursor = last;
+        }
+        Ok(None)
+    }
+
+    /// How many entries were recorded before an instant. Times in the ledger never decrease.
+    pub(crate) async fn position_before(&self, at: Timestamp) -> Result<u64, Error> {
+        let store = &*self.store;
+        let (mut low, mut high) = (0, store.head().await.map_err(errors::store)?.size());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let page = store.entries(middle, 1).await.map_err(errors::store)?;
+            match page.iter().next() {
+                Some(fields) if fields.ts_us < at.as_micros() => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// Whether an entry contains an id, and so may be about it.
+fn mentions(fields: &EntryRef<'_>, id: &str) -> bool {
+    fields.noun_id == id || str::from_utf8(fields.facts).is_ok_and(|facts| facts.contains(id))
+}
+
+fn changes_run(fields: &EntryRef<'_>, id: &RunId) -> Result<bool, Error> {
+    if !mentions(fields, id.as_str()) {
+        return Ok(false);
+    }
+    let changed = changed_rows(&codec::decode_facts(fields)?);
+    Ok(changed.iter().any(|it| it.noun == Noun::Run && it.id == id.as_str()))
+}
+
+fn wire(fields: &EntryRef<'_>) -> Result<Event, Error> {
+    Ok(Event {
+        seq: fields.seq,
+        at: rfc3339(Timestamp::from_micros(fields.ts_us)),
+        kind: fields.kind.to_owned(),
+        version: fields.version,
+        actor: fields.actor.to_owned(),
+        role: fields.role.to_owned(),
+        cause: fields.cause.to_owned(),
+        noun: fields.noun.to_owned(),
+        id: fields.noun_id.to_owned(),
+        body: serde_json::from_slice(fields.facts).map_err(internal)?,
+        words: codec::decode_private_fields(fields).map_err(internal)?,
+        hash: fields.hash.to_string(),
+    })
+}

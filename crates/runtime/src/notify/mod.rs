@@ -1,0 +1,241 @@
+//! Notices to people: what needs a person is delivered to the operator's channels, from the committed ledger.
+//!
+//! Each channel follows the ledger from a cursor of its own that outlives the process. A delivery is a digest of a range of
+//! entries. The range is saved before the digest is sent, and its end after it was; so a crash in between repeats the digest
+//! under the same id, and no notice is lost.
+//!
+//! A channel delivers one digest at a time: the first at once, the next no sooner than [`SPACING`] later, with everything that
+//! came meanwhile. No other part waits for it.
+
+mod cursor;
+mod deliveries;
+mod digest;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{DIGEST_FORMAT, DIGEST_ITEMS_MAX, Digest, Error, Notice};
+use futures::future::{BoxFuture, join_all};
+use kernel::Timestamp;
+use kernel::notice::Kind;
+use store::Store;
+use tokio::time::sleep;
+use tracing::{error, warn};
+
+use crate::clock::{Time, micros};
+use crate::config::Config;
+use crate::errors;
+use crate::installation::Installation;
+use cursor::{Cursor, CursorFile};
+pub(crate) use deliveries::Deliveries;
+use digest::PendingNotices;
+
+/// From the end of one delivery to the start of the next.
+const SPACING: Duration = Duration::from_secs(10);
+/// Seconds before each further attempt at a failed delivery; after the last one it is given up.
+const RETRY_AFTER_S: [u64; 8] = [10, 30, 60, 120, 300, 300, 300, 300];
+/// The shortest time between two reads of a ledger that grows without notices.
+const READ_PAUSE: Duration = Duration::from_millis(200);
+/// Entries without notices that another process may have to read again.
+const UNSAVED_ENTRIES_MAX: u64 = 1_000;
+/// Entries read at a time.
+const PAGE_ENTRIES: usize = 512;
+
+/// A way to reach a person, with limits of its own on time and size.
+pub trait Channel: Debug + Send + Sync + 'static {
+    /// A word that never changes, because the cursor is saved under it.
+    fn name(&self) -> &'static str;
+
+    fn deliver<'a>(&'a self, digest: &'a Digest) -> BoxFuture<'a, Result<(), DeliveryError>>;
+}
+
+/// Why a digest was not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryError {
+    /// A clause for people, without secrets.
+    pub what: String,
+    /// Another attempt cannot help.
+    pub is_permanent: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<Time>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) deliveries: Deliveries,
+}
+
+/// A channel and its cursor.
+#[derive(Debug)]
+pub(crate) struct OpenChannel {
+    channel: Arc<dyn Channel>,
+    file: CursorFile,
+    cursor: Cursor,
+}
+
+/// What came of reading the ledger.
+enum Read {
+    Nothing,
+    Delivered,
+}
+
+impl Notifier {
+    /// Loads the cursor of each channel. A new channel starts at the present end of the ledger.
+    pub(crate) async fn open_channels(
+        &self,
+        channels: Vec<Arc<dyn Channel>>,
+    ) -> Result<Vec<OpenChannel>, Error> {
+        let data = &self.installation.settings.data;
+        let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();
+        self.deliveries.open(&names);
+        cursor::remove_others(data, &names);
+        let mut open = Vec::new();
+        if channels.is_empty() {
+            return Ok(open);
+        }
+        let size = self.store.head().await.map_err(errors::store)?.size();
+        for channel in channels {
+            let mut file = CursorFile::new(data, channel.name());
+            let cursor = match file.read().filter(|cursor| cursor.through <= size) {
+                Some(cursor) => cursor,
+                None => file.save(Cursor::at(size)).await,
+            };
+            open.push(OpenChannel { channel, file, cursor });
+        }
+        Ok(open)
+    }
+
+    pub(crate) async fn run(&self, channels: Vec<OpenChannel>) {
+        join_all(channels.into_iter().map(|channel| self.follow(channel))).await;
+    }
+
+    async fn follow(&self, mut channel: OpenChannel) {
+        loop {
+            self.store.wait_for_entries_after(channel.cursor.done).await;
+            self.config.notices_enabled().await;
+            match self.deliver_pending(&mut channel).await {
+                Ok(Read::Nothing) => sleep(READ_PAUSE).await,
+                Ok(Read::Delivered) => self.pause(SPACING).await,
+                Err(failed) => {
+                    warn!(%failed, "failed to read the ledger for notices");
+                    self.pause(SPACING).await;
+                }
+            }
+        }
+    }
+
+    async fn deliver_pending(&self, channel: &mut OpenChannel) -> Result<Read, Error> {
+        let pending = self.pending_after(channel.cursor).await?;
+        if pending.notices.is_empty() {
+            channel.skip_to(pending.through).await;
+            return Ok(Read::Nothing);
+        }
+        channel.start_delivery(pending.through).await;
+        self.deliver(channel, pending).await?;
+        channel.finish_delivery().await;
+        Ok(Read::Delivered)
+    }
+
+    /// Returns when the digest was delivered, is not needed any more, or was given up.
+    async fn deliver(
+        &self,
+        channel: &OpenChannel,
+        mut pending: PendingNotices,
+    ) -> Result<(), Error> {
+        let name = channel.channel.name();
+        let mut waits = RETRY_AFTER_S.map(Duration::from_secs).into_iter();
+        loop {
+            let digest = self.digest(channel.cursor, pending.notices);
+            let Err(DeliveryError { what, is_permanent }) = channel.channel.deliver(&digest).await
+            else {
+                self.deliveries.succeeded(name, self.time.now());
+                return Ok(());
+            };
+            warn!(channel = name, id = digest.id, what, "failed to deliver a notice");
+            self.deliveries.failed(name, self.time.now(), what);
+            let Some(wait) = waits.next().filter(|_| !is_permanent) else {
+                error!(channel = name, id = digest.id, "gave up on a notice");
+                return Ok(());
+            };
+            self.pause(wait).await;
+            self.config.notices_enabled().await;
+            pending = self.pending_after(channel.cursor).await?;
+            if pending.notices.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The notices after a cursor that still need a person at the end of the ledger.
+    async fn pending_after(&self, cursor: Cursor) -> Result<PendingNotices, Error> {
+        let mut pending = PendingNotices::after(cursor);
+        loop {
+            let page = self.store.entries(pending.read, PAGE_ENTRIES).await;
+            let page = page.map_err(errors::store)?;
+            if page.is_empty() {
+                return Ok(pending);
+            }
+            page.iter().for_each(|entry| pending.take(&entry));
+        }
+    }
+
+    fn digest(&self, Cursor { done, through }: Cursor, mut items: Vec<Notice>) -> Digest {
+        let more = items.len().saturating_sub(DIGEST_ITEMS_MAX) as u64;
+        items.truncate(DIGEST_ITEMS_MAX);
+        for item in &mut items {
+            let is_approval = item.kind == Kind::ApprovalRequested.name();
+            item.link = is_approval.then(|| self.installation.approval_link(&item.id)).flatten();
+        }
+        let instance = &self.installation.instance;
+        Digest {
+            format: DIGEST_FORMAT,
+            id: format!("ntc_{instance}_{}_{through}", done + 1),
+            instance: instance.clone(),
+            text: text(&items, more),
+            items,
+            more,
+        }
+    }
+
+    /// Waits by the installation's clock. If the clock is set back, it returns early rather than very late.
+    async fn pause(&self, span: Duration) {
+        let started = self.time.now();
+        let until = Timestamp::from_micros(started.as_micros().saturating_add(micros(span)));
+        loop {
+            let now = self.time.now();
+            if until <= now || now < started {
+                return;
+            }
+            self.time.wait_until(until).await;
+        }
+    }
+}
+
+impl OpenChannel {
+    /// No entry up to there needs a person. The cursor is saved only now and then.
+    async fn skip_to(&mut self, through: u64) {
+        let was_delivering = self.cursor.done < self.cursor.through;
+        self.cursor = Cursor::at(through);
+        if was_delivering || self.file.saved() + UNSAVED_ENTRIES_MAX <= through {
+            self.file.save(self.cursor).await;
+        }
+    }
+
+    async fn start_delivery(&mut self, through: u64) {
+        let cursor = Cursor { done: self.cursor.done, through };
+        self.cursor = self.file.save(cursor).await;
+    }
+
+    async fn finish_delivery(&mut self) {
+        self.cursor = self.file.save(Cursor::at(self.cursor.through)).await;
+    }
+}
+
+fn text(items: &[Notice], more: u64) -> String {
+    let lines = items.iter().map(|item| format!("{} ({})", item.text, item.command));
+    let rest = (0 < more).then(|| format!("And {more} more (midwatch status)."));
+    lines.chain(rest).collect::<Vec<_>>().join("\n")
+}

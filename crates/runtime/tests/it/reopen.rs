@@ -1,0 +1,46 @@
+//! Data survives reopening. The binary's tests check the same with SQLite and PostgreSQL.
+
+use api::{AgentEdit, AgentList, AgentRemove, LedgerCheckpoint, LedgerRebuild, ProgressSink};
+use ledger::verify::{Anchors, Verdict};
+use runtime::verify;
+
+use crate::world::{World, builtin};
+
+#[tokio::test]
+async fn an_agent_survives_reopening_and_the_ledger_verifies() {
+    let mut world = World::new().await;
+    world.send(builtin("ada")).await.unwrap();
+    world.send(builtin("bob")).await.unwrap();
+    let edit = AgentEdit { name: "ada".into(), tier: Some(2), ..AgentEdit::default() };
+    world.send(edit).await.unwrap();
+    world.reopen().await.unwrap();
+
+    let agents = world.send(AgentList::default()).await.unwrap().agents;
+    let found: Vec<(&str, u8)> = agents.iter().map(|it| (it.name.as_str(), it.tier)).collect();
+    assert_eq!(found, [("ada", 2), ("bob", 0)]);
+    assert!(!world.send(builtin("bob")).await.unwrap().created, "the same again is no change");
+    world.send(AgentRemove { name: "ada".into() }).await.unwrap();
+    world.send(LedgerCheckpoint {}).await.unwrap();
+    assert_eq!(
+        world
+            .send_as(kernel::Role::Maintainer, LedgerRebuild {})
+            .await
+            .unwrap()
+            .rebuilt
+            .differences,
+        0
+    );
+
+    let anchors = Anchors { keys: Vec::new(), checkpoints: None };
+    let report = verify(&*world.store, anchors, &ProgressSink::default()).await.unwrap();
+    assert_eq!((report.verdict, report.checkpoints), (Verdict::Ok, 1));
+    let expected = [
+        "genesis",
+        "agent.registered",
+        "agent.registered",
+        "agent.changed",
+        "agent.removed",
+        "ledger.rebuilt",
+    ];
+    assert_eq!(world.kinds().await, expected);
+}

@@ -1,0 +1,118 @@
+//! The client's end of the socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use api::wire::{Hello, PROTOCOL, Reply, RequestFrame};
+use api::{Call, Code, Error, Handle, Response};
+use futures::future::{BoxFuture, FutureExt};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::frames;
+
+/// How long the daemon may take to send its hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to the daemon. It carries one call at a time; concurrent calls wait for each other.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    input: BufReader<OwnedReadHalf>,
+    output: OwnedWriteHalf,
+}
+
+/// Connects to the daemon that listens on a socket and checks that both ends have the same protocol version.
+/// Returns `None` when no daemon listens there.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use api::wire::Hello;
+/// use api::{StatusShow, ask};
+///
+/// match transport::connect("/nowhere/midwatch.sock".as_ref(), &Hello::new("1.2.3")).await? {
+///     Some(socket) => println!("{} agents", ask(&socket, StatusShow {}).await?.agents),
+///     None => println!("no daemon is running"),
+/// }
+/// # Ok::<(), api::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error> {
+    let stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) if is_not_listening(&error) => return Ok(None),
+        Err(error) => return Err(unreachable(path, error)),
+    };
+    let (input, output) = stream.into_split();
+    let mut connection = Connection { input: BufReader::new(input), output };
+    let received = timeout(HELLO_TIMEOUT, connection.exchange_hellos(ours)).await;
+    let received = received.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let Some(theirs) = received.map_err(|error| unreachable(path, error))? else { return Ok(None) };
+    if theirs.protocol != PROTOCOL {
+        let what =
+            format!("the daemon is midwatch {}, this is midwatch {}", theirs.version, ours.version);
+        return Err(Error::new(Code::VersionMismatch, what)
+            .hint("restart the daemon, so that both have the same version"));
+    }
+    Ok(Some(Socket { path: path.to_owned(), connection: Mutex::new(connection) }))
+}
+
+impl Connection {
+    /// Returns the daemon's hello, or `None` when it closed the connection because it is about to stop.
+    async fn exchange_hellos(&mut self, ours: &Hello) -> io::Result<Option<Hello>> {
+        frames::write(&mut self.output, ours).await?;
+        frames::read(&mut self.input).await
+    }
+
+    async fn call(&mut self, call: Call) -> io::Result<Option<Result<Response, Error>>> {
+        let asked = RequestFrame { request: call.request, key: call.key, tool: call.tool };
+        frames::write(&mut self.output, &asked).await?;
+        loop {
+            match frames::read(&mut self.input).await? {
+                Some(Reply::Progress(progress)) => {
+                    call.progress.show(progress.done, progress.total)
+                }
+                Some(Reply::Response(answer)) => return Ok(Some(Ok(answer))),
+                Some(Reply::Error(error)) => return Ok(Some(Err(error))),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Handle for Socket {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
+        async move {
+            match self.connection.lock().await.call(call).await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => {
+                    Err(unreachable(&self.path, "it closed the connection before it answered"))
+                }
+                Err(error) => Err(unreachable(&self.path, error)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn is_not_listening(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | ConnectionRefused)
+}
+
+fn unreachable(path: &Path, error: impl std::fmt::Display) -> Error {
+    let what = format!("cannot reach the daemon at `{}`: {error}", path.display());
+    Error::new(Code::Unreachable, what).hint(
+        "check with `midwatch status` whether it is running; the request may or may not have taken effect",
+    )
+}
