@@ -1,9 +1,9 @@
-// Executes no-op jobs with graphile-worker, and says how many a second.
+// Executes no-op jobs with graphile-worker, and prints how many per second.
 //
-//   node graphile-worker.mjs URL JOBS        in the directory where its package is installed
+//   node graphile-worker.mjs URL JOBS        run it where its package is installed
 //
-// Tuned as its documents advise for many short jobs: a local queue, completions in batches. The server
-// keeps what it has acknowledged.
+// Tuned as its documentation advises for many short jobs: a local queue, completions in batches. Acknowledged
+// changes are durable.
 
 import { createRequire } from "node:module";
 
@@ -17,7 +17,7 @@ const PAYLOAD = { text: "x".repeat(116) };
 
 const [url, count] = process.argv.slice(2);
 const jobs = Number(count);
-// Whoever started this is gone.
+// The end of stdin: the parent process is gone.
 process.stdin.on("end", () => process.exit(1)).resume();
 
 const logger = new Logger(() => () => {});
@@ -48,7 +48,7 @@ const worker = {
 };
 const executing = performance.now();
 const runner = await run({ preset: { worker }, taskList, noHandleSignals: true });
-// A job that is done is deleted, and it is done when that is on the disk.
+// A completed job is deleted; it counts when the deletion is on the disk.
 while (executed < jobs || 0 < (await left())) {
   await new Promise((wake) => setTimeout(wake, 5));
 }

@@ -1,4 +1,4 @@
-// An MCP server of the TypeScript SDK with one tool, on standard input and output or over HTTP.
+// An MCP server of the TypeScript SDK with one tool, over stdio or HTTP.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -12,15 +12,15 @@ const { StdioServerTransport } = await load('@modelcontextprotocol/sdk/server/st
 const { StreamableHTTPServerTransport } = await load('@modelcontextprotocol/sdk/server/streamableHttp.js');
 const { z } = await load('zod');
 
-function made() {
+function createEchoServer() {
   const server = new McpServer({ name: 'peer', version: '1' });
-  const about = { description: 'Says it again', inputSchema: { text: z.string() } };
+  const about = { description: 'Repeats the text', inputSchema: { text: z.string() } };
   server.registerTool('echo', about, async ({ text }) => ({ content: [{ type: 'text', text }] }));
   return server;
 }
 
 if (process.argv[2] === 'stdio') {
-  await made().connect(new StdioServerTransport());
+  await createEchoServer().connect(new StdioServerTransport());
 } else {
   const sessions = new Map();
   const answer = async (request, response) => {
@@ -30,7 +30,7 @@ if (process.argv[2] === 'stdio') {
         sessionIdGenerator: randomUUID,
         onsessioninitialized: (id) => sessions.set(id, transport),
       });
-      await made().connect(transport);
+      await createEchoServer().connect(transport);
     }
     await transport.handleRequest(request, response);
   };

@@ -1,4 +1,4 @@
-"""An MCP server of the Python SDK with one tool, on standard input and output or over HTTP."""
+"""An MCP server of the Python SDK with one tool, over stdio or HTTP."""
 
 import socket
 import sys
@@ -11,7 +11,7 @@ server = MCPServer("peer")
 
 @server.tool()
 def echo(text: str) -> str:
-    """Says it again"""
+    """Repeats the text"""
     return text
 
 

@@ -1,9 +1,8 @@
-// Executes no-op jobs with pg-boss, and says how many a second.
+// Executes no-op jobs with pg-boss, and prints how many per second.
 //
-//   node pg-boss.mjs URL JOBS        in the directory where its package is installed
+//   node pg-boss.mjs URL JOBS        run it where its package is installed
 //
-// Jobs are fetched and completed in batches, several at a time. The server keeps what it has
-// acknowledged.
+// Jobs are fetched and completed in concurrent batches. Acknowledged changes are durable.
 
 import { createRequire } from "node:module";
 
@@ -18,7 +17,7 @@ const PAYLOAD = { text: "x".repeat(116) };
 
 const [url, count] = process.argv.slice(2);
 const jobs = Number(count);
-// Whoever started this is gone.
+// The end of stdin: the parent process is gone.
 process.stdin.on("end", () => process.exit(1)).resume();
 
 const boss = new PgBoss({ connectionString: url, supervise: false, schedule: false });

@@ -1,22 +1,22 @@
-// Sends delayed calls through Restate, and says how late they reach their handler.
+// Sends delayed calls through Restate, and prints how late they reach their handler.
 //
-//   node restate.mjs DIR TIMERS SECONDS        in the directory where its packages are installed
+//   node restate.mjs DIR TIMERS SECONDS        run it where its packages are installed
 //
-// A server of its own with its data in DIR, on loopback only, with the durability of its defaults: what
-// it has acknowledged is flushed. The timers are spread evenly over the seconds.
+// Starts a server with its data in DIR, on loopback only, with default durability: acknowledged calls are
+// flushed. The timers are spread evenly over the seconds.
 
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { Agent, request } from "node:http";
 import { createServer } from "node:http2";
 
-// The SDK needs it, and Node 20 does not have it.
+// The SDK needs it, and Node 20 lacks it.
 Promise.withResolvers ??= () => {
   const made = {};
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
   return made;
 };
-// A line for every call would be measured too.
+// Logging every call would be measured, too.
 process.env.RESTATE_LOGGING = "ERROR";
 const packages = createRequire(`${process.cwd()}/`);
 const restate = packages("@restatedev/restate-sdk");
@@ -25,7 +25,7 @@ const HOST = "127.0.0.1";
 const PORTS = { ingress: 28080, admin: 29070, fabric: 25122, handler: 29080 };
 const CONNECTIONS = 64;
 const STARTS_MS_MAX = 60_000;
-// After the last timer is due, for those that are late.
+// The wait for late calls after the last timer is due.
 const LATE_MS_MAX = 60_000;
 
 const [dir, count, span] = process.argv.slice(2);
@@ -53,7 +53,7 @@ process.on("exit", () => server.kill("SIGKILL"));
 for (const signal of ["SIGINT", "SIGTERM"]) {
   process.on(signal, () => process.exit(1));
 }
-// Whoever started this is gone.
+// The end of stdin: the parent process is gone.
 process.stdin.on("end", () => process.exit(1)).resume();
 server.on("exit", (code) => {
   console.error(`the server ended: ${code}`);
@@ -102,7 +102,7 @@ await comesUp("GET", PORTS.admin, "/health");
 await comesUp("POST", PORTS.admin, "/deployments", { uri: `http://${HOST}:${PORTS.handler}` });
 await comesUp("GET", PORTS.ingress, "/restate/health");
 
-// All are sent before the first is due, as schedules are added before they fire.
+// All are sent before the first is due, like schedules that are added before they fire.
 const sending = performance.now();
 const lead = Math.max(10_000, timers * 5);
 const first = Date.now() + lead;

@@ -104,8 +104,10 @@ pub struct AgentAdd {
     /// Price of a million input tokens, such as `3.00`.
     #[serde(default)]
     pub price_input: Option<String>,
+    /// Price of a million output tokens.
     #[serde(default)]
     pub price_output: Option<String>,
+    /// Price of each attempt.
     #[serde(default)]
     pub price_run: Option<String>,
     /// Check the agent's server, if it has one, and report the result in `server`.
@@ -138,6 +140,7 @@ pub struct AgentEdit {
     pub prompt_as: Option<String>,
     #[serde(default)]
     pub time_limit_seconds: Option<u32>,
+    /// The script; an empty text removes it.
     #[serde(default)]
     pub script: Option<String>,
     #[serde(default)]
@@ -156,8 +159,10 @@ pub struct AgentEdit {
     /// Price of a million input tokens; `0` removes it.
     #[serde(default)]
     pub price_input: Option<String>,
+    /// Price of a million output tokens; `0` removes it.
     #[serde(default)]
     pub price_output: Option<String>,
+    /// Price of each attempt; `0` removes it.
     #[serde(default)]
     pub price_run: Option<String>,
 }

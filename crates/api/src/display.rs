@@ -1,17 +1,18 @@
-//! Answers in words, the same on every surface at which people look.
+//! Responses as text for people, the same in the terminal and on web pages.
 //!
-//! Text that others wrote is made safe to show: it looks like what it is, and like nothing of ours.
+//! Text by agents and strangers is escaped, so that it can neither hide characters nor pass for Midwatch's
+//! own output.
 
 use serde_json::Value;
 
 use crate::{Approval, ApprovalDecided, ApprovalRequirements, FingerprintPart, PolicyDecision};
 
-/// With an escape in the place of everything that does not look like what it is, on one line.
+/// Escapes control characters, deceptive characters and line breaks.
 pub fn on_one_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
-/// With an escape in the place of everything that does not look like what it is.
+/// Escapes control characters and deceptive characters, but not line breaks.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -24,7 +25,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Characters that hide, reorder or break a line of text.
+/// Whether a character is invisible, or reorders or breaks a line of text.
 pub fn is_deceptive(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -33,27 +34,27 @@ pub fn is_deceptive(c: char) -> bool {
         | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// What an agent is told by a plan, as far as whoever looks may read it.
+/// The prompt of a plan, as far as the caller may read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// There is none.
+    /// The plan has no prompt.
     Absent,
-    /// As it is in the plan.
+    /// The prompt is readable in the plan.
     Plain(String),
-    /// Opened by the watch. The hash is of the sealed text, so a signature elsewhere takes the watch's word for it.
+    /// The prompt is sealed in the plan, and the daemon opened it. The plan's hash covers only the sealed text, so
+    /// a person who signs elsewhere relies on the daemon to show the right text.
     Unsealed(String),
-    /// Sealed, and not for whoever looks.
+    /// The prompt is sealed, and the caller may not read it.
     Hidden,
 }
 
 impl Approval {
-    /// The agent that is prompted, or the tool that is called.
+    /// The agent that the plan prompts, or the tool that it calls.
     pub fn about(&self) -> &str {
         self.agent.as_deref().or(self.tool.as_deref()).unwrap_or_default()
     }
 
-    /// What is so, each fact with its name. What an agent or a stranger may have written is not among them, but for
-    /// the reason that was given with a decision.
+    /// Labels and values of the approval. Only the reason of a decision is text by others; it is escaped.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
         let PolicyDecision { rules, posture, policy, .. } = &self.ruling;
@@ -67,24 +68,24 @@ impl Approval {
             Some(("what", format!("{what}, tier {}", self.tier))),
             Some(("run", self.run_id.clone())),
             Some(("schedule", self.schedule_id.clone())),
-            Some(("asked by", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
-            Some(("asked at", self.asked_at.clone())),
-            Some(("needs", needs(&self.needs))),
+            Some(("because of", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
+            Some(("requested at", self.asked_at.clone())),
+            Some(("needs", describe_requirements(&self.needs))),
             (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
             (!self.assents.is_empty()).then(|| ("approved by", self.assents.join(", "))),
             some("approve before", &self.approve_by),
-            some("begins before", &self.execute_by),
+            some("starts before", &self.execute_by),
             some("decided by", &self.decided_by),
             some("decided at", &self.decided_at),
             self.note.as_ref().map(|note| ("reason", on_one_line(note))),
-            (!self.stands_on.is_empty()).then(|| ("stands on", stands_on(&self.stands_on))),
+            (!self.stands_on.is_empty()).then(|| ("depends on", self.describe_fingerprint())),
             Some(("plan hash", self.plan_hash.clone())),
         ];
         rows.into_iter().flatten().collect()
     }
 
-    /// The plan without the prompt, and the prompt: what an agent or a stranger may have written comes last. The plan is
-    /// made safe to show, the prompt is as it was written.
+    /// The plan without the prompt, and the prompt, which an agent or a stranger may have written. The plan is
+    /// escaped, the prompt is not.
     pub fn plan_and_prompt(&self) -> (String, Prompt) {
         let mut plan = self.plan.clone();
         let prompt = match plan.as_object_mut().and_then(|plan| plan.remove("prompt")) {
@@ -97,44 +98,74 @@ impl Approval {
         };
         (visible(&serde_json::to_string_pretty(&plan).unwrap_or_default()), prompt)
     }
-}
 
-impl ApprovalDecided {
-    /// What came of a decision. `begins` says when a run does that is approved.
-    pub fn outcome(&self, begins: &str) -> String {
-        let Approval { id, state, run_id, assents, needs, .. } = &self.approval;
-        match (self.changed, state.as_str()) {
-            (true, "pending") => format!(
-                "approved by {}; {} of {} are needed",
-                assents.join(" and "),
-                assents.len(),
-                needs.persons
-            ),
-            (false, "pending") => format!("you have approved `{id}` already, and others have to"),
-            (true, "approved") => {
-                format!("approved; `midwatch run watch {run_id}` follows the run, which {begins}")
-            }
-            (true, state) => format!("{state}; run `{run_id}` does not begin"),
-            (false, state) => format!("approval `{id}` was {state} already"),
+    /// The parts of the execution fingerprint, with the result of the check before the start.
+    fn describe_fingerprint(&self) -> String {
+        let parts =
+            self.stands_on.iter().map(|FingerprintPart { part, found }| match found.as_deref() {
+                Some("as_it_was") => format!("{part} (unchanged)"),
+                Some(found) => format!("{part} ({found})"),
+                None => part.clone(),
+            });
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        match self.state.as_str() {
+            "pending" | "approved" => format!("{parts}; checked again before the start"),
+            _ => parts,
         }
     }
 }
 
-/// Each part, and whether it was as it had been.
-fn stands_on(parts: &[FingerprintPart]) -> String {
-    let parts = parts.iter().map(|FingerprintPart { part, found }| match found {
-        Some(found) => format!("{part} ({})", found.replace('_', " ")),
-        None => part.clone(),
-    });
-    parts.collect::<Vec<_>>().join(", ")
+impl ApprovalDecided {
+    /// The effect of a decision. `starts` says when an approved run starts, such as `starts now`.
+    pub fn outcome(&self, starts: &str) -> String {
+        let Approval { id, state, run_id, assents, needs, .. } = &self.approval;
+        let count = format!("{} of {} so far", assents.len(), needs.persons);
+        match (self.changed, state.as_str()) {
+            (true, "pending") => format!("approved by {}: {count}", assents.join(" and ")),
+            (false, "pending") => format!("you have already approved `{id}`: {count}"),
+            (true, "approved") => {
+                format!("approved; `midwatch run watch {run_id}` follows the run, which {starts}")
+            }
+            (true, state) => format!("{state}; run `{run_id}` does not start"),
+            (false, state) => format!("approval `{id}` was already {state}"),
+        }
+    }
 }
 
-fn needs(ApprovalRequirements { persons, role, others, signed }: &ApprovalRequirements) -> String {
-    let people = match persons {
-        1 => format!("one {role}"),
-        persons => format!("{persons} different people, each {role}"),
+/// Who must approve, and how.
+fn describe_requirements(requirements: &ApprovalRequirements) -> String {
+    let ApprovalRequirements { persons, role, others, signed } = requirements;
+    let people = match (persons, signed) {
+        (1, false) => format!("one {role}"),
+        (1, true) => format!("one signature, from one {role}"),
+        (persons, false) => format!("{persons} different {role}s"),
+        (persons, true) => format!("{persons} signatures, from {role}s"),
     };
-    let others = if *others { " with a token, who did not write the schedule" } else { "" };
-    let signed = if *signed { ", signed" } else { "" };
-    format!("{people}{others}{signed}")
+    let others = match (others, signed) {
+        (false, _) => "",
+        // Signing keys belong to personal tokens.
+        (true, true) => " who did not write the schedule",
+        (true, false) => " with a personal token who did not write the schedule",
+    };
+    format!("{people}{others}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_say_who_must_approve_and_how() {
+        let table = [
+            (1, false, false, "one operator"),
+            (2, false, false, "2 different operators"),
+            (1, true, false, "one operator with a personal token who did not write the schedule"),
+            (3, true, true, "3 signatures, from operators who did not write the schedule"),
+        ];
+        for (persons, others, signed, expected) in table {
+            let role = "operator".to_owned();
+            let requirements = ApprovalRequirements { persons, role, others, signed };
+            assert_eq!(describe_requirements(&requirements), expected);
+        }
+    }
 }

@@ -456,9 +456,9 @@ pub struct ScheduleBackfilled {
     pub schedule_id: String,
     pub first: String,
     pub last: String,
-    /// Number of slots that run.
+    /// Number of slots in the range.
     pub slots: u64,
-    /// Number of slots that already have a run and are skipped.
+    /// Number of these slots that already have a run and are skipped.
     pub taken: u64,
     /// The `confirm` of a request for exactly this backfill.
     pub token: String,

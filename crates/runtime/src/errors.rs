@@ -20,8 +20,9 @@ pub fn store(error: store::Error) -> Error {
              `midwatch up` checks the whole ledger and writes again once it is sound, and `midwatch \
              ledger rebuild --from-export` recreates the directory from exports",
         ),
-        Store::TablesDamaged(_) => Error::new(Code::TablesDamaged, error)
-            .hint("the ledger is not affected; `midwatch ledger rebuild` rebuilds the tables from it"),
+        Store::TablesDamaged(_) => Error::new(Code::TablesDamaged, error).hint(
+            "the ledger is not affected; `midwatch ledger rebuild` rebuilds the tables from it",
+        ),
         Store::Rewound(_) => Error::new(Code::LogRewound, error).hint(
             "a failover or a restored copy has lost acknowledged entries; \
              compare `midwatch ledger verify` with a checkpoint that you kept, then start again",
@@ -29,9 +30,9 @@ pub fn store(error: store::Error) -> Error {
         Store::Unreachable(_) => Error::new(Code::DatabaseAway, error)
             .hint("nothing was changed; check the database and `store.url`, then try again"),
         Store::InDoubt(_) => Error::new(Code::DatabaseAway, error)
-            .hint("repeat the request with the same idempotency key, or check first whether it took effect"),
+            .hint("repeat it with the same idempotency key, or check first whether it took effect"),
         Store::WriteFailed(_) => Error::new(Code::DiskFailed, error)
-            .hint("check the disk, then start again: the start checks that no acknowledged entry is missing"),
+            .hint("check the disk, then start again: the start checks for missing entries"),
         Store::NewerFormat { .. } => Error::new(Code::DataNewer, error)
             .hint("use the newer version of Midwatch, or another data directory"),
         Store::Failed(_) => Error::new(Code::Failed, error),
@@ -52,7 +53,7 @@ pub(crate) fn agent(refusal: Refusal) -> Error {
         Refusal::NeedsApproval(_) => Error::new(Code::NotNow, refusal).hint(
             "start a run of one of its schedules with `midwatch run start`, and approve that",
         ),
-        Refusal::RoleTooLow { .. } => role(&refusal),
+        Refusal::RoleTooLow { .. } => too_low(&refusal),
         Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
     }
 }
@@ -112,7 +113,7 @@ pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
             .hint("let it add a schedule that prompts an agent, or ask a person to do it"),
         Schedule::OtherAgent(_) => with_code(Code::RoleTooLow)
             .hint("ask a person to do it, or to add a rule that allows `schedule.create`"),
-        Schedule::RoleTooLow { .. } => role(&refusal),
+        Schedule::RoleTooLow { .. } => too_low(&refusal),
     }
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
         Token::Unknown(_) => {
             Error::new(Code::NotFound, refusal).hint("`midwatch token list` shows the tokens")
         }
-        Token::RoleTooLow { .. } => role(&refusal),
+        Token::RoleTooLow { .. } => too_low(&refusal),
         Token::RoleNotAllowed(_) => Error::new(Code::InvalidInput, refusal),
         Token::KeyNotAllowed(_) => {
             Error::new(Code::InvalidInput, refusal).hint("omit the key, or choose another role")
@@ -204,10 +205,10 @@ pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
 
 /// A refusal of a request for which the kernel has no rule.
 pub(crate) fn role_too_low(actor: &Actor, needed: Role) -> Error {
-    role(&kernel::token::Refusal::RoleTooLow { actor: actor.clone(), needed })
+    too_low(&kernel::token::Refusal::RoleTooLow { actor: actor.clone(), needed })
 }
 
-fn role(refusal: &impl std::fmt::Display) -> Error {
+fn too_low(refusal: &impl std::fmt::Display) -> Error {
     Error::new(Code::RoleTooLow, refusal)
         .hint("ask a person with that role, or set a token with that role as MIDWATCH_TOKEN")
 }

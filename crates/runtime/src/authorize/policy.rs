@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::errors;
 use crate::installation::Installation;
 
-/// The verbs for allow, ask and deny in a sentence about the future.
+/// The verbs for allow, ask and deny in the present tense.
 pub(crate) const PRESENT_TENSE: [&str; 3] = ["allows it", "requires approval", "denies it"];
 
 /// The decision of the rules about a request that a JSON document describes, also as a sentence.
@@ -280,7 +280,7 @@ mod tests {
         let twice = |key: &str, one: &str, other: &str| {
             let document =
                 format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);
-            check(&document, Err(&format!("the key `{key}` stands twice")));
+            check(&document, Err(&format!("the key `{key}` occurs twice")));
         };
         for key in ["principal", "agent", "resource", "host", "path"] {
             twice(key, r#""ada""#, r#""eve""#);
@@ -289,7 +289,7 @@ mod tests {
         twice("tier", "2", "0");
         twice("argv", "[]", "[]");
         let spelt = r#"{"capability": "net.read", "c\u0061pability": "agent.prompt"}"#;
-        check(spelt, Err("the key `capability` stands twice"));
+        check(spelt, Err("the key `capability` occurs twice"));
     }
 
     #[test]

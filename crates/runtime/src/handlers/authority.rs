@@ -1,4 +1,4 @@
-//! Freeze, thaw, and renew the lease.
+//! Freezes and thaws the installation, and renews the lease.
 
 use api::{AuthorityChanged, Error, Freeze, LeaseRenew, Response, Thaw};
 use kernel::Actor;

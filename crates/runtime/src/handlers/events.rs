@@ -1,4 +1,4 @@
-//! Publish an event, which fires the schedules that wait for it.
+//! Publishes an event, which fires the schedules that wait for it.
 
 use api::{Code, Error, EventPublish, EventPublished, Response};
 use kernel::run::{Event as RunEvent, Origin};
@@ -20,7 +20,7 @@ const PAGE: usize = 1_000;
 const EVENT_ID_BYTES_MAX: usize = 256;
 
 impl Engine {
-    /// Published again with the same id, it is the same event.
+    /// An event that is published again with the same id fires no schedule twice.
     pub(crate) async fn event_publish(
         &self,
         actor: &Actor,

@@ -155,7 +155,7 @@ impl Engine {
         Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
-    /// Agents that request no more approvals, because too many were denied or ignored.
+    /// Agents that request no more approvals after consecutive denials.
     async fn silenced(&self) -> Result<Vec<String>, Error> {
         let (noun, index_key) = (Noun::Agent.name(), Some(SILENCED));
         let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;

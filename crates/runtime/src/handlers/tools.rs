@@ -1,4 +1,4 @@
-//! How often tools were called, and how that went.
+//! Lists how often tools were called, how long the calls took and how many failed.
 
 use std::collections::BTreeMap;
 

@@ -120,7 +120,7 @@ impl Feed {
         }
     }
 
-    /// The run or event that fired the schedule of a run, which only the ledger has. `None` for a timed trigger.
+    /// The run or event that fired the schedule of a run, which only the ledger has. `None` for runs of another origin.
     pub(crate) async fn source_of(
         &self,
         id: &RunId,

@@ -19,7 +19,7 @@ async fn a_repeated_key_executes_once_and_returns_the_first_response() {
     assert_eq!((first.created, &again), (true, &first));
     let removed = || AgentRemove { name: "ada".into() };
     let first = world.send_with_key("k2", removed()).await.unwrap();
-    // The agent is removed, so the edit would fail now; its key still returns the first response.
+    // The agent is removed, so removing it again would fail; its key still returns the first response.
     let again = world.send_with_key("k2", removed()).await.unwrap();
     assert_eq!(again, first);
     let refused = world.send_with_key("k1", builtin("bob")).await.unwrap_err();
@@ -27,7 +27,7 @@ async fn a_repeated_key_executes_once_and_returns_the_first_response() {
     let kinds = world.kinds().await;
     assert_eq!(kinds, ["genesis", "agent.registered", "agent.removed"]);
     let causes: Vec<String> = world.events().await.into_iter().map(|event| event.cause).collect();
-    assert_eq!(causes, ["", "key:somebody/k1", "key:somebody/k2"]);
+    assert_eq!(causes, ["", "key:olga/k1", "key:olga/k2"]);
 }
 
 /// The response of a call without change is stored, too: later changes do not affect it.
@@ -122,7 +122,7 @@ async fn observers_and_runners_cannot_change_agents() {
 async fn a_stored_response_is_not_returned_to_a_role_that_may_not_send_the_request() {
     let world = World::new().await;
     world.send_with_key("k", builtin("ada")).await.unwrap();
-    let observer = Actor { name: "somebody".into(), role: Role::Observer };
+    let observer = Actor { name: "olga".into(), role: Role::Observer };
     let call = Call { key: Some("k".into()), ..Call::new(builtin("ada")) };
     let refused = call.send::<AgentAdd>(&world.engine.handle(observer)).await.unwrap_err();
     assert_eq!(refused.code, Code::RoleTooLow);

@@ -13,7 +13,7 @@ use crate::world::{OCTOBER_US, World, builtin, run_engine};
 const DAY_US: i64 = 24 * HOUR_US;
 
 /// A world whose agent is in tier 2, and a schedule that fires after an hour.
-async fn outside(prompt: &str) -> (World, String) {
+async fn external_world(prompt: &str) -> (World, String) {
     let world = World::new().await;
     let ada = api::AgentAdd { tier: Some(2), ..builtin("ada") };
     world.send(ada).await.unwrap();
@@ -22,7 +22,7 @@ async fn outside(prompt: &str) -> (World, String) {
 }
 
 /// The pending approval request.
-async fn asked(world: &World) -> Approval {
+async fn pending_approval(world: &World) -> Approval {
     let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
     assert_eq!(open.len(), 1);
     open.remove(0)
@@ -32,7 +32,7 @@ async fn state(world: &World, id: &str) -> String {
     world.send(ApprovalShow { id: id.to_owned() }).await.unwrap().approval.state
 }
 
-fn answer(approval: &Approval, decision: &str) -> ApprovalDecide {
+fn decision_on(approval: &Approval, decision: &str) -> ApprovalDecide {
     ApprovalDecide {
         id: approval.id.clone(),
         decision: decision.to_owned(),
@@ -43,12 +43,12 @@ fn answer(approval: &Approval, decision: &str) -> ApprovalDecide {
 }
 
 async fn approve(world: &World, approval: &Approval) -> Result<bool, Error> {
-    world.send(answer(approval, "approve")).await.map(|answer| answer.changed)
+    world.send(decision_on(approval, "approve")).await.map(|answer| answer.changed)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_request_survives_crashes_and_expires_after_a_day() {
-    let (mut world, schedule) = outside("hello").await;
+    let (mut world, schedule) = external_world("hello").await;
     for hour in [1, 5, 24] {
         crash(&mut world, async |world| {
             set(world, hour * HOUR_US).await;
@@ -58,12 +58,12 @@ async fn an_approval_request_survives_crashes_and_expires_after_a_day() {
         })
         .await;
     }
-    let question = asked(&world).await;
+    let approval = pending_approval(&world).await;
     run_engine(&world, async {
         set(&world, HOUR_US + DAY_US).await;
     })
     .await;
-    assert_eq!(state(&world, &question.id).await, "expired");
+    assert_eq!(state(&world, &approval.id).await, "expired");
     let explained = why(&world, &schedule, HOUR_US).await;
     let reason = explained.reason.as_deref();
     assert_eq!((explained.disposition.as_str(), reason), ("skipped_policy", Some("expired")));
@@ -73,15 +73,15 @@ async fn an_approval_request_survives_crashes_and_expires_after_a_day() {
 
 #[tokio::test(start_paused = true)]
 async fn a01_an_approval_starts_one_attempt() {
-    let (world, _) = outside("hello").await;
+    let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
-        let question = asked(&world).await;
-        assert!(approve(&world, &question).await.unwrap());
+        let approval = pending_approval(&world).await;
+        assert!(approve(&world, &approval).await.unwrap());
         wait_until_idle().await;
-        assert_eq!((started(&world), state(&world, &question.id).await.as_str()), (1, "consumed"));
-        assert!(!approve(&world, &question).await.unwrap(), "it was said before");
-        let late = world.send(answer(&question, "revoke")).await.unwrap_err();
+        assert_eq!((started(&world), state(&world, &approval.id).await.as_str()), (1, "consumed"));
+        assert!(!approve(&world, &approval).await.unwrap(), "already approved");
+        let late = world.send(decision_on(&approval, "revoke")).await.unwrap_err();
         assert!(late.message.contains("its run has started"), "{late}");
         wait_until_idle().await;
         assert_eq!(started(&world), 1);
@@ -92,12 +92,12 @@ async fn a01_an_approval_starts_one_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn a02_concurrent_approvals_start_a_run_once() {
-    let (world, _) = outside("hello").await;
+    let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
-        let question = asked(&world).await;
-        let answers = join_all((0..100).map(|_| approve(&world, &question))).await;
-        assert_eq!(answers.iter().filter(|it| *it.as_ref().unwrap()).count(), 1);
+        let approval = pending_approval(&world).await;
+        let results = join_all((0..100).map(|_| approve(&world, &approval))).await;
+        assert_eq!(results.iter().filter(|it| *it.as_ref().unwrap()).count(), 1);
         wait_until_idle().await;
         assert_eq!(started(&world), 1);
     })
@@ -110,11 +110,11 @@ async fn a02_concurrent_approvals_start_a_run_once() {
 /// The commit that consumes the approval also starts the run, so after a crash its outcome is unknown.
 #[tokio::test(start_paused = true)]
 async fn a13_an_approved_run_is_not_restarted_after_a_crash() {
-    let (mut world, _) = outside("hang").await;
+    let (mut world, _) = external_world("hang").await;
     crash(&mut world, async |world| {
         set(world, HOUR_US).await;
-        let question = asked(world).await;
-        approve(world, &question).await.unwrap();
+        let approval = pending_approval(world).await;
+        approve(world, &approval).await.unwrap();
         wait_until_idle().await;
         assert_eq!(started(world), 1);
     })
@@ -130,10 +130,10 @@ async fn a13_an_approved_run_is_not_restarted_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_change_voids_an_approval() {
-    let (mut world, _) = outside("hello").await;
+    let (mut world, _) = external_world("hello").await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
-    let question = asked(&world).await;
-    approve(&world, &question).await.unwrap();
+    let approval = pending_approval(&world).await;
+    approve(&world, &approval).await.unwrap();
     world.policy = r#"
         [[rule]]
         id = "mail"
@@ -148,19 +148,19 @@ async fn a_policy_change_voids_an_approval() {
         assert_eq!(only_run(&world).await.reason.as_deref(), Some("plan_changed"));
     })
     .await;
-    assert_eq!((started(&world), state(&world, &question.id).await.as_str()), (0, "changed"));
+    assert_eq!((started(&world), state(&world, &approval.id).await.as_str()), (0, "changed"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_request_ends_with_its_run() {
-    let (world, _) = outside("hello").await;
+    let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
-        let question = asked(&world).await;
-        let id = question.run_id.clone();
+        let approval = pending_approval(&world).await;
+        let id = approval.run_id.clone();
         world.send(RunCancel { id, note: None }).await.unwrap();
-        assert_eq!(state(&world, &question.id).await, "cancelled");
-        let late = approve(&world, &question).await.unwrap_err();
+        assert_eq!(state(&world, &approval.id).await, "cancelled");
+        let late = approve(&world, &approval).await.unwrap_err();
         assert_eq!(late.code, api::Code::NotNow);
         assert_eq!(world.send(ApprovalList::default()).await.unwrap().approvals, []);
         let all = ApprovalList { all: true, ..ApprovalList::default() };
@@ -173,14 +173,14 @@ async fn an_approval_request_ends_with_its_run() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_denials_stop_approval_requests_for_an_agent() {
-    let (mut world, schedule) = outside("hello").await;
+    let (mut world, schedule) = external_world("hello").await;
     let silenced = async |world: &World| world.send(StatusShow {}).await.unwrap().silenced;
     crash(&mut world, async |world| {
         for hour in 1..=10 {
             set(world, hour * HOUR_US).await;
             assert_eq!(silenced(world).await, Vec::<String>::new());
-            let question = asked(world).await;
-            world.send(answer(&question, "deny")).await.unwrap();
+            let approval = pending_approval(world).await;
+            world.send(decision_on(&approval, "deny")).await.unwrap();
         }
         set(world, 11 * HOUR_US).await;
     })
@@ -194,13 +194,13 @@ async fn repeated_denials_stop_approval_requests_for_an_agent() {
     run_engine(&world, async {
         let run = fire(&world, &schedule).await.id;
         wait_until_idle().await;
-        let question = asked(&world).await;
-        assert_eq!(question.run_id, run, "somebody wants it");
-        approve(&world, &question).await.unwrap();
+        let approval = pending_approval(&world).await;
+        assert_eq!(approval.run_id, run, "an operator retried it");
+        approve(&world, &approval).await.unwrap();
         wait_until_idle().await;
         set(&world, 12 * HOUR_US).await;
         assert_eq!(silenced(&world).await, Vec::<String>::new());
-        asked(&world).await;
+        pending_approval(&world).await;
     })
     .await;
     assert_eq!(started(&world), 1);
@@ -222,29 +222,29 @@ async fn runs_of_the_same_action_share_one_approval_request() {
     run_engine(&world, async {
         world.set_clock(OCTOBER_US + 5 * HOUR_US);
         wait_until_idle().await;
-        let question = asked(&world).await;
+        let approval = pending_approval(&world).await;
         let (waiting, others): (Vec<_>, Vec<_>) =
-            runs(&world).await.into_iter().partition(|run| run.id == question.run_id);
+            runs(&world).await.into_iter().partition(|run| run.id == approval.run_id);
         assert_eq!((waiting[0].state.as_str(), others.len()), ("waiting_permission", 4));
         for run in &others {
             assert_eq!(
                 (run.state.as_str(), run.reason.as_deref()),
                 ("cancelled", Some("asked_already"))
             );
-            assert!(run.message.as_ref().unwrap().contains(&question.id), "{run:?}");
+            assert!(run.message.as_ref().unwrap().contains(&approval.id), "{run:?}");
         }
         let explained = why(&world, &schedule, 5 * HOUR_US).await;
         assert!(
             ["skipped_policy", "parked"].contains(&explained.disposition.as_str()),
             "{explained:?}"
         );
-        approve(&world, &question).await.unwrap();
+        approve(&world, &approval).await.unwrap();
         wait_until_idle().await;
         assert_eq!(started(&world), 1, "one approval starts one run");
         // The request is decided, so the next run can request an approval.
         world.send(RunRetry { id: others[0].id.clone() }).await.unwrap();
         wait_until_idle().await;
-        assert_eq!(asked(&world).await.run_id, others[0].id);
+        assert_eq!(pending_approval(&world).await.run_id, others[0].id);
     })
     .await;
     let kinds = world.kinds().await;
@@ -254,25 +254,27 @@ async fn runs_of_the_same_action_share_one_approval_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_decision_needs_the_plan_hash_and_a_human() {
-    let (world, _) = outside("hello").await;
+    let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
-        let question = asked(&world).await;
+        let approval = pending_approval(&world).await;
         for role in [Role::Observer, Role::Runner] {
             for decision in ["approve", "deny", "revoke"] {
-                let refused = world.send_as(role, answer(&question, decision)).await.unwrap_err();
+                let refused =
+                    world.send_as(role, decision_on(&approval, decision)).await.unwrap_err();
                 assert_eq!(refused.code, api::Code::RoleTooLow, "{role:?} {decision}");
             }
         }
-        let blind = ApprovalDecide { plan_hash: None, ..answer(&question, "approve") };
+        let blind = ApprovalDecide { plan_hash: None, ..decision_on(&approval, "approve") };
         assert_eq!(world.send(blind).await.unwrap_err().code, api::Code::InvalidInput);
-        let other = ApprovalDecide { plan_hash: Some("0".repeat(64)), ..answer(&question, "deny") };
+        let other =
+            ApprovalDecide { plan_hash: Some("0".repeat(64)), ..decision_on(&approval, "deny") };
         assert_eq!(world.send(other).await.unwrap_err().code, api::Code::NotNow);
-        let none = ApprovalDecide { id: "apr_1".into(), ..answer(&question, "approve") };
+        let none = ApprovalDecide { id: "apr_1".into(), ..decision_on(&approval, "approve") };
         assert_eq!(world.send(none).await.unwrap_err().code, api::Code::NotFound);
-        let what = world.send(answer(&question, "maybe")).await.unwrap_err();
-        assert_eq!(what.code, api::Code::InvalidInput);
-        assert_eq!(state(&world, &question.id).await, "pending");
+        let invalid = world.send(decision_on(&approval, "maybe")).await.unwrap_err();
+        assert_eq!(invalid.code, api::Code::InvalidInput);
+        assert_eq!(state(&world, &approval.id).await, "pending");
     })
     .await;
 }

@@ -62,25 +62,25 @@ async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
         world.send(ada).await.unwrap();
         let schedule = add(&world, every("1h", "hello")).await;
         crash(&mut world, async |world| set(world, HOUR_US).await).await;
-        let question = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
+        let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
         let approve = ApprovalDecide {
-            id: question.id.clone(),
+            id: approval.id.clone(),
             decision: "approve".into(),
-            plan_hash: Some(question.plan_hash.clone()),
+            plan_hash: Some(approval.plan_hash.clone()),
             note: None,
             ..Default::default()
         };
         world.send(approve).await.unwrap();
         let (edit, is_the_same) = edits(&schedule).remove(place);
         if let Some(request) = edit.clone() {
-            let operator = Actor { name: "somebody".into(), role: kernel::Role::Operator };
+            let operator = Actor { name: "olga".into(), role: kernel::Role::Operator };
             world.engine.handle(operator).call(call(request)).await.unwrap();
         }
         run_engine(&world, async {
             set(&world, HOUR_US + SECOND_US).await;
         })
         .await;
-        let state = world.send(ApprovalShow { id: question.id }).await.unwrap().approval.state;
+        let state = world.send(ApprovalShow { id: approval.id }).await.unwrap().approval.state;
         let (kinds, run) = (world.kinds().await, only_run(&world).await);
         let found =
             (started(&world), state.as_str(), kinds.contains(&"approval.consumed".to_owned()));
@@ -104,8 +104,8 @@ async fn a_refused_decision_is_recorded() {
     }
     add(&world, every("1h", "hello")).await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
-    let question = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
-    let (id, other) = (question.id, "0".repeat(64));
+    let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    let (id, other) = (approval.id, "0".repeat(64));
     let answer = |plan_hash: &str| {
         let (decision, plan_hash) = ("approve".to_owned(), Some(plan_hash.to_owned()));
         ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() }.into_request()

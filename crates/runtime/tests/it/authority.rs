@@ -55,7 +55,7 @@ async fn a_freeze_stops_running_runs_and_starts_none_until_thaw() {
         set(world, HOUR_US).await;
         assert_eq!((started(world), states(world).await), (1, vec!["running".to_owned()]));
         assert!(freeze(world).await);
-        assert!(!freeze(world).await, "it was so already");
+        assert!(!freeze(world).await, "no change");
         wait_until_idle().await;
         assert_eq!(states(world).await, ["cancelled"]);
         set(world, 2 * HOUR_US).await;
@@ -77,15 +77,15 @@ async fn a_freeze_stops_running_runs_and_starts_none_until_thaw() {
         wait_until_idle().await;
         assert_eq!(started(&world), 1);
         assert!(thaw(&world).await);
-        assert!(!thaw(&world).await, "it was so already");
+        assert!(!thaw(&world).await, "no change");
         wait_until_idle().await;
         assert_eq!(started(&world), 3);
         // A stopped run is retried by hand only.
         let stopped = runs(&world).await.remove(0);
         assert_eq!(stopped.state, "cancelled");
-        assert!(stopped.message.unwrap().contains("frozen by somebody"));
+        assert!(stopped.message.unwrap().contains("frozen by olga"));
         let later = world.send(RunRetry { id: stopped.id }).await.unwrap_err();
-        assert_eq!(later.code.name(), "not_now", "a later run of its schedule is at work");
+        assert_eq!(later.code.name(), "not_now", "a later run of its schedule is running");
     })
     .await;
     verify_ledger(&world).await;
@@ -164,14 +164,14 @@ async fn a11_no_run_starts_after_a_freeze_is_committed() {
         add(&world, every("1h", "hello")).await;
         run_engine(&world, async {
             set(&world, HOUR_US).await;
-            let question = open(&world).await.remove(0);
+            let approval = open(&world).await.remove(0);
             let answered = match approve_first {
-                true => join(world.send(approval_of(&question)), freeze(&world)).await.0,
-                false => join(freeze(&world), world.send(approval_of(&question))).await.1,
+                true => join(world.send(approval_of(&approval)), freeze(&world)).await.0,
+                false => join(freeze(&world), world.send(approval_of(&approval))).await.1,
             };
             wait_until_idle().await;
             if answered.is_err() {
-                let refused = world.send(approval_of(&question)).await.unwrap_err();
+                let refused = world.send(approval_of(&approval)).await.unwrap_err();
                 assert!(refused.message.contains("frozen"), "{refused}");
             }
             thaw(&world).await;
@@ -220,11 +220,11 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
         assert_eq!((started(&world), lease(&world).await.step.as_str()), (13, "full"));
         set(&world, 14 * DAY_US).await;
         assert_eq!((started(&world), lease(&world).await.step.as_str()), (13, "ask"));
-        let question = open(&world).await.remove(0);
-        assert!(question.ruling.rules.contains(&"@lease".to_owned()), "{:?}", question.ruling);
+        let approval = open(&world).await.remove(0);
+        assert!(approval.ruling.rules.contains(&"@lease".to_owned()), "{:?}", approval.ruling);
 
         // A decision of a human renews the lease, so runs start without approval again.
-        world.send(approval_of(&question)).await.unwrap();
+        world.send(approval_of(&approval)).await.unwrap();
         wait_until_idle().await;
         assert_eq!((started(&world), lease(&world).await.step.as_str()), (14, "full"));
         for day in 15..28 {
@@ -247,6 +247,6 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
     })
     .await;
     let warned = world.kinds().await.iter().filter(|kind| *kind == "authority.warned").count();
-    assert_eq!(warned, 3, "before asking, and again, and before pausing");
+    assert_eq!(warned, 3, "twice before `ask`, once before `paused`");
     verify_ledger(&world).await;
 }

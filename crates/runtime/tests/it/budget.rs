@@ -76,12 +76,15 @@ async fn adding_a_schedule_that_exceeds_a_budget_returns_a_warning() {
     );
     assert_eq!(warnings(every("1m", "hello")).await.len(), 1);
     assert!(warnings(every("2m", "hello")).await.is_empty());
-    assert!(warnings(named("free", "reader", every("1s", "x"))).await.is_empty(), "of tier 0");
+    assert!(
+        warnings(named("free", "reader", every("1s", "x"))).await.is_empty(),
+        "tier 0 does not count"
+    );
     let terms = Terms { per_day: Some(1_000), ..Terms::default() };
-    let kept = ScheduleAdd { terms, ..every("1s", "kept") };
+    let limited = ScheduleAdd { terms, ..every("1s", "limited") };
     let id = {
-        let added = world.send(kept).await.unwrap();
-        assert!(added.warnings.is_empty(), "it says how often itself");
+        let added = world.send(limited).await.unwrap();
+        assert!(added.warnings.is_empty(), "its own limit is within the budget");
         added.schedule.id
     };
     let unset = vec!["per_day".to_owned()];
@@ -109,15 +112,15 @@ async fn c11_setting_the_clock_back_does_not_renew_the_budget() {
         wait_until_idle().await;
         assert_eq!(at(world, HOUR_US).await, 3);
         assert_eq!(at(world, 2 * HOUR_US).await, 3, "the day is not over");
-        assert_eq!(at(world, DAY_US + HOUR_US).await, 6, "it is another day");
-        assert_eq!(at(world, 3 * HOUR_US).await, 6, "and now the first again");
-        assert_eq!(at(world, -DAY_US).await, 6, "and one that was never shown");
-        assert_eq!(at(world, DAY_US + 2 * HOUR_US).await, 6, "and the second");
+        assert_eq!(at(world, DAY_US + HOUR_US).await, 6, "the next day has a new budget");
+        assert_eq!(at(world, 3 * HOUR_US).await, 6, "the first day again");
+        assert_eq!(at(world, -DAY_US).await, 6, "an earlier day");
+        assert_eq!(at(world, DAY_US + 2 * HOUR_US).await, 6, "the second day again");
     })
     .await;
     crash(&mut world, async |world| {
         wait_until_idle().await;
-        assert_eq!(at(world, -2 * DAY_US).await, 6, "a restart gives nothing back");
+        assert_eq!(at(world, -2 * DAY_US).await, 6, "a restart refunds nothing");
         assert_eq!(at(world, DAY_US + 3 * HOUR_US).await, 6);
         assert_eq!(at(world, 2 * DAY_US + HOUR_US).await, 9);
     })
@@ -159,9 +162,9 @@ async fn used_tokens_prevent_further_runs() {
             set(&world, 2 * HOUR_US).await;
             assert_eq!((started(&world), used().await), (2, 100));
             set(&world, 3 * HOUR_US).await;
-            assert_eq!((started(&world), used().await), (2, 100), "as much as may be");
+            assert_eq!((started(&world), used().await), (2, 100), "the budget is used up");
             set(&world, DAY_US + HOUR_US).await;
-            assert_eq!((started(&world), used().await), (3, 50), "it is another day");
+            assert_eq!((started(&world), used().await), (3, 50), "the next day has a new budget");
         })
         .await;
         let explained = why(&world, &schedule, 3 * HOUR_US).await;
@@ -199,7 +202,7 @@ async fn spent(world: &World) -> String {
     world.send(StatusShow {}).await.unwrap().budget.money
 }
 
-/// The cost of a run is computed when it ends. Below the limit a run still starts, at the limit none does.
+/// The cost of a run is computed when it ends. A run starts if its expected cost reaches the limit exactly, and not if it exceeds it.
 #[tokio::test(start_paused = true)]
 async fn spent_money_prevents_further_runs() {
     let (of_agent, of_all) = (
@@ -232,7 +235,7 @@ async fn spent_money_prevents_further_runs() {
             wait_until_idle().await;
             assert_eq!(started(&world), runs + 1);
             set(&world, DAY_US + HOUR_US).await;
-            assert_eq!(started(&world), runs + 2, "it is another day");
+            assert_eq!(started(&world), runs + 2, "the next day has a new budget");
         })
         .await;
         let explained = why(&world, &schedule, 3 * HOUR_US).await;
@@ -338,7 +341,7 @@ async fn a_reservation_stays_if_no_usage_is_reported() {
         wait_until_idle().await;
         fire(world, &cut_off).await;
         wait_until_idle().await;
-        assert_eq!(spent(world).await, "0.25", "while it is at work");
+        assert_eq!(spent(world).await, "0.25", "while it runs");
     })
     .await;
     let lost = add(&world, named("lost", "smith", every("30d", "lose"))).await;

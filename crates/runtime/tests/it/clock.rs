@@ -126,7 +126,7 @@ async fn consecutive_failures_pause_a_schedule_until_it_is_resumed() {
             set(&world, minute * MINUTE_US).await;
         }
         assert_eq!(states(&world).await, ["failed"; 5]);
-        assert_eq!(started(&world), 5, "each was tried once");
+        assert_eq!(started(&world), 5, "one attempt each");
         let paused = schedule(&world, &id).await.paused.unwrap();
         assert_eq!(paused.by, "midwatch");
         assert_eq!(paused.note.as_deref(), Some("the last 5 runs failed"));
@@ -147,21 +147,21 @@ async fn consecutive_failures_pause_a_schedule_until_it_is_resumed() {
 async fn a_repeated_key_fires_once_and_no_fire_overlaps_a_live_run() {
     let world = world().await;
     let id = add(&world, every("1h", "wait")).await;
-    let asked = || ScheduleFire { id: id.clone() };
+    let request = || ScheduleFire { id: id.clone() };
     run_engine(&world, async {
-        let first = world.send_with_key("k1", asked()).await.unwrap();
+        let first = world.send_with_key("k1", request()).await.unwrap();
         wait_until_idle().await;
-        assert_eq!(world.send_with_key("k1", asked()).await.unwrap(), first);
-        assert_eq!(world.send(asked()).await.unwrap_err().code, Code::NotNow);
-        assert_eq!(world.send_with_key("k2", asked()).await.unwrap_err().code, Code::NotNow);
+        assert_eq!(world.send_with_key("k1", request()).await.unwrap(), first);
+        assert_eq!(world.send(request()).await.unwrap_err().code, Code::NotNow);
+        assert_eq!(world.send_with_key("k2", request()).await.unwrap_err().code, Code::NotNow);
         world.backend.release(1);
         wait_until_idle().await;
         assert_eq!(only_run(&world).await.state, "done");
-        assert_eq!(world.send_with_key("k1", asked()).await.unwrap(), first);
+        assert_eq!(world.send_with_key("k1", request()).await.unwrap(), first);
         wait_until_idle().await;
         assert_eq!((runs(&world).await.len(), started(&world)), (1, 1));
         // A refused fire does not use its key.
-        world.send_with_key("k2", asked()).await.unwrap();
+        world.send_with_key("k2", request()).await.unwrap();
         world.backend.release(1);
         wait_until_idle().await;
         assert_eq!(states(&world).await, ["done", "done"]);

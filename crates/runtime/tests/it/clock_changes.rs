@@ -16,23 +16,23 @@ async fn world_with_request() -> (World, Approval) {
     world.send(AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
     add(&world, every("1h", "hello")).await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
-    let question = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
-    (world, question)
+    let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
+    (world, approval)
 }
 
-async fn approve(world: &World, question: &Approval) -> String {
+async fn approve(world: &World, approval: &Approval) -> String {
     let asked = ApprovalDecide {
-        id: question.id.clone(),
+        id: approval.id.clone(),
         decision: "approve".into(),
-        plan_hash: Some(question.plan_hash.clone()),
+        plan_hash: Some(approval.plan_hash.clone()),
         note: None,
         ..Default::default()
     };
     world.send(asked).await.unwrap().approval.state
 }
 
-async fn state(world: &World, question: &Approval) -> String {
-    world.send(ApprovalShow { id: question.id.clone() }).await.unwrap().approval.state
+async fn state(world: &World, approval: &Approval) -> String {
+    world.send(ApprovalShow { id: approval.id.clone() }).await.unwrap().approval.state
 }
 
 /// Writes an unrelated entry.
@@ -78,14 +78,14 @@ const TABLE: [(i64, i64, bool); 7] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a10_a_decision_after_expiry_by_clock_or_ledger_is_refused() {
+async fn a10_a_decision_after_expiry_by_clock_or_ledger_does_not_approve() {
     for (past, back, is_in_time) in TABLE {
-        let (world, question) = world_with_request().await;
+        let (world, approval) = world_with_request().await;
         set(&world, HOUR_US + APPROVE_WITHIN + past).await;
         write(&world, "bob").await;
         world.set_clock(OCTOBER_US + HOUR_US + APPROVE_WITHIN + past - back);
         let expected = if is_in_time { "approved" } else { "expired" };
-        assert_eq!(approve(&world, &question).await, expected, "{past} {back}");
+        assert_eq!(approve(&world, &approval).await, expected, "{past} {back}");
         run_engine(&world, wait_until_idle()).await;
         assert_eq!(started(&world), usize::from(is_in_time), "{past} {back}");
         let recorded = anomalies(&world).await;
@@ -97,14 +97,14 @@ async fn a10_a_decision_after_expiry_by_clock_or_ledger_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a10_an_approval_expired_by_clock_or_ledger_starts_no_run() {
     for (past, back, is_in_time) in TABLE {
-        let (world, question) = world_with_request().await;
-        approve(&world, &question).await;
+        let (world, approval) = world_with_request().await;
+        approve(&world, &approval).await;
         set(&world, HOUR_US + EXECUTE_WITHIN + past).await;
         write(&world, "bob").await;
         world.set_clock(OCTOBER_US + HOUR_US + EXECUTE_WITHIN + past - back);
         run_engine(&world, wait_until_idle()).await;
         let expected = if is_in_time { "consumed" } else { "expired" };
-        assert_eq!(state(&world, &question).await, expected, "{past} {back}");
+        assert_eq!(state(&world, &approval).await, expected, "{past} {back}");
         assert_eq!(started(&world), usize::from(is_in_time), "{past} {back}");
         assert_eq!(anomalies(&world).await.len(), usize::from(0 < back), "{past} {back}");
         verify_ledger(&world).await;
@@ -207,5 +207,5 @@ async fn a_clock_change_never_extends_the_lease() {
     .await;
     write(&world, "bob").await;
     world.set_clock(OCTOBER_US);
-    assert_eq!(step(&world).await, "paused", "an earlier hour gives no authority");
+    assert_eq!(step(&world).await, "paused", "setting the clock back does not renew the lease");
 }

@@ -6,7 +6,7 @@ use kernel::Role;
 use crate::steps::*;
 
 #[tokio::test]
-async fn a_cursor_is_valid_for_its_own_list_only() {
+async fn an_invalid_cursor_is_refused_by_every_list() {
     let world = world().await;
     add(&world, every("1h", "hello")).await;
     let check = |refused: Error| {
@@ -91,9 +91,5 @@ async fn a_page_of_one_agents_runs_is_full_and_has_no_others() {
     assert_eq!(second.cursor, None);
     let shown: Vec<String> = first.runs.into_iter().chain(second.runs).map(|it| it.id).collect();
     assert_eq!(shown, expected);
-    assert_eq!(
-        world.send(list(4, None)).await.unwrap().cursor,
-        None,
-        "there are no more of its own"
-    );
+    assert_eq!(world.send(list(4, None)).await.unwrap().cursor, None, "the agent has no more runs");
 }

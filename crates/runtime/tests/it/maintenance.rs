@@ -22,7 +22,7 @@ async fn start_heartbeats_and_stop_are_recorded() {
         ["genesis", "watch.started", "watch.heartbeat", "watch.heartbeat", "watch.stopped"];
     assert_eq!(kinds, expected);
     let status = world.send(StatusShow {}).await.unwrap();
-    assert_eq!((status.log.checkpoint, status.log.entries), (5, 5), "a stop signs everything");
+    assert_eq!((status.log.checkpoint, status.log.entries), (5, 5), "a stop signs every entry");
     let copy = read_last_note(&world.data.path().join("elsewhere.log")).unwrap().unwrap();
     assert_eq!(copy.unverified().size, 5);
 }
@@ -236,7 +236,7 @@ async fn closing_signs_and_deletes_old_responses_once_a_minute() {
     let world = World::new().await;
     let responses = || async {
         let stored = |key| world.store.response(key);
-        let (first, second) = (stored("somebody/k1").await.unwrap(), stored("somebody/k2").await);
+        let (first, second) = (stored("olga/k1").await.unwrap(), stored("olga/k2").await);
         (first.is_some(), second.unwrap().is_some())
     };
     world.send_with_key("k1", builtin("a")).await.unwrap();

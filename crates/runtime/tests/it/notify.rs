@@ -199,12 +199,12 @@ async fn a_failed_delivery_is_retried_with_backoff_and_then_given_up() {
     run_engine(&world, async {
         fail(&world, &failing).await;
         let mut second = 0;
-        for (tries, wait) in [10, 30, 60, 120, 300, 300, 300, 300].into_iter().enumerate() {
+        for (attempts, wait) in [10, 30, 60, 120, 300, 300, 300, 300].into_iter().enumerate() {
             second += wait;
             at(&world, second * SECOND_US - 1).await;
-            assert_eq!(channel.delivered().len(), tries + 1, "before second {second}");
+            assert_eq!(channel.delivered().len(), attempts + 1, "before second {second}");
             at(&world, second * SECOND_US).await;
-            assert_eq!(channel.delivered().len(), tries + 2, "in second {second}");
+            assert_eq!(channel.delivered().len(), attempts + 2, "in second {second}");
         }
         // Later events wait until the first delivery is given up.
         fail(&world, &failing).await;
@@ -216,7 +216,10 @@ async fn a_failed_delivery_is_retried_with_backoff_and_then_given_up() {
         let status = world.send(StatusShow {}).await.unwrap().notices.remove(0);
         assert_eq!((status.channel.as_str(), status.last_success), ("channel", None));
         let failure = status.last_failure.unwrap();
-        assert_eq!((failure.at, failure.what.as_str()), (after(second * SECOND_US), "it is deaf"));
+        assert_eq!(
+            (failure.at, failure.what.as_str()),
+            (after(second * SECOND_US), "scripted failure")
+        );
 
         at(&world, (second + 10) * SECOND_US).await;
         assert_eq!((channel.delivered().len(), channel.last().items.len()), (10, 1));
@@ -287,9 +290,9 @@ async fn an_interrupted_run_is_reported_after_recovery() {
 #[tokio::test(start_paused = true)]
 async fn a_new_or_returning_channel_starts_at_the_end_of_the_ledger() {
     let (mut world, channel, failing) = world_with_channel().await;
-    let messenger = world.channel.take();
+    let present = world.channel.take();
     run_engine(&world, fail(&world, &failing)).await;
-    world.channel = messenger.clone();
+    world.channel = present.clone();
     run_engine(&world, wait_for_notifier()).await;
     assert_eq!(channel.sizes(), []);
     run_engine(&world, fail(&world, &failing)).await;
@@ -297,7 +300,7 @@ async fn a_new_or_returning_channel_starts_at_the_end_of_the_ledger() {
 
     world.channel = None;
     run_engine(&world, fail(&world, &failing)).await;
-    world.channel = messenger;
+    world.channel = present;
     run_engine(&world, wait_for_notifier()).await;
     assert_eq!(channel.sizes(), [(1, 0)]);
 }
@@ -356,7 +359,7 @@ async fn an_empty_digest_is_not_delivered() {
     .await;
 }
 
-/// Two consecutive failures pause a schedule: one digest has the failure and the pause.
+/// One digest has the failure and the pause that it causes.
 #[tokio::test(start_paused = true)]
 async fn a_pause_after_failures_is_delivered() {
     let (world, channel, _) = world_with_channel().await;

@@ -53,7 +53,7 @@ async fn the_preview_follows_the_tier_and_matches_the_run() {
         let preview = dry_run_preview(&world, schedule.clone()).await;
         assert_eq!((preview.by_itself, preview.sentence.as_str()), (by_itself, sentence));
         let added = world.send(schedule.clone()).await.unwrap();
-        assert!(added.created && !added.dry_run, "the dry run has left nothing");
+        assert!(added.created && !added.dry_run, "the dry run stored nothing");
         assert_eq!(added.orders.as_ref(), Some(&preview));
         assert_eq!(shown_preview(&world, &added.schedule.id).await, preview);
         let again = world.send(dry(schedule)).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_dry_run_is_refused_like_an_add() {
     let world = world().await;
     let tool = api::Action { tool: Some("fs.list".into()), ..api::Action::default() };
     for (role, schedule) in [
-        (Role::Operator, named("x", "nobody", every("1h", "hello"))),
+        (Role::Operator, named("x", "missing", every("1h", "hello"))),
         (Role::Operator, every("ten", "hello")),
         (Role::Operator, ScheduleAdd { tier: Some(3), ..every("1h", "hello") }),
         (Role::Observer, every("1h", "hello")),

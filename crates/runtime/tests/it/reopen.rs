@@ -18,7 +18,10 @@ async fn an_agent_survives_reopening_and_the_ledger_verifies() {
     let agents = world.send(AgentList::default()).await.unwrap().agents;
     let found: Vec<(&str, u8)> = agents.iter().map(|it| (it.name.as_str(), it.tier)).collect();
     assert_eq!(found, [("ada", 2), ("bob", 0)]);
-    assert!(!world.send(builtin("bob")).await.unwrap().created, "the same again is no change");
+    assert!(
+        !world.send(builtin("bob")).await.unwrap().created,
+        "adding the same agent again changes nothing"
+    );
     world.send(AgentRemove { name: "ada".into() }).await.unwrap();
     world.send(LedgerCheckpoint {}).await.unwrap();
     assert_eq!(

@@ -60,8 +60,8 @@ async fn world_with_decisions() -> World {
     run_engine(&world, async {
         set(&world, HOUR_US).await;
         let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
-        let question = open.remove(0);
-        let (id, plan_hash) = (question.id, Some(question.plan_hash));
+        let approval = open.remove(0);
+        let (id, plan_hash) = (approval.id, Some(approval.plan_hash));
         let approve =
             ApprovalDecide { id, decision: "approve".into(), plan_hash, ..Default::default() };
         world.send(approve).await.unwrap();
@@ -93,8 +93,8 @@ async fn replay_applies_other_rules_to_past_decisions() {
     assert_eq!(changed(&allowed), [bob]);
     let found = with(&world, &of_agent("deny", "eve")).await;
     assert!(changed(&found).contains(&("eve", "ask", "deny", ada)));
-    assert_eq!(found.counts["ask_to_deny"], 1, "it was one decision: {found:?}");
-    assert_eq!(entries(&world).await, before, "it changes nothing");
+    assert_eq!(found.counts["ask_to_deny"], 1, "one decision is counted once: {found:?}");
+    assert_eq!(entries(&world).await, before, "a replay records nothing");
 }
 
 #[tokio::test(start_paused = true)]

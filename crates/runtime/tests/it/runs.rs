@@ -44,15 +44,15 @@ async fn an_interrupted_run_is_unknown_and_not_repeated() {
     let note = Some("the mail is there".to_owned());
     let settled = RunSettle { id: run.id.clone(), state: "done".into(), note: note.clone() };
     let run = world.send(settled).await.unwrap().run;
-    assert_eq!((run.state.as_str(), run.settled_by.as_deref()), ("done", Some("somebody")));
+    assert_eq!((run.state.as_str(), run.settled_by.as_deref()), ("done", Some("olga")));
     assert_eq!((run.settled_note, run.settled_at.is_some()), (note, true));
-    assert_eq!((run.reason, run.message), (None, None), "it was not known, and is");
+    assert_eq!((run.reason, run.message), (None, None), "the outcome is known now");
     let cancel = world.send(RunCancel { id: run.id, note: None }).await.unwrap_err();
     assert_eq!(cancel.code, Code::NotNow, "there is nothing to cancel");
     assert!(cancel.message.ends_with("only a run that has not ended can be cancelled"));
     let explained = why(&world, &id, HOUR_US).await;
     assert_eq!(explained.disposition, "unknown", "the disposition of the slot does not change");
-    assert!(explained.sentence.contains("settled by somebody"), "{}", explained.sentence);
+    assert!(explained.sentence.contains("settled by olga"), "{}", explained.sentence);
     verify_ledger(&world).await;
 }
 
@@ -86,7 +86,7 @@ async fn a_repeatable_run_is_repeated_after_a_crash() {
     verify_ledger(&world).await;
 }
 
-/// Lets the newest attempt write output, and returns what a reader gets who has seen this much.
+/// Lets the newest attempt write `words`, checks that a reader at `seen` gets exactly them, and returns the new cursor.
 async fn read_output_after(world: &World, seen: Option<WatchCursor>, words: &str) -> WatchCursor {
     world.backend.started.lock().unwrap().last().unwrap().live_output.push(words.as_bytes());
     let id = only_run(world).await.id;
@@ -203,7 +203,7 @@ async fn a_failed_run_is_retried_up_to_its_limit_with_delays() {
             set(&world, at.as_microsecond() - OCTOBER_US - 1).await;
             assert_eq!(started(&world), attempts, "not before the delay is over");
             set(&world, at.as_microsecond() - OCTOBER_US).await;
-            assert!(attempts < started(&world), "then immediately");
+            assert!(attempts < started(&world), "immediately after the delay");
         }
         set(&world, HOUR_US + 30 * MINUTE_US).await;
     })
@@ -245,7 +245,7 @@ async fn a_cancelled_running_run_is_stopped() {
         wait_until_idle().await;
         let stopped = shown(&world, &run).await;
         assert_eq!(stopped.state, "cancelled");
-        assert_eq!(stopped.message.as_deref(), Some("somebody cancelled it"));
+        assert_eq!(stopped.message.as_deref(), Some("olga cancelled it"));
         set(&world, 30 * MINUTE_US).await;
         assert_eq!(started(&world), 1);
         assert!(!world.send(RunCancel { id: run.id, note: None }).await.unwrap().changed);

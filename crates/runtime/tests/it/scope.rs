@@ -163,7 +163,7 @@ async fn observer_can_read_and_cannot_change() {
     let world = world_of_two_agents().await;
     run_engine(&world, async {
         let eve = others(&world).await;
-        let observer = Actor { name: "olga".into(), role: Role::Observer };
+        let observer = Actor { name: "otto".into(), role: Role::Observer };
         for (name, with, _, expected) in table(&eve) {
             let (found, _) = outcome(&world, &observer, name, &with).await;
             assert_eq!(found, expected, "{name}");

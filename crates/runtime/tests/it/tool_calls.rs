@@ -121,7 +121,7 @@ async fn a_tool_call_takes_effect_once_despite_a_crash() {
     let [run] = runs_of(&world, &caller).await.try_into().unwrap();
     assert_eq!((run.state.as_str(), run.attempt), ("done", 4));
     let [started] = runs_of(&world, &target).await.try_into().unwrap();
-    assert!(run.output.unwrap().text.contains(&started.id), "it says what it did the first time");
+    assert!(run.output.unwrap().text.contains(&started.id), "it returns the first response");
     let events = world.events().await;
     let queued: Vec<_> = events.iter().filter(|event| event.id == started.id).collect();
     assert_eq!(queued[0].actor, format!("tool:{}", run.id));
@@ -160,7 +160,7 @@ async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
         message.contains(&format!("midwatch schedule edit {caller} --tool pause")),
         "{message}"
     );
-    assert_eq!(schedule(&world, &target).await.status, "active", "nothing was done");
+    assert_eq!(schedule(&world, &target).await.status, "active", "the tool was not called");
 
     // Adding it again changes nothing, and editing something else does not confirm the tool.
     let again = world.send(call("pause it", "pause", &target)).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_call_of_an_unknown_tool_fails_until_the_tool_exists() {
     assert_eq!(why(&world, &id, HOUR_US).await.disposition, "failed");
     TestTools::on(&world);
     run_engine(&world, set(&world, 2 * HOUR_US)).await;
-    assert_eq!(runs_of(&world, &id).await[1].state, "done", "as soon as there is one");
+    assert_eq!(runs_of(&world, &id).await[1].state, "done", "the tool exists now");
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,7 +82,7 @@ async fn reads_are_recorded_once_a_minute() {
         let [used] = events_of(&world, "tool.used").await.try_into().unwrap();
         assert_eq!(used.body["tools"][0]["tally"]["calls"], 50);
         sleep(Duration::from_secs(180)).await;
-        assert_eq!(events_of(&world, "tool.used").await.len(), 1, "nothing was called since");
+        assert_eq!(events_of(&world, "tool.used").await.len(), 1, "no call since the last record");
         called(&world, "look", StatusShow {}.into_request()).await.unwrap();
     })
     .await;
@@ -105,7 +105,7 @@ async fn every_change_is_recorded_with_caller_and_result() {
     for call in &calls {
         assert_eq!((call.actor.as_str(), call.id.as_str()), ("mcp:mia", "pause"));
         assert!(call.body["bytes_in"].as_u64() < call.body["bytes_out"].as_u64(), "{call:?}");
-        assert!(!call.body.to_string().contains(&id), "nothing of what it was called with");
+        assert!(!call.body.to_string().contains(&id), "the arguments are not recorded");
     }
     let [pause] = tools(&world).await.try_into().unwrap();
     assert_eq!((pause.all.calls, pause.all.failures), (2, 1));

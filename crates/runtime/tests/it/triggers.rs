@@ -12,20 +12,20 @@ use sha2::{Digest, Sha256};
 use crate::steps::*;
 use crate::world::{OCTOBER_US, World, builtin, run_engine};
 
-fn happening(name: &str, happening: EventTrigger) -> ScheduleAdd {
+fn on_trigger(name: &str, happening: EventTrigger) -> ScheduleAdd {
     ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
 }
 
 fn after_run(name: &str, of: &str, ending: Option<&str>) -> ScheduleAdd {
     let (after, ending) = (Some(of.to_owned()), ending.map(str::to_owned));
-    happening(name, EventTrigger { after, ending, ..EventTrigger::default() })
+    on_trigger(name, EventTrigger { after, ending, ..EventTrigger::default() })
 }
 
 fn on_event(name: &str) -> ScheduleAdd {
-    happening(name, EventTrigger { event: Some("mail/new".into()), ..EventTrigger::default() })
+    on_trigger(name, EventTrigger { event: Some("mail/new".into()), ..EventTrigger::default() })
 }
 
-async fn tell(world: &World, id: &str) -> Vec<Run> {
+async fn publish(world: &World, id: &str) -> Vec<Run> {
     let asked = EventPublish { name: "mail/new".into(), id: Some(id.to_owned()) };
     world.send(asked).await.unwrap().runs
 }
@@ -145,25 +145,25 @@ async fn an_event_fires_each_waiting_schedule_once() {
     add(&world, on_event("two")).await;
     run_engine(&world, async {
         let ids = |runs: Vec<Run>| runs.into_iter().map(|run| run.id).collect::<Vec<_>>();
-        let led_to = ids(tell(&world, "message 1").await);
+        let led_to = ids(publish(&world, "message 1").await);
         assert_eq!(led_to.len(), 2);
         wait_until_idle().await;
-        assert_eq!(ids(tell(&world, "message 1").await), led_to, "it is the same event");
+        assert_eq!(ids(publish(&world, "message 1").await), led_to, "it is the same event");
         wait_until_idle().await;
         assert_eq!(started(&world), 2);
         world.send(SchedulePause { id: one.clone(), note: None }).await.unwrap();
-        assert_eq!(tell(&world, "message 2").await.len(), 1);
+        assert_eq!(publish(&world, "message 2").await.len(), 1);
         wait_until_idle().await;
     })
     .await;
     // The engine is not running: the run is queued, and executed later.
     world.reopen().await.unwrap();
-    assert_eq!(tell(&world, "message 3").await.len(), 1);
+    assert_eq!(publish(&world, "message 3").await.len(), 1);
     assert_eq!(started(&world), 3);
     run_engine(&world, wait_until_idle()).await;
     assert_eq!((started(&world), states(&world).await.len()), (4, 4));
-    let nobody = EventPublish { name: "mail/gone".into(), id: None };
-    assert_eq!(world.send(nobody).await.unwrap().told, 0);
+    let unused = EventPublish { name: "mail/gone".into(), id: None };
+    assert_eq!(world.send(unused).await.unwrap().told, 0);
     let bad = EventPublish { name: "Mail New".into(), id: None };
     assert_eq!(world.send(bad).await.unwrap_err().code, Code::InvalidInput);
     verify_ledger(&world).await;
@@ -177,7 +177,7 @@ async fn events_during_a_pause_wait_for_the_resume() {
     world.send(SchedulePause { id: id.clone(), note: None }).await.unwrap();
     run_engine(&world, async {
         set(&world, MINUTE_US).await;
-        assert!(tell(&world, "message").await.is_empty());
+        assert!(publish(&world, "message").await.is_empty());
         let slot = last(&world, &id).await;
         let waits = format!("the slot of {} runs when the schedule is resumed", after(MINUTE_US));
         assert_eq!((slot.disposition.as_str(), slot.sentence), ("buffered", waits));
@@ -185,7 +185,7 @@ async fn events_during_a_pause_wait_for_the_resume() {
         assert_eq!(resume().await.unwrap().released, [after(MINUTE_US)]);
         assert!(resume().await.unwrap().released.is_empty(), "it was not paused");
         wait_until_idle().await;
-        assert_eq!(tell(&world, "message").await[0].state, "done", "it has waited, and run");
+        assert_eq!(publish(&world, "message").await[0].state, "done", "the buffered event has run");
     })
     .await;
     assert_eq!(last(&world, &id).await.disposition, "ran");
@@ -200,7 +200,7 @@ async fn an_event_fires_more_schedules_than_a_page() {
         ScheduleAddAll { schedules, dry_run: false }
     };
     world.send(list(0, 1_000)).await.unwrap();
-    assert_eq!(tell(&world, "message 1").await.len(), 1_000);
+    assert_eq!(publish(&world, "message 1").await.len(), 1_000);
     world.send(list(1_000, 1_001)).await.unwrap();
     let events = EventPublish { name: "mail/new".into(), id: Some("message 1".into()) };
     let published = world.send(events).await.unwrap();
@@ -224,7 +224,7 @@ async fn a_schedule_that_repeats_after_its_last_run_never_overlaps_it() {
         &world,
         ScheduleAdd {
             action: api::Action { prompt: Some("wait".into()), ..every("1h", "x").action },
-            ..happening("loop", again)
+            ..on_trigger("loop", again)
         },
     )
     .await;
@@ -232,13 +232,13 @@ async fn a_schedule_that_repeats_after_its_last_run_never_overlaps_it() {
         set(&world, 10 * MINUTE_US).await;
         assert_eq!(started(&world), 1);
         set(&world, 35 * MINUTE_US).await;
-        assert_eq!(started(&world), 1, "it is still at work");
+        assert_eq!(started(&world), 1, "the first run has not ended");
         world.backend.release(1);
         wait_until_idle().await;
         set(&world, 45 * MINUTE_US - 1).await;
         assert_eq!(started(&world), 1);
         set(&world, 45 * MINUTE_US).await;
-        assert_eq!(started(&world), 2, "ten minutes after it ended");
+        assert_eq!(started(&world), 2, "ten minutes after the first run ended");
         world.backend.release(1);
         wait_until_idle().await;
     })
@@ -316,7 +316,11 @@ async fn an_edit_changes_future_slots_only() {
     })
     .await;
     assert_eq!(outcomes(&world).await, pairs(&[("before", "done"), ("after", "done")]));
-    assert_eq!(why(&world, &id, 10 * MINUTE_US).await.disposition, "ran", "of the old trigger");
+    assert_eq!(
+        why(&world, &id, 10 * MINUTE_US).await.disposition,
+        "ran",
+        "a slot of the old trigger"
+    );
     let unset = |term: &str| ScheduleEdit {
         id: id.clone(),
         unset: vec![term.to_owned()],
@@ -339,7 +343,7 @@ async fn why_explains_slots_of_a_removed_schedule() {
     let waits = add(&world, on_event("post")).await;
     run_engine(&world, async {
         set(&world, 10 * MINUTE_US).await;
-        tell(&world, "message").await;
+        publish(&world, "message").await;
         wait_until_idle().await;
     })
     .await;
@@ -352,8 +356,8 @@ async fn why_explains_slots_of_a_removed_schedule() {
     }
     assert_eq!(why(&world, &timed, 10 * MINUTE_US).await.disposition, "ran");
     assert_eq!(why(&world, &timed, 15 * MINUTE_US).await.disposition, "none");
-    let nobody = Why { id: "sch_00000000".into(), at: None };
-    assert_eq!(world.send(nobody).await.unwrap_err().code, Code::NotFound);
+    let unknown = Why { id: "sch_00000000".into(), at: None };
+    assert_eq!(world.send(unknown).await.unwrap_err().code, Code::NotFound);
 }
 
 async fn last(world: &World, id: &str) -> Explained {
@@ -384,7 +388,7 @@ async fn why_explains_a_slot_by_the_revision_of_its_time() {
             assert_eq!(explained.disposition, disposition, "{minute}: {explained:?}");
         }
         let between = why(&world, &id, 15 * MINUTE_US).await.sentence;
-        assert!(between.ends_with("which then was due every 10 minutes"), "{between}");
+        assert!(between.ends_with("which was due every 10 minutes then"), "{between}");
         assert_eq!(last(&world, &id).await.slot, after(50 * MINUTE_US));
     };
     check().await;
@@ -405,7 +409,7 @@ async fn an_edit_creates_no_slots_in_the_past() {
     let (at, changed) = (after(20 * MINUTE_US), after(25 * MINUTE_US));
     assert_eq!(
         explained.sentence,
-        format!("{at} was no slot of it then; it was changed at {changed}")
+        format!("{at} was not a slot then; the schedule was changed at {changed}")
     );
     assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "upcoming");
     world.send(SchedulePause { id: id.clone(), note: None }).await.unwrap();
@@ -419,7 +423,7 @@ async fn why_explains_schedules_without_a_time_trigger() {
     let first = add(&world, every("1h", "first")).await;
     let second = add(&world, after_run("second", &first, None)).await;
     let again = EventTrigger { again: Some("10m".into()), ..EventTrigger::default() };
-    let again = add(&world, happening("again", again)).await;
+    let again = add(&world, on_trigger("again", again)).await;
     let trigger = format!("after each run of {first} that is done");
     let explained = last(&world, &second).await;
     let yet = format!("the schedule was not triggered yet: {trigger}");
@@ -463,21 +467,25 @@ async fn a_backfill_runs_skipped_slots_and_none_twice() {
         set(&world, 65 * MINUTE_US).await;
         let before = entries(&world).await;
         let dry = world.send(ask(true, HOUR_US)).await.unwrap();
-        assert_eq!((dry.slots, dry.taken, dry.begun), (7, 1, false), "the first is of the start");
+        assert_eq!(
+            (dry.slots, dry.taken, dry.begun),
+            (7, 1, false),
+            "the slot at the start is included"
+        );
         assert_eq!(entries(&world).await, before);
     })
     .await;
-    let begun_before = started(&world);
+    let started_before = started(&world);
     assert!(world.send(ask(false, HOUR_US)).await.unwrap().begun);
     assert_eq!(world.send(ask(false, HOUR_US)).await.unwrap_err().code, Code::NotNow);
     // A crash during the backfill loses no slot.
     crash(&mut world, async |_| wait_until_idle().await).await;
     run_engine(&world, wait_until_idle()).await;
-    assert_eq!(started(&world) - begun_before, 6);
+    assert_eq!(started(&world) - started_before, 6);
     assert!(schedule(&world, &id).await.backfill.is_none());
     assert!(world.send(ask(false, HOUR_US)).await.unwrap().begun);
     run_engine(&world, wait_until_idle()).await;
-    assert_eq!(started(&world) - begun_before, 6, "all have a run by now");
+    assert_eq!(started(&world) - started_before, 6, "every slot has a run already");
     let end = world.send(ScheduleBackfillEnd { id: id.clone() }).await.unwrap();
     assert!(!end.changed);
     let was_skipped = why(&world, &id, 20 * MINUTE_US).await;
@@ -514,8 +522,11 @@ async fn a_large_backfill_needs_confirmation() {
     let dry = ScheduleBackfill { dry_run: true, ..ask(None, 1_010 * SECOND_US) };
     let token = world.send(dry).await.unwrap().token;
     let other = world.send(ask(Some(token.clone()), 1_020 * SECOND_US)).await.unwrap_err();
-    assert_eq!(other.code, Code::NotNow, "it confirms exactly what was shown");
-    assert!(world.send(ask(None, 1_000 * SECOND_US)).await.unwrap().begun, "a hundred need none");
+    assert_eq!(other.code, Code::NotNow, "the token confirms exactly these slots");
+    assert!(
+        world.send(ask(None, 1_000 * SECOND_US)).await.unwrap().begun,
+        "a hundred slots need no confirmation"
+    );
     assert!(world.send(ScheduleBackfillEnd { id: id.clone() }).await.unwrap().changed);
     assert!(world.send(ask(Some(token), 1_010 * SECOND_US)).await.unwrap().begun);
 }
@@ -533,7 +544,7 @@ async fn a_paused_schedule_shows_the_slots_after_a_resume() {
     assert_eq!((bounds.window.as_deref(), bounds.per_day), (Some("30m"), 288));
     world.set_now(OCTOBER_US + 65 * MINUTE_US);
     let shown = world.send(ScheduleShow { id: id.clone() }).await.unwrap();
-    assert_eq!(shown.next[0], after(70 * MINUTE_US), "the pause is left out");
+    assert_eq!(shown.next[0], after(70 * MINUTE_US), "slots in the pause are left out");
     assert_eq!(shown.schedule.next_run_at, None);
     let edit = ScheduleEdit {
         id: id.clone(),
@@ -546,7 +557,7 @@ async fn a_paused_schedule_shows_the_slots_after_a_resume() {
     let bounds = edited.bounds.unwrap();
     assert_eq!((bounds.window, bounds.per_day), (None, 3));
     let resumed = world.send(ScheduleResume { id }).await.unwrap();
-    assert_eq!(resumed.next, edited.next, "it is what comes");
+    assert_eq!(resumed.next, edited.next, "the preview is correct");
 }
 
 /// There is no default zone.
@@ -578,7 +589,7 @@ async fn a_list_is_added_completely_or_not_at_all() {
     let added = world.send(list(&["one", "two", "one"])).await.unwrap().schedules;
     let created: Vec<bool> = added.iter().map(|it| it.created).collect();
     assert_eq!((created, added[0].next.len()), (vec![true, true, false], 5));
-    assert_eq!(added[0].id, added[2].id, "the same one twice is one");
+    assert_eq!(added[0].id, added[2].id, "a repeated schedule is added once");
     let again = world.send(list(&["two", "three"])).await.unwrap().schedules;
     assert_eq!(again.iter().map(|it| it.created).collect::<Vec<_>>(), [false, true]);
 
@@ -588,10 +599,10 @@ async fn a_list_is_added_completely_or_not_at_all() {
     let refused = world.send(wrong).await.unwrap_err();
     assert_eq!(refused.message, "schedule 2 of the list, `five`: `ten` is not a duration");
     let mut wrong = list(&["four", "five"]);
-    wrong.schedules[1].action.agent = Some("nobody".into());
+    wrong.schedules[1].action.agent = Some("missing".into());
     let refused = world.send(wrong).await.unwrap_err();
-    assert_eq!(refused.message, "schedule 2 of the list, `five`: agent `nobody` does not exist");
-    assert_eq!(entries(&world).await, before, "nothing is half done");
+    assert_eq!(refused.message, "schedule 2 of the list, `five`: agent `missing` does not exist");
+    assert_eq!(entries(&world).await, before, "no schedule of a refused list is added");
 
     let many = |count: usize| ScheduleAddAll {
         schedules: (0..count).map(|it| named(&format!("n{it}"), "ada", every("1h", "x"))).collect(),

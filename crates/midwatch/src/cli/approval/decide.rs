@@ -85,9 +85,9 @@ mod tests {
         let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
         assert!(render(&answer, "starts now").starts_with("approved; `midwatch run watch run_1`"));
         let answer = ApprovalDecided { changed: false, ..answer };
-        assert_eq!(render(&answer, "starts now"), "approval `apr_1` was approved already");
+        assert_eq!(render(&answer, "starts now"), "approval `apr_1` was already approved");
         let denied = Approval { state: "denied".into(), ..pending("hello") };
         let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
-        assert_eq!(render(&answer, "starts now"), "denied; run `run_1` does not begin");
+        assert_eq!(render(&answer, "starts now"), "denied; run `run_1` does not start");
     }
 }

@@ -37,7 +37,7 @@ fn a05_duplicate_json_key_is_refused_before_the_request_is_used() {
     ] {
         let response = send_frames(&world, &[&hello, frame]);
         assert!(
-            response.contains("invalid_input") && response.contains("stands twice"),
+            response.contains("invalid_input") && response.contains("occurs twice"),
             "{response}"
         );
     }
@@ -56,17 +56,17 @@ fn a05_duplicate_json_key_is_refused_before_the_request_is_used() {
     ] {
         let refused =
             world.refused(&[&when[..], &["--payload", payload]].concat(), "invalid_input", 2);
-        assert!(refused.contains("stands twice"), "{refused}");
+        assert!(refused.contains("occurs twice"), "{refused}");
         // The same where the payload is part of a document.
         let document = format!(r#"[{{"name":"x","when":{{"every":"1h"}},"action":{payload}}}]"#);
         fs::write(&list, document).unwrap();
         let file = list.to_str().unwrap();
         let refused = world.refused(&["schedule", "add", "--file", file], "invalid_input", 2);
-        assert!(refused.contains("stands twice"), "{refused}");
+        assert!(refused.contains("occurs twice"), "{refused}");
         let request = format!(r#"{{"capability":"net.read","resource":{payload}}}"#);
         let explain = ["policy", "explain", "--request", &request];
         let refused = world.refused(&explain, "invalid_input", 2);
-        assert!(refused.contains("stands twice"), "{refused}");
+        assert!(refused.contains("occurs twice"), "{refused}");
     }
     assert_eq!(world.kinds(), before, "something was recorded");
     drop(daemon);

@@ -110,7 +110,7 @@ fn a08_approved_run_is_refused_when_its_fingerprint_changed() {
         match part {
             "" => {
                 assert_eq!((&run["state"], effects.as_str()), (&"done".into(), "ran\n"), "{run}");
-                assert!(page.contains("program (as it was)"), "{page}");
+                assert!(page.contains("program (unchanged)"), "{page}");
             }
             _ => {
                 assert_eq!((&run["reason"], effects.as_str()), (&"plan_changed".into(), ""));

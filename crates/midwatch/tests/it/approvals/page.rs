@@ -105,7 +105,7 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
     assert_eq!((&shown["decided_by"], &shown["note"]), (&"otto".into(), &"fine".into()));
     assert_eq!(shown.get("link"), None, "a link to a decided approval");
     let again = pending.form(&fields);
-    assert!(again.body.contains("was consumed already"), "{again:?}");
+    assert!(again.body.contains("was already consumed"), "{again:?}");
     world.verified();
 }
 

@@ -54,7 +54,7 @@ fn agent_remove_names_the_schedules_of_the_agent() {
     world.ok(&[&["schedule", "add", "--name", "nightly"], &nightly[..]].concat());
     let output = world.ok(&["agent", "remove", "ada"]);
     assert!(output.contains("; schedule `nightly` (sch_"), "{output}");
-    assert!(output.contains("`midwatch schedule list --agent ada` shows all"), "{output}");
+    assert!(output.contains("`midwatch schedule list --agent ada` lists all of them"), "{output}");
 }
 
 #[test]

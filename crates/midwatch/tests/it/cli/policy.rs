@@ -79,7 +79,7 @@ fn policy_explain_refuses_invalid_and_double_requests() {
         world.refused(&["policy", "explain", "--request", request], "invalid_input", 2)
     };
     let twice = r#"{"capability": "agent.prompt", "capability": "net.read"}"#;
-    assert!(refused(twice).contains("the key `capability` stands twice"));
+    assert!(refused(twice).contains("the key `capability` occurs twice"));
     assert!(refused(r#"{"capability": "net.read", "x": 1}"#).contains("unknown field `x`"));
     assert!(refused("agent.prompt").contains("not a JSON object"));
     world.refused(&["policy", "explain", "--request", "@nowhere"], "not_found", 3);

@@ -113,7 +113,7 @@ fn schedule_is_paused_at_once_when_payment_is_required() {
         let paused = world.json(&["schedule", "show", &schedule])["schedule"].clone();
         assert_eq!((&paused["status"], &paused["failures"]), (&"paused".into(), &1.into()));
         let note = paused["paused"]["note"].as_str().unwrap();
-        assert!(note.starts_with("nobody pays for its agent any more"), "{note}");
+        assert!(note.starts_with("its agent needs payment"), "{note}");
         world.ok(&["schedule", "edit", &schedule, "--pause-after", "0"]);
         world.ok(&["schedule", "resume", &schedule]);
         world.wait_for_state(&world.start_run(&schedule), "failed");

@@ -65,7 +65,7 @@ fn signing_key_of_another_ledger_refuses_changes() {
     let other = World::new();
     other.add_agent("eve");
     let theirs = fs::read(other.data().join("signing.key")).unwrap();
-    check(|key| fs::write(key, &theirs).unwrap(), "is not the signing key of this ledger");
+    check(|key| fs::write(key, &theirs).unwrap(), "is not the key that signs this ledger");
 }
 
 #[test]

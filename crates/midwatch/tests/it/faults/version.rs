@@ -28,7 +28,7 @@ fn data_of_a_newer_version_is_not_changed() {
 #[test]
 fn data_of_another_program_is_not_changed() {
     check("PRAGMA application_id = 7", "failed", 1, "another program");
-    check("UPDATE migration SET sha256 = 'x'", "failed", 1, "step 1 of the schema");
+    check("UPDATE migration SET sha256 = 'x'", "failed", 1, "migration 1 of the database differs");
 }
 
 #[test]

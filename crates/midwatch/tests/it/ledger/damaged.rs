@@ -114,7 +114,7 @@ fn verdict_lasts_until_a_check_of_the_whole_ledger_passes() {
         daemon.stop();
         found
     };
-    let verdict = "entry 2 was changed";
+    let verdict = "entry 2 does not match its hash";
     assert!(found(world.up()).contains(verdict));
     let before = rows(&world);
     for _ in 0..2 {

@@ -127,7 +127,7 @@ fn unreadable_table_is_rebuilt() {
         corrupt_table(&world, table);
         let daemon = world.up();
         let found = world.checked();
-        assert!(found.contains("anew") || found.starts_with("sound"), "{table}: {found}");
+        assert!(found.contains("rebuilt") || found.starts_with("sound"), "{table}: {found}");
         assert_eq!(agents(&world), expected, "{table}");
         assert_eq!(rebuilt(&world).len(), 1, "{table}");
         world.add_agent("new");

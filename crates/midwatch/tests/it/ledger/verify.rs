@@ -114,7 +114,7 @@ fn truncated_ledger_is_found_by_its_checkpoints() {
     );
     let found = report(&altered(&history, "DELETE FROM entry WHERE 31 < seq"), &[]);
     assert_eq!((&found["verdict"], &found["entries"]), (&"ok".into(), &NEWEST.into()));
-    assert!(caveats(&found).contains("removed at the end"), "{found}");
+    assert!(caveats(&found).contains("entries removed from the end"), "{found}");
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn external_checkpoint_shows_a_truncation_that_removed_the_checkpoints() {
     let expect = ["--expect-checkpoint", external.to_str().unwrap()];
     let good = report(&history, &expect);
     assert_eq!(good["verdict"], "ok", "{good}");
-    assert!(!caveats(&good).contains("removed at the end"), "{good}");
+    assert!(!caveats(&good).contains("entries removed from the end"), "{good}");
 
     let cut = "DELETE FROM entry WHERE 28 < seq; DELETE FROM checkpoint; DELETE FROM resume";
     let world = altered(&history, cut);
     let without = report(&world, &[]);
     assert_eq!(without["verdict"], "ok", "{without}");
-    assert!(caveats(&without).contains("removed at the end"), "{without}");
+    assert!(caveats(&without).contains("entries removed from the end"), "{without}");
     assert!(caveats(&without).contains("no signed checkpoint covers the last 28"), "{without}");
     let found = report(&world, &expect);
     assert_eq!((&found["verdict"], &found["damage"]["seq"]), (&"truncated".into(), &29.into()));
@@ -197,7 +197,7 @@ fn rewritten_ledger_is_found_by_its_checkpoints() {
     world.alter_database(&set_note(LAST, &sign_checkpoint(&checkpoint, &[&signing_key(&world)])));
     let found = report(&world, &[]);
     assert_eq!((&found["verdict"], &found["checkpoints"]), (&"ok".into(), &1.into()), "{found}");
-    assert!(caveats(&found).contains("a rewrite by someone who holds the key"), "{found}");
+    assert!(caveats(&found).contains("a rewrite by the owner of the key"), "{found}");
     assert_eq!(report(&world, &expect)["verdict"], "truncated");
 }
 

@@ -191,7 +191,7 @@ fn secret_that_agents_can_read_is_refused_or_warned_of() {
         let argv = format!("[\"true\", \"--token={secret}\"]");
         world.set("MIDWATCH_NOTICE_COMMAND", argv);
     };
-    check("secrets", "revoke that token", notice, EXPECTED);
+    check("secrets", "revoke this one", notice, EXPECTED);
 }
 
 /// A secret that is sent to one server must not be valid anywhere else.

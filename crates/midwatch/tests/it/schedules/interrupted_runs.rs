@@ -103,7 +103,7 @@ fn check_interrupted_run(world: &World) {
     assert_eq!((&shown["reason"], &shown["attempt"]), (&"interrupted".into(), &1.into()));
     let why = world.json(&["why", schedule, "--at", announced]);
     assert_eq!((&why["disposition"], &why["run_id"]), (&"unknown".into(), &run.into()));
-    assert!(why["sentence"].as_str().unwrap().contains("not known"), "{why}");
+    assert!(why["sentence"].as_str().unwrap().contains("its outcome is unknown"), "{why}");
 
     // The schedule continues with other slots, and an operator settles the unknown run.
     wait_until(|| 1 < pids(&effects).len());

@@ -159,7 +159,7 @@ fn sensitive_run_fails_without_the_sealing_key() {
     let run = world.start_run(&schedule);
     let failed = world.wait_for_state(&run, "failed");
     assert_eq!((&failed["reason"], &failed["output"]), (&"words_unreadable".into(), &Value::Null));
-    assert!(text(&failed["message"]).ends_with("sealing.key` is not there"), "{failed}");
+    assert!(text(&failed["message"]).ends_with("sealing.key` does not exist"), "{failed}");
     fs::rename(&aside, &key).unwrap();
     let run = world.start_run(&schedule);
     assert_eq!(world.wait_for_state(&run, "done")["output"]["text"], FIRST);
