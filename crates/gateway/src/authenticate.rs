@@ -76,7 +76,7 @@ pub(crate) fn check_host_and_origin(
         let error = Error::new(Code::Denied, "requests from other origins are not allowed");
         return Err(Rejection { status: StatusCode::FORBIDDEN, error });
     }
-    // Together with a length it could be one request to us and two to a proxy in between.
+    // With both headers, a proxy could see two requests where we see one.
     if headers.contains_key(TRANSFER_ENCODING) {
         let error = Error::new(Code::InvalidInput, "the request has no `Content-Length`");
         let error = error.hint("send `Content-Length` and no `Transfer-Encoding`");

@@ -237,7 +237,8 @@ impl<'a> ToolContext<'a> {
         let _ = self.handle.call(end).await;
     }
 
-    /// Whether a request counts as the call: the first request, or of a tool that changes something the first change.
+    /// Whether a request counts as the call: the first one; for a tool that changes something, the first
+    /// that changes something.
     fn counts_as_call(&self, request: &Request) -> bool {
         let is_the_call = self.tool.effect == Effect::Read || request.changes();
         is_the_call && !self.counted.swap(true, Ordering::Relaxed)

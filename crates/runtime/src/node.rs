@@ -58,7 +58,7 @@ fn directory_of(name: &str) -> &str {
     name.split_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Whole or not at all: a name that is cut short would be another directory's.
+/// Writes atomically: a truncated name would identify another directory.
 fn write(data: &Path, path: &Path, directory: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = File::create(&new)?;

@@ -37,10 +37,10 @@ struct Connection {
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use api::wire::Hello;
-/// use api::{StatusShow, ask};
+/// use api::{StatusShow, send};
 ///
 /// match transport::connect("/nowhere/midwatch.sock".as_ref(), &Hello::new("1.2.3")).await? {
-///     Some(socket) => println!("{} agents", ask(&socket, StatusShow {}).await?.agents),
+///     Some(socket) => println!("{} agents", send(&socket, StatusShow {}).await?.agents),
 ///     None => println!("no daemon is running"),
 /// }
 /// # Ok::<(), api::Error>(())

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, FutureExt};
 use gateway::{Authenticated, Authenticator, ConnectionAddresses};
 use mcp::Selection;
 use runtime::{Credentials, Engine, LocalHandle};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -21,17 +21,47 @@ use crate::reconnecting_client::wait_ms_mut;
 
 const KEY: &str = "http.listen";
 
-/// Listens on the configured address. Returns `None` if HTTP is off, or if the default port is taken.
-pub(super) async fn listen(loaded: &Loaded) -> Result<Option<TcpListener>, Error> {
-    let Some(address) = loaded.config.http.listen else { return Ok(None) };
-    match TcpListener::bind(address).await {
-        Ok(listener) => Ok(Some(listener)),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_default(loaded) => {
-            warn!(%address, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
-            Ok(None)
-        }
-        Err(error) => Err(listen_error(address, &error)),
+/// The backlog of connections that are not accepted yet.
+const BACKLOG: u32 = 1024;
+
+/// The configured address, bound but not listening: the port is known, and clients are refused until the daemon is ready.
+#[derive(Debug)]
+pub(super) struct ReservedAddress(Option<io::Result<TcpSocket>>);
+
+impl ReservedAddress {
+    pub(super) fn bind(loaded: &Loaded) -> ReservedAddress {
+        ReservedAddress(loaded.config.http.listen.map(bind))
     }
+
+    /// `None` if HTTP is off or the address could not be bound.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.0.as_ref()?.as_ref().ok()?.local_addr().ok()
+    }
+
+    /// Starts to listen. Returns `None` if HTTP is off, or if the default port is taken.
+    pub(super) fn listen(self, loaded: &Loaded) -> Result<Option<TcpListener>, Error> {
+        let (Some(address), Some(bound)) = (loaded.config.http.listen, self.0) else {
+            return Ok(None);
+        };
+        match bound.and_then(|socket| socket.listen(BACKLOG)) {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_default(loaded) => {
+                warn!(%address, "the default port is taken, so HTTP is off; set another address with `{KEY}`");
+                Ok(None)
+            }
+            Err(error) => Err(listen_error(address, &error)),
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 /// The configured MCP tools.

@@ -74,8 +74,8 @@ pub async fn run(
     found.extend(startup_checks::check_environment(context));
     refuse_unsafe_start(&loaded.config, &found)?;
     let channels = notification_channels::from_config(context, &loaded.config, logs.redactor())?;
-    let http_listener = http::listen(&loaded).await?;
-    let address = http_listener.as_ref().and_then(|listener| listener.local_addr().ok());
+    let http_address = http::ReservedAddress::bind(&loaded);
+    let address = http_address.address();
     let redactor = Arc::clone(logs.redactor());
     let own_port = address.map(|address| address.port());
     let surroundings = Surroundings {
@@ -92,13 +92,14 @@ pub async fn run(
     process_tree::adopt_orphans();
     let socket = context.directory.socket()?;
     let listener = socket_server::listen(&socket)?;
+    let http_listener = http_address.listen(&loaded)?;
 
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let ready = Ready {
         version: VERSION,
         data: display_path(context.directory.path()),
         socket: display_path(&socket),
-        http: address.map(|address| format!("http://{address}")),
+        http: http_listener.as_ref().and(address).map(|address| format!("http://{address}")),
     };
     info!(version = ready.version, data = ready.data, "daemon started");
     let serve_http = {

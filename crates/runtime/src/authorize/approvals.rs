@@ -32,7 +32,7 @@ pub(crate) struct Approvals {
 }
 
 impl Approvals {
-    /// Expires approvals that were not decided in time.
+    /// Expires approvals that were not decided in time, or whose run did not start in time.
     pub(crate) async fn run(&self) {
         loop {
             let now = self.time.now();

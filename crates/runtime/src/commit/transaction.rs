@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::damage::WriteGuard;
 use crate::errors::{self, internal};
 
-/// How often a decision is made again after a conflict.
+/// Decisions per transaction at most: the first, and one after each conflict, stale cache or wait for a lock.
 const DECISIONS_MAX: usize = 32;
 /// Conflicts after which the transaction locks the row that it keeps losing.
 const CONFLICTS_MAX: usize = 2;
@@ -34,8 +34,8 @@ const CONFLICTS_MAX: usize = 2;
 pub(crate) struct Transaction<'a> {
     /// Rows that the decision depends on. Their versions are part of the commit.
     pub rows: Vec<RowKey>,
-    /// Rows that the decision reads, whatever becomes of them before the commit. Their versions are checked only if they
-    /// are written.
+    /// Rows that the decision reads but that may change before the commit. Their versions are checked only if they are
+    /// written.
     pub reads: Vec<RowKey>,
     pub actor: &'a Actor,
     pub key: Option<IdempotencyKey>,

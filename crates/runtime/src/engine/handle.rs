@@ -176,7 +176,7 @@ impl LocalHandle {
             }
             Request::LedgerRebuild(_) => {
                 engine.write_guard.check()?;
-                let rebuilt = engine.integrity.rebuild(actor, "asked for", &call.progress).boxed();
+                let rebuilt = engine.integrity.rebuild(actor, "requested", &call.progress).boxed();
                 let rebuilt = rebuilt.await?;
                 Ok(Response::LedgerRebuild(TablesRebuilt { rebuilt }))
             }

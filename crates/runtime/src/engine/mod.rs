@@ -133,7 +133,7 @@ impl Engine {
         self.authenticator.authenticate_person(credentials).await
     }
 
-    /// The caller with a token, of whom nothing else is known.
+    /// The caller of a network request, by its token alone: an assistant, unless the token is an agent's or observer's own.
     pub async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
         self.authenticator.authenticate_token(token).await
     }

@@ -33,7 +33,7 @@ use crate::secrets::sealing::Sealing;
 const STOP: Duration = Duration::from_secs(15);
 /// How often to search the store for queued runs that the dispatcher does not know.
 const RESCAN_EVERY: Duration = Duration::from_secs(60);
-/// Before something is tried again that the store refused.
+/// Pause before a failed store operation is retried.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts runs, executes them, and records their outcome.

@@ -1,4 +1,4 @@
-//! The outcome of an attempt: how it ended, and recording that.
+//! What becomes of a claimed run: its prompt to the backend, recording the outcome, and requeueing.
 
 use std::panic::AssertUnwindSafe;
 
@@ -109,7 +109,7 @@ impl Executor {
         }
     }
 
-    /// Ends a run for which a budget is used up or that may request no approval. If that cannot be recorded, the run is
+    /// Ends a run for which a budget is used up, or whose agent has reached its limit of approval requests. If that cannot be recorded, the run is
     /// claimed again.
     pub(super) async fn end_for_shortage(&self, claim: &Claim, shortage: Shortage) {
         let Claim { id, schedule, .. } = claim;
@@ -125,13 +125,13 @@ impl Executor {
                 Ok(context.map(end).unwrap_or_default())
             });
         if let Err(failed) = ended.await {
-            error!(%failed, run = %id, "failed to record that a run is over budget");
+            error!(%failed, run = %id, "failed to end a run that is over a limit");
             sleep(RETRY_PAUSE).await;
             self.enqueue_stored(id).await.unwrap_or_default();
         }
     }
 
-    /// Queues a run that was claimed and not started, if it still waits.
+    /// Puts a claimed run back into its queue, undoing a start whose reply was lost.
     pub(super) async fn requeue(&self, claim: &Claim, stop: &CancellationToken) {
         let Claim { id, schedule, .. } = claim;
         while !stop.is_cancelled() {
@@ -172,7 +172,7 @@ impl Executor {
     }
 }
 
-/// The outcome of a run whose prompt or payload cannot be read. No attempt could.
+/// The outcome of a run whose prompt or payload cannot be read. Permanent, because a retry could not read it either.
 pub(super) fn unreadable_text(unreadable: &Error) -> AttemptOutcome {
     let cause = Cause::new("words_unreadable", &unreadable.message);
     let result = Err(Failure { cause, kind: FailureKind::Permanent });

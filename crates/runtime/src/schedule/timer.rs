@@ -239,7 +239,7 @@ impl Timer {
         });
         let committed = committed.await?;
         match committed.events.is_empty() && is_due {
-            true => Err(internal("the schedule is due, and none of its slots is")),
+            true => Err(internal("the schedule is due, but the tick decided no slot")),
             false => Ok(committed),
         }
     }

@@ -109,6 +109,7 @@ const PATTERNS: &[Pattern] = &[
     pattern("[MICROSECONDS]", "", "dddddddddddddddd"),
     pattern("[MONTH]", "", "dddd-dd"),
     Pattern { more: is_digit, ..pattern("[PID]", "\"pid\": ", "d") },
+    Pattern { more: is_digit, ..pattern("[PID]", "pid ", "d") },
     Pattern { more: is_digit, ..pattern("[PID]", "process ", "d") },
     Pattern { more: is_digit, ..pattern("[UID]", "uid:", "d") },
 ];
