@@ -1,14 +1,11 @@
-//! Small simulations: with a fixed seed and with a random one.
+//! Small simulations with fixed seeds. `cargo xtask sim` runs campaigns with random ones.
 #![expect(clippy::disallowed_methods, reason = "the test starts the real program")]
 
-use std::env;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 const SIM: &str = env!("CARGO_BIN_EXE_sim");
-/// The environment variable with a seed, to reproduce a failure.
-const SEED: &str = "MIDWATCH_SIM_SEED";
 /// Counts that must not be zero: simulations without these events prove nothing.
 const COUNTS: [&str; 33] = [
     "/acknowledged",
@@ -47,7 +44,7 @@ const COUNTS: [&str; 33] = [
 ];
 
 #[test]
-fn invariants_hold_for_a_fixed_seed() {
+fn invariants_hold_and_every_kind_of_event_occurs() {
     let summary = check(&["--seed", "9", "--lives", "10", "--steps", "60"]);
     for count in COUNTS {
         let number = summary.pointer(count).and_then(Value::as_u64).unwrap_or_default();
@@ -56,11 +53,8 @@ fn invariants_hold_for_a_fixed_seed() {
 }
 
 #[test]
-fn invariants_hold_for_a_random_seed() {
-    let seed = env::var(SEED).ok();
-    let seed = seed.iter().flat_map(|seed| ["--seed", seed]);
-    let arguments: Vec<&str> = seed.chain(["--lives", "4", "--steps", "80"]).collect();
-    check(&arguments);
+fn invariants_hold_in_longer_simulations() {
+    check(&["--seed", "2026", "--lives", "4", "--steps", "80"]);
 }
 
 #[test]
