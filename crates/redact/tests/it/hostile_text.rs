@@ -1,7 +1,5 @@
 //! Properties of redaction by pattern on hostile text.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use redact::{MARK, redact};
 
@@ -101,27 +99,19 @@ proptest! {
     }
 }
 
-const ATTEMPTS: usize = 5;
-
-/// Linear time is a few milliseconds, quadratic time is seconds. Measures the best of several
-/// attempts, because the machine may be busy.
-fn check_linear(pieces: &[&str], bytes: usize) {
+/// Long texts, on which an expression that backtracks would not finish.
+fn check_long(pieces: &[&str], bytes: usize) {
     let unit = pieces.concat();
     let text = unit.repeat(bytes.div_ceil(unit.len()));
-    let is_fast = (0..ATTEMPTS).any(|_| {
-        #[expect(clippy::disallowed_methods, reason = "the test measures a duration")]
-        let start = Instant::now();
-        drop(redact(&text));
-        start.elapsed() < Duration::from_millis(500)
-    });
-    assert!(is_fast, "{pieces:?}: {} bytes", text.len());
+    let once = redact(&text).into_owned();
+    assert_eq!(redact(&once), once, "{pieces:?}: {} bytes", text.len());
 }
 
 #[test]
-fn hostile_text_takes_linear_time() {
+fn long_hostile_text_is_redacted_completely() {
     for piece in PIECES {
-        check_linear(&[piece], 128 * 1024);
-        PIECES.iter().for_each(|other| check_linear(&[piece, other], 8 * 1024));
+        check_long(&[piece], 128 * 1024);
+        PIECES.iter().for_each(|other| check_long(&[piece, other], 8 * 1024));
     }
 }
 
@@ -129,9 +119,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn longer_hostile_text_takes_linear_time(
+    fn long_random_hostile_text_is_redacted_completely(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 3..8),
     ) {
-        check_linear(&pieces, 16 * 1024);
+        check_long(&pieces, 16 * 1024);
     }
 }
