@@ -120,12 +120,12 @@ impl Access {
 }
 
 /// Makes one request, with or without a daemon.
-pub async fn ask<R: ApiRequest>(context: &Context, request: R) -> Result<R::Response, Error> {
-    ask_with_progress(context, request, ProgressSink::default()).await
+pub async fn send<R: ApiRequest>(context: &Context, request: R) -> Result<R::Response, Error> {
+    send_with_progress(context, request, ProgressSink::default()).await
 }
 
 /// Makes one request to the daemon. Returns `None` when no daemon is running.
-pub async fn ask_daemon<R: ApiRequest>(
+pub async fn send_to_daemon<R: ApiRequest>(
     context: &Context,
     request: R,
 ) -> Result<Option<R::Response>, Error> {
@@ -135,30 +135,30 @@ pub async fn ask_daemon<R: ApiRequest>(
     }
 }
 
-pub async fn ask_with_progress<R: ApiRequest>(
+pub async fn send_with_progress<R: ApiRequest>(
     context: &Context,
     request: R,
     progress: ProgressSink,
 ) -> Result<R::Response, Error> {
     let key = Some(Uuid::now_v7().to_string());
-    ask_call::<R>(context, Call { key, progress, ..Call::new(request) }).await
+    send_call::<R>(context, Call { key, progress, ..Call::new(request) }).await
 }
 
 /// Makes a request with the caller's idempotency key, so that it takes effect once however often it is made.
-pub async fn ask_once<R: ApiRequest>(
+pub async fn send_once<R: ApiRequest>(
     context: &Context,
     key: String,
     request: R,
 ) -> Result<R::Response, Error> {
-    ask_call::<R>(context, Call { key: Some(key), ..Call::new(request) }).await
+    send_call::<R>(context, Call { key: Some(key), ..Call::new(request) }).await
 }
 
-async fn ask_call<R: ApiRequest>(context: &Context, call: Call) -> Result<R::Response, Error> {
+async fn send_call<R: ApiRequest>(context: &Context, call: Call) -> Result<R::Response, Error> {
     let answer = match call_once(context, call.clone()).await {
         Err(lost) if lost.code == Code::Unreachable => call_once(context, call).await?,
         other => other?,
     };
-    let wrong = || Error::new(Code::Failed, "the answer does not belong to the request");
+    let wrong = || Error::new(Code::Failed, "the response does not belong to the request");
     R::from_response(answer).ok_or_else(wrong)
 }
 

@@ -26,7 +26,7 @@ pub struct Context {
     pub directory: Directory,
     pub environment: BTreeMap<String, String>,
     pub output: Output,
-    /// Whether this process acts for an agent, whoever started it.
+    /// Whether this process acts for an agent, even if a person started it.
     pub assistant: bool,
     config_file: Option<PathBuf>,
 }

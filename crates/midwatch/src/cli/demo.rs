@@ -9,7 +9,7 @@ use api::{
 use tokio::select;
 use tokio::sync::oneshot;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::{Context, display_path};
 use crate::daemon;
 use crate::environment;
@@ -60,7 +60,7 @@ async fn narrate(context: &Context) -> Result<(), Error> {
     let mut after = None;
     loop {
         let request = LedgerTail { after, limit: Some(LIST_ITEMS_MAX), wait_ms: WAIT_MS };
-        let page = ask(context, request).await?;
+        let page = send(context, request).await?;
         after = Some(page.cursor);
         for event in page.events {
             if let Some(line) = render(&event)
@@ -74,7 +74,7 @@ async fn narrate(context: &Context) -> Result<(), Error> {
 
 async fn add_schedule(context: &Context) -> Result<ScheduleAdded, Error> {
     let agent = AgentAdd { name: "echo".into(), backend: "builtin".into(), ..AgentAdd::default() };
-    ask(context, agent).await?;
+    send(context, agent).await?;
     let schedule = ScheduleAdd {
         name: "demo".into(),
         when: When { every: Some(EVERY.into()), ..When::default() },
@@ -85,7 +85,7 @@ async fn add_schedule(context: &Context) -> Result<ScheduleAdded, Error> {
         },
         ..ScheduleAdd::default()
     };
-    ask(context, schedule).await
+    send(context, schedule).await
 }
 
 /// The line of an event; the demo skips most kinds.

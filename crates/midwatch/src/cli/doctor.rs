@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::support::render::{count_of, entries, table};
-use crate::access::ask;
+use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
 use crate::startup_checks;
@@ -102,7 +102,7 @@ impl StartupChecks {
             let key =
                 startup_checks::check_signing_key(context).filter(|it| !checks.local.contains(it));
             checks.local.extend(key);
-            checks.status = Some(checks.ask_engine(context).await);
+            checks.status = Some(checks.load_from_engine(context).await);
         }
         // If a daemon runs, its environment counts and not that of this command.
         if !checks.opened().is_some_and(|status| status.watch.kept) {
@@ -112,9 +112,9 @@ impl StartupChecks {
     }
 
     /// Loads the status and the findings of the engine.
-    async fn ask_engine(&mut self, context: &Context) -> Result<Status, Error> {
-        let status = ask(context, StatusShow {}).await?;
-        self.engine = match ask(context, SetupCheck {}).await {
+    async fn load_from_engine(&mut self, context: &Context) -> Result<Status, Error> {
+        let status = send(context, StatusShow {}).await?;
+        self.engine = match send(context, SetupCheck {}).await {
             Ok(checked) => checked.findings,
             // An agent may not see them, because they name other agents.
             Err(refused) if refused.code == Code::RoleTooLow => Vec::new(),

@@ -6,7 +6,7 @@ use api::Error;
 use clap::Args;
 
 use super::support::lease::frozen_by;
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Cancel every running run and start none until `midwatch thaw`
@@ -18,7 +18,7 @@ pub(super) struct Freeze {
 }
 
 pub(super) async fn run(context: &Context, freeze: Freeze) -> Result<ExitCode, Error> {
-    let answer = ask(context, api::Freeze { note: freeze.reason }).await?;
+    let answer = send(context, api::Freeze { note: freeze.reason }).await?;
     context.output.show(&answer, |it| match it.changed {
         true => "frozen: running runs are cancelled, and none starts until `midwatch thaw`".into(),
         false => format!("already frozen{}", frozen_by(&it.authority)),

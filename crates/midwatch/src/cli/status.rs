@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::support::lease;
 use super::support::render::{count_of, entries, pairs, table, yes_no};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// The most used-up budgets to name on the page.
@@ -40,14 +40,14 @@ struct Capabilities {
 pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Error> {
     let output = context.output;
     if args.budgets {
-        output.show(&ask(context, BudgetList {}).await?, render_budgets);
+        output.show(&send(context, BudgetList {}).await?, render_budgets);
         return Ok(ExitCode::SUCCESS);
     }
     if args.tools {
-        output.show(&ask(context, ToolList {}).await?, render_tools);
+        output.show(&send(context, ToolList {}).await?, render_tools);
         return Ok(ExitCode::SUCCESS);
     }
-    let status = ask(context, StatusShow {}).await?;
+    let status = send(context, StatusShow {}).await?;
     match args.capabilities {
         true => {
             let answer = Capabilities { capabilities: status.capabilities };

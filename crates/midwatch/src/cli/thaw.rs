@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::Error;
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// End a freeze
@@ -17,7 +17,7 @@ pub(super) struct Thaw {
 }
 
 pub(super) async fn run(context: &Context, thaw: Thaw) -> Result<ExitCode, Error> {
-    let answer = ask(context, api::Thaw { note: thaw.reason }).await?;
+    let answer = send(context, api::Thaw { note: thaw.reason }).await?;
     context.output.show(&answer, |it| match it.changed {
         true => "thawed: queued runs start; `midwatch run retry` repeats the cancelled ones".into(),
         false => "not frozen".into(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::Error;
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Explain why a scheduled time ran, was skipped or is late
@@ -19,7 +19,7 @@ pub(super) struct Why {
 }
 
 pub(super) async fn run(context: &Context, why: Why) -> Result<ExitCode, Error> {
-    let answer = ask(context, api::Why { id: why.schedule, at: why.at }).await?;
+    let answer = send(context, api::Why { id: why.schedule, at: why.at }).await?;
     context.output.show(&answer, |answer| answer.sentence.clone());
     Ok(ExitCode::SUCCESS)
 }

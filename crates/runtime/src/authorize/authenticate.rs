@@ -36,7 +36,7 @@ pub struct Credentials<'a> {
     /// The run to which the process claims to belong.
     pub run: Option<&'a str>,
     pub token: Option<&'a Secret>,
-    /// The caller acts for an agent, whoever started it.
+    /// The caller acts for an agent, even if a person started it.
     pub assistant: bool,
 }
 

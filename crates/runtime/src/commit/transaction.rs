@@ -223,7 +223,7 @@ impl Transactions {
                 Ok(events) if events.is_empty() && may_be_stale => continue,
                 Err(_) if may_be_stale => continue,
                 Ok(events) => events,
-                // A caller without the role gets nobody else's stored response.
+                // A caller without the role gets no stored response.
                 Err(refusal) if refusal.code == Code::RoleTooLow => return Err(refusal),
                 // The refusal may be a consequence of the first request with this key.
                 Err(refusal) => {

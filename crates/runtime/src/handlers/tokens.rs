@@ -139,7 +139,7 @@ fn parse(create: &TokenCreate) -> Result<NewToken, Error> {
     Ok((name, role, hash, key))
 }
 
-/// A key has the name of its person, so that nobody signs with another person's key by mistake.
+/// A key has the name of its person, so that a person does not sign with another person's key by mistake.
 fn parse_public_key(text: &str, name: &PersonName) -> Result<PublicKey, Error> {
     let invalid = |what: String| {
         Error::new(Code::InvalidInput, what)

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::settings::Settings;
 use super::summary;
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Register an agent; repeating the same command changes nothing
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Add {
 }
 
 pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> {
-    let answer = ask(context, add.into_request()).await?;
+    let answer = send(context, add.into_request()).await?;
     context.output.show(&answer, |answer| {
         let verb = if answer.created { "registered" } else { "was already registered" };
         let line = format!("agent `{}` {verb} ({})", answer.agent.name, summary(&answer.agent));

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::settings::Settings;
 use super::summary;
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Change an agent; omitted settings keep their value
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Edit {
 }
 
 pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error> {
-    let answer = ask(context, edit.into_request()).await?;
+    let answer = send(context, edit.into_request()).await?;
     context.output.show(&answer, |answer| {
         let (name, summary) = (&answer.agent.name, summary(&answer.agent));
         match answer.changed {

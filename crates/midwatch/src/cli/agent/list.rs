@@ -6,7 +6,7 @@ use api::{Agent, AgentList, Error};
 use clap::Args;
 
 use super::shell_line;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
 use crate::context::Context;
@@ -20,7 +20,7 @@ pub(in crate::cli) struct List {
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { page: Page { limit, cursor } } = list;
-    let answer = ask(context, AgentList { limit, cursor, ..AgentList::default() }).await?;
+    let answer = send(context, AgentList { limit, cursor, ..AgentList::default() }).await?;
     context.output.show(&answer, |answer| render(&answer.agents, answer.cursor.as_deref()));
     Ok(ExitCode::SUCCESS)
 }

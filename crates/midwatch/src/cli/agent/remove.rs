@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{AgentRemove, Error, Schedule, ScheduleList};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::schedule::name_and_id;
 use crate::context::Context;
 
@@ -17,10 +17,10 @@ pub(in crate::cli) struct Remove {
 
 pub(super) async fn run(context: &Context, remove: Remove) -> Result<ExitCode, Error> {
     let Remove { name } = remove;
-    let answer = ask(context, AgentRemove { name: name.clone() }).await?;
+    let answer = send(context, AgentRemove { name: name.clone() }).await?;
     let schedules = ScheduleList { agent: Some(name), limit: Some(1), ..ScheduleList::default() };
     // The agent is removed, whether or not its schedules can be listed.
-    let schedules = ask(context, schedules).await.map(|it| it.schedules).unwrap_or_default();
+    let schedules = send(context, schedules).await.map(|it| it.schedules).unwrap_or_default();
     context.output.show(&answer, |answer| render(&answer.agent.name, schedules.first()));
     Ok(ExitCode::SUCCESS)
 }

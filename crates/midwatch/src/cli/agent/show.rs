@@ -7,7 +7,7 @@ use calendar::Span;
 use clap::Args;
 
 use super::shell_line;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{pairs, yes_no};
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Show {
 }
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
-    let answer = ask(context, AgentShow { name: show.name }).await?;
+    let answer = send(context, AgentShow { name: show.name }).await?;
     context.output.show(&answer, |answer| render(&answer.agent));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{AgentTest, Error, RunUsage};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{pairs, paragraphs, yes_no};
 use crate::context::Context;
 
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Test {
 
 pub(super) async fn run(context: &Context, test: Test) -> Result<ExitCode, Error> {
     let Test { name, prompt } = test;
-    let answer = ask(context, AgentTest { name, prompt }).await?;
+    let answer = send(context, AgentTest { name, prompt }).await?;
     context.output.show(&answer, |answer| render(&answer.test));
     Ok(if answer.test.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,7 +8,7 @@ use api::{ApprovalDecide, ApprovalDecided, ApprovalShow, Code, Error, HealthShow
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::show;
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 use crate::output::Format;
 
@@ -23,7 +23,7 @@ pub(super) async fn decide(
     expected_plan: Option<&str>,
 ) -> Result<(), Error> {
     let id = decision.id.clone();
-    let shown = ask(context, ApprovalShow { id: id.clone() }).await?.approval;
+    let shown = send(context, ApprovalShow { id: id.clone() }).await?.approval;
     let is_expected = |hash: &str| !hash.is_empty() && shown.plan_hash.starts_with(hash);
     if !expected_plan.is_none_or(is_expected) {
         return Err(Error::new(Code::NotNow, "the plan has another hash than `--plan`")
@@ -36,8 +36,8 @@ pub(super) async fn decide(
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
     let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
-    let answer = ask(context, decision).await?;
-    let starts = match ask(context, HealthShow {}).await?.watch.kept {
+    let answer = send(context, decision).await?;
+    let starts = match send(context, HealthShow {}).await?.watch.kept {
         true => "starts now",
         false => "starts once `midwatch up` runs",
     };

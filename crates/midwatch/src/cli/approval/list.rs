@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{ApprovalList, Approvals, Error};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
 use crate::context::Context;
@@ -25,7 +25,7 @@ pub(in crate::cli) struct List {
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { all, agent, page: Page { limit, cursor } } = list;
-    let answer = ask(context, ApprovalList { agent, all, limit, cursor }).await?;
+    let answer = send(context, ApprovalList { agent, all, limit, cursor }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use api::{Approval, ApprovalShow, Error};
 use clap::Args;
 
 use super::ID;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{pairs, paragraphs};
 use crate::context::Context;
 use crate::terminal_escape::fence_prompt;
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Show {
 }
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
-    let answer = ask(context, ApprovalShow { id: show.id }).await?;
+    let answer = send(context, ApprovalShow { id: show.id }).await?;
     context.output.show(&answer, |answer| render(&answer.approval));
     Ok(ExitCode::SUCCESS)
 }

@@ -2,11 +2,11 @@
 
 use api::{ConfigReload, ConfigReloaded, Error, Reloaded};
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 pub(super) async fn run(context: &Context) -> Result<(), Error> {
-    let answer = ask(context, ConfigReload {}).await?;
+    let answer = send(context, ConfigReload {}).await?;
     context.output.show(&answer, |ConfigReloaded { reloaded }| render(reloaded));
     Ok(())
 }

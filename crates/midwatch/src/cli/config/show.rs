@@ -3,7 +3,7 @@
 use api::{ConfigShow, ConfigValue, Error};
 use serde::Serialize;
 
-use crate::access::ask_daemon;
+use crate::access::send_to_daemon;
 use crate::cli::support::render::{paragraphs, table};
 use crate::config::{Loaded, Setting};
 use crate::context::Context;
@@ -25,7 +25,7 @@ struct ShownValue {
 
 pub(super) async fn run(context: &Context) -> Result<(), Error> {
     let loaded = context.load_config()?;
-    let active = match ask_daemon(context, ConfigShow {}).await {
+    let active = match send_to_daemon(context, ConfigShow {}).await {
         Ok(active) => active.map(|it| it.values).unwrap_or_default(),
         Err(refused) => {
             context.output.remark(&format!("the daemon's values are unknown: {refused}"));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Error, EventPublish, EventPublished};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::count_of;
 use crate::context::Context;
 
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Publish {
 
 pub(super) async fn run(context: &Context, publish: Publish) -> Result<ExitCode, Error> {
     let Publish { name, id } = publish;
-    let answer = ask(context, EventPublish { name, id }).await?;
+    let answer = send(context, EventPublish { name, id }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{AuthorityChanged, Error, LeaseRenew};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::lease::deadline;
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Renew {
 }
 
 pub(super) async fn run(context: &Context, renew: Renew) -> Result<ExitCode, Error> {
-    let answer = ask(context, LeaseRenew { note: renew.reason }).await?;
+    let answer = send(context, LeaseRenew { note: renew.reason }).await?;
     context.output.show(&answer, |AuthorityChanged { authority, .. }| {
         format!("lease renewed; {}", deadline(&authority.lease))
     });

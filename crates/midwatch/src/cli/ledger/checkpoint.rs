@@ -2,11 +2,11 @@
 
 use api::{Error, LedgerCheckpoint};
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 pub(super) async fn run(context: &Context) -> Result<(), Error> {
-    let answer = ask(context, LedgerCheckpoint {}).await?;
+    let answer = send(context, LedgerCheckpoint {}).await?;
     context.output.show(&answer, |answer| answer.checkpoint.note.clone());
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use api::{Code, Error, LedgerExport};
 use clap::Args;
 
-use crate::access::ask_with_progress;
+use crate::access::send_with_progress;
 use crate::cli::support::render::table;
 use crate::context::Context;
 
@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, export: Export) -> Result<(), Error> 
     })?;
     let progress = context.output.progress("exporting");
     let request = LedgerExport { dir };
-    let answer = ask_with_progress(context, request, progress.sink()).await?;
+    let answer = send_with_progress(context, request, progress.sink()).await?;
     drop(progress);
     context.output.show(&answer, |answer| {
         let rows = answer.exports.iter().map(|export| {

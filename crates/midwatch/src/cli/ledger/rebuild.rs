@@ -6,7 +6,7 @@ use api::{Error, LedgerRebuild, TablesRebuilt};
 use clap::Args;
 
 use super::restore;
-use crate::access::ask_with_progress;
+use crate::access::send_with_progress;
 use crate::cli::support::render::{count_of, entries};
 use crate::context::Context;
 
@@ -31,7 +31,7 @@ pub(super) async fn run(context: &Context, rebuild: Rebuild) -> Result<(), Error
 
 async fn rebuild_tables(context: &Context) -> Result<(), Error> {
     let progress = context.output.progress("rebuilding");
-    let answer = ask_with_progress(context, LedgerRebuild {}, progress.sink()).await?;
+    let answer = send_with_progress(context, LedgerRebuild {}, progress.sink()).await?;
     drop(progress);
     context.output.show(&answer, |TablesRebuilt { rebuilt }| {
         let found = match rebuilt.differences {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use api::{Error, Event, Events, LedgerTail};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::follow::{Feed, follow};
 use crate::cli::support::value_parsers::list_limit;
 use crate::context::Context;
@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context, tail: Tail) -> Result<(), Error> {
     if tail.follow {
         return follow(context, &mut EventFeed { request, output: context.output }).await;
     }
-    let answer = ask(context, request).await?;
+    let answer = send(context, request).await?;
     context.output.show(&answer, |answer| match answer.events.is_empty() {
         true => format!("no events after {}", answer.cursor),
         false => render_events(&answer.events),

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::load_rules;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{pairs, paragraphs, yes_no};
 use crate::cli::support::text_arg;
 use crate::context::Context;
@@ -36,7 +36,7 @@ struct Evaluated {
 pub(super) async fn run(context: &Context, explain: Explain) -> Result<(), Error> {
     let Explain { run, request } = explain;
     if let Some(run) = run {
-        let answer = ask(context, PolicyExplain { run }).await?;
+        let answer = send(context, PolicyExplain { run }).await?;
         context.output.show(&answer, render);
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use api::{Code, Error, PolicyReplay, PolicyReplayed};
 use clap::Args;
 
-use crate::access::ask_with_progress;
+use crate::access::send_with_progress;
 use crate::cli::support::input::unreadable;
 use crate::cli::support::render::{paragraphs, table};
 use crate::config;
@@ -31,7 +31,7 @@ pub(super) async fn run(context: &Context, replay: Replay) -> Result<(), Error> 
     let rules = with.as_deref().map(read_rules).transpose()?;
     let progress = context.output.progress("replaying");
     let request = PolicyReplay { since, rules, posture };
-    let answer = ask_with_progress(context, request, progress.sink()).await?;
+    let answer = send_with_progress(context, request, progress.sink()).await?;
     drop(progress);
     context.output.show(&answer, render);
     Ok(())

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::letta_server::{LettaServer, RemoteAgent};
 use super::settings::{Letta, only_agent};
 use super::{has_no_data, has_token, registered_agents};
-use crate::access::{ask, no_installation};
+use crate::access::{no_installation, send};
 use crate::context::Context;
 
 #[derive(Serialize)]
@@ -43,7 +43,7 @@ pub(super) async fn is_operator(context: &Context) -> Result<bool, Error> {
         // Without data no token exists, so the caller's token is invalid.
         true if has_token(context) => Err(no_installation(&context.directory)),
         true => Ok(true),
-        false => match ask(context, TokenList { limit: Some(1), cursor: None }).await {
+        false => match send(context, TokenList { limit: Some(1), cursor: None }).await {
             Ok(_) => Ok(true),
             Err(refused) if refused.code == Code::RoleTooLow => Ok(false),
             Err(refused) => Err(refused),

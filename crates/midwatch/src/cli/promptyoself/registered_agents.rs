@@ -8,7 +8,7 @@ use kernel::agent::NAME_BYTES_MAX;
 
 use super::settings::Letta;
 use super::{handle, has_no_data};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// All registered agents; none if there is no data yet.
@@ -35,9 +35,9 @@ pub(in crate::cli) async fn register(
         allow_private: true,
         ..AgentAdd::default()
     };
-    let added = match ask(context, add(name_for(id))).await {
+    let added = match send(context, add(name_for(id))).await {
         // Another id makes the same name.
-        Err(taken) if taken.code == Code::Exists => ask(context, add(unique_name_for(id))).await,
+        Err(taken) if taken.code == Code::Exists => send(context, add(unique_name_for(id))).await,
         added => added,
     };
     match added {

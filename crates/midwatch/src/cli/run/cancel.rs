@@ -6,7 +6,7 @@ use api::{Error, RunCancel};
 use clap::Args;
 
 use super::{ID, render_change};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Cancel a run, before it starts or while it runs
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Cancel {
 
 pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, Error> {
     let Cancel { id, note } = cancel;
-    let answer = ask(context, RunCancel { id, note }).await?;
+    let answer = send(context, RunCancel { id, note }).await?;
     context.output.show(&answer, |answer| {
         let is_cancelled = answer.run.state == "cancelled";
         render_change(answer, if is_cancelled { "cancelled" } else { "is being cancelled" })

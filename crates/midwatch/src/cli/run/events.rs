@@ -6,7 +6,7 @@ use api::{Error, RunEventList, RunEvents};
 use clap::Args;
 
 use super::ID;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::ledger::tail::render_events;
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Events {
 }
 
 pub(super) async fn run(context: &Context, events: Events) -> Result<ExitCode, Error> {
-    let answer = ask(context, RunEvents { id: events.id }).await?;
+    let answer = send(context, RunEvents { id: events.id }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Error, RunList, Runs};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
 use crate::context::Context;
@@ -29,7 +29,7 @@ pub(in crate::cli) struct List {
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { schedule, agent, state, page: Page { limit, cursor } } = list;
     let request = RunList { agent, schedule, state, limit, cursor };
-    let answer = ask(context, request.clone()).await?;
+    let answer = send(context, request.clone()).await?;
     context.output.show(&answer, |answer| render(answer, &request));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use api::{Error, RunRead};
 use clap::Args;
 
 use super::ID;
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 use crate::output::Format;
 
@@ -21,7 +21,7 @@ pub(super) async fn run(context: &Context, Output { id }: Output) -> Result<Exit
     let output = context.output;
     let mut next = Some(0);
     while let Some(from) = next {
-        let piece = ask(context, RunRead { id: id.clone(), from }).await?;
+        let piece = send(context, RunRead { id: id.clone(), from }).await?;
         let printed = match output.format {
             Format::Json => output.show_line(&piece, |_| String::new()),
             Format::Human => output.show_part(&piece.text),

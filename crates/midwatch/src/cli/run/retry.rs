@@ -6,7 +6,7 @@ use api::{Error, RunRetry};
 use clap::Args;
 
 use super::{ID, render_change};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Retry a run that failed or was cancelled
@@ -17,7 +17,7 @@ pub(in crate::cli) struct Retry {
 }
 
 pub(super) async fn run(context: &Context, retry: Retry) -> Result<ExitCode, Error> {
-    let answer = ask(context, RunRetry { id: retry.id }).await?;
+    let answer = send(context, RunRetry { id: retry.id }).await?;
     context.output.show(&answer, |answer| render_change(answer, "will be retried"));
     Ok(ExitCode::SUCCESS)
 }

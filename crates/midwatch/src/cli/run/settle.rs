@@ -6,7 +6,7 @@ use api::{Error, RunSettle};
 use clap::Args;
 
 use super::{ID, render_change};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Record the outcome of an interrupted run after you have checked it
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Settle {
 
 pub(super) async fn run(context: &Context, settle: Settle) -> Result<ExitCode, Error> {
     let Settle { id, state, note } = settle;
-    let answer = ask(context, RunSettle { id, state, note }).await?;
+    let answer = send(context, RunSettle { id, state, note }).await?;
     context.output.show(&answer, |answer| render_change(answer, "settled"));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use api::{Error, Run, RunOutput, RunShow, RunSource, RunUsage};
 use clap::Args;
 
 use super::ID;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{count_of, pairs, paragraphs};
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Show {
 }
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
-    let answer = ask(context, RunShow { id: show.id }).await?;
+    let answer = send(context, RunShow { id: show.id }).await?;
     context.output.show(&answer, |answer| render(&answer.run));
     Ok(ExitCode::SUCCESS)
 }

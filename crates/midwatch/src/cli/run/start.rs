@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Error, Run, ScheduleFire, ScheduleFired};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Start a run of a schedule now; the same as `midwatch schedule fire`
@@ -16,7 +16,7 @@ pub(in crate::cli) struct Start {
 }
 
 pub(super) async fn run(context: &Context, start: Start) -> Result<ExitCode, Error> {
-    let answer = ask(context, ScheduleFire { id: start.schedule }).await?;
+    let answer = send(context, ScheduleFire { id: start.schedule }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use super::show::policy_rows;
 use super::trigger::{TRIGGERS, Trigger};
 use super::upcoming::{upcoming, when};
 use super::{add_file, limits, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{pairs, paragraphs, table, warnings};
 use crate::context::Context;
 
@@ -67,11 +67,11 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
     match &add.file {
         Some(file) => {
             let list = ScheduleAddAll { dry_run: add.dry_run, ..add_file::read(file)? };
-            let answer = ask(context, list).await?;
+            let answer = send(context, list).await?;
             output.show(&answer, render_list);
         }
         None => {
-            let answer = ask(context, add.into_request()?).await?;
+            let answer = send(context, add.into_request()?).await?;
             output.show(&answer, |answer| render(answer, SystemClock.now()));
         }
     }

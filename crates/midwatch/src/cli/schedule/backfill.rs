@@ -6,7 +6,7 @@ use api::{BackfillEnded, Error, ScheduleBackfill, ScheduleBackfillEnd, ScheduleB
 use clap::{ArgGroup, Args};
 
 use super::{ID, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{count_of, paragraphs};
 use crate::cli::support::value_parsers::whole_number;
 use crate::context::Context;
@@ -55,11 +55,11 @@ pub(super) async fn run(context: &Context, backfill: Backfill) -> Result<ExitCod
     let output = context.output;
     match backfill.end {
         true => {
-            let answer = ask(context, ScheduleBackfillEnd { id: backfill.id }).await?;
+            let answer = send(context, ScheduleBackfillEnd { id: backfill.id }).await?;
             output.show(&answer, render_ended);
         }
         false => {
-            let answer = ask(context, backfill.into_request()).await?;
+            let answer = send(context, backfill.into_request()).await?;
             output.show(&answer, render_started);
         }
     }

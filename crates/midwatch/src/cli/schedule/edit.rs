@@ -11,7 +11,7 @@ use super::flags::{Action, Terms};
 use super::trigger::{TRIGGERS, Trigger};
 use super::upcoming::{upcoming, when};
 use super::{ID, limits, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{paragraphs, warnings};
 use crate::context::Context;
 
@@ -43,7 +43,7 @@ pub(in crate::cli) struct Edit {
 }
 
 pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error> {
-    let answer = ask(context, edit.into_request()?).await?;
+    let answer = send(context, edit.into_request()?).await?;
     context.output.show(&answer, |answer| render(answer, SystemClock.now()));
     Ok(ExitCode::SUCCESS)
 }

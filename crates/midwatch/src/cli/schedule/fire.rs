@@ -6,7 +6,7 @@ use api::{Error, ScheduleFire};
 use clap::Args;
 
 use super::ID;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::run::render_started;
 use crate::context::Context;
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Fire {
 }
 
 pub(super) async fn run(context: &Context, fire: Fire) -> Result<ExitCode, Error> {
-    let answer = ask(context, ScheduleFire { id: fire.id }).await?;
+    let answer = send(context, ScheduleFire { id: fire.id }).await?;
     context.output.show(&answer, render_started);
     Ok(ExitCode::SUCCESS)
 }

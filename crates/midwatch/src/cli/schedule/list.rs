@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::target;
 use super::upcoming::when;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
 use crate::context::Context;
@@ -24,7 +24,7 @@ pub(in crate::cli) struct List {
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { agent, page: Page { limit, cursor } } = list;
-    let answer = ask(context, ScheduleList { agent, limit, cursor }).await?;
+    let answer = send(context, ScheduleList { agent, limit, cursor }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

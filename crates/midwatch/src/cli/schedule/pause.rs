@@ -6,7 +6,7 @@ use api::{Error, SchedulePause};
 use clap::Args;
 
 use super::{ID, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Pause a schedule until it is resumed; its live runs continue
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Pause {
 
 pub(super) async fn run(context: &Context, pause: Pause) -> Result<ExitCode, Error> {
     let Pause { id, note } = pause;
-    let answer = ask(context, SchedulePause { id, note }).await?;
+    let answer = send(context, SchedulePause { id, note }).await?;
     context.output.show(&answer, |answer| {
         let result = if answer.changed { "paused" } else { "was already paused" };
         format!("schedule {} {result}", name_and_id(&answer.schedule))

@@ -6,7 +6,7 @@ use api::{Error, ScheduleRemove};
 use clap::Args;
 
 use super::{ID, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Remove a schedule; its runs and history stay in the ledger
@@ -17,7 +17,7 @@ pub(in crate::cli) struct Remove {
 }
 
 pub(super) async fn run(context: &Context, remove: Remove) -> Result<ExitCode, Error> {
-    let answer = ask(context, ScheduleRemove { id: remove.id }).await?;
+    let answer = send(context, ScheduleRemove { id: remove.id }).await?;
     context
         .output
         .show(&answer, |answer| format!("schedule {} removed", name_and_id(&answer.schedule)));

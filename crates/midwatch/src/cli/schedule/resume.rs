@@ -9,7 +9,7 @@ use runtime::{Clock, SystemClock};
 
 use super::upcoming::upcoming;
 use super::{ID, name_and_id};
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{count_of, paragraphs};
 use crate::context::Context;
 
@@ -21,7 +21,7 @@ pub(in crate::cli) struct Resume {
 }
 
 pub(super) async fn run(context: &Context, resume: Resume) -> Result<ExitCode, Error> {
-    let answer = ask(context, ScheduleResume { id: resume.id }).await?;
+    let answer = send(context, ScheduleResume { id: resume.id }).await?;
     context.output.show(&answer, |answer| render(answer, SystemClock.now()));
     Ok(ExitCode::SUCCESS)
 }

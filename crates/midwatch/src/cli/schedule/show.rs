@@ -12,7 +12,7 @@ use runtime::{Clock, SystemClock};
 
 use super::upcoming::{upcoming, when};
 use super::{ID, target};
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::render::{count_of, pairs, paragraphs};
 use crate::context::Context;
 use crate::terminal_escape::fence_prompt;
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Show {
 }
 
 pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error> {
-    let answer = ask(context, ScheduleShow { id: show.id }).await?;
+    let answer = send(context, ScheduleShow { id: show.id }).await?;
     context.output.show(&answer, |answer| render(answer, SystemClock.now()));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use runtime::{TOKEN_PREFIX, token_hash};
 use serde::Serialize;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 const SECRET_BYTES: usize = 32;
@@ -57,7 +57,7 @@ pub(super) async fn run(context: &Context, create: Create) -> Result<ExitCode, E
     let Create { name, role, key } = create;
     let secret = new_secret()?;
     let (role, hash) = (role.name().to_owned(), token_hash(&secret));
-    let token = ask(context, TokenCreate { name, role, hash, key }).await?.token;
+    let token = send(context, TokenCreate { name, role, hash, key }).await?.token;
     let created = Created { token: WithSecret { token, secret } };
     context.output.show(&created, |it| render(&it.token));
     Ok(ExitCode::SUCCESS)

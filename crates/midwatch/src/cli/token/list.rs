@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Error, Token, TokenList, Tokens};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
 use crate::context::Context;
@@ -19,7 +19,7 @@ pub(in crate::cli) struct List {
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { page: Page { limit, cursor } } = list;
-    let answer = ask(context, TokenList { limit, cursor }).await?;
+    let answer = send(context, TokenList { limit, cursor }).await?;
     context.output.show(&answer, render);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Error, TokenRevoke};
 use clap::Args;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::context::Context;
 
 /// Revoke a token
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Revoke {
 
 pub(super) async fn run(context: &Context, revoke: Revoke) -> Result<ExitCode, Error> {
     let Revoke { id, reason } = revoke;
-    let answer = ask(context, TokenRevoke { id, note: reason }).await?;
+    let answer = send(context, TokenRevoke { id, note: reason }).await?;
     context.output.show(&answer, |it| match it.changed {
         true => format!("revoked; `{}` can no longer use this token", it.token.name),
         false => "already revoked".to_owned(),

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 use transport::connect;
 
 use super::{OUTPUT, has_token, schedules, settings};
-use crate::access::{TOKEN_VARIABLE, ask};
+use crate::access::{TOKEN_VARIABLE, send};
 use crate::context::{Context, VERSION};
 use crate::daemon;
 use report::{ExecuteResult, Total, Unreported};
@@ -245,7 +245,7 @@ async fn wait_for_deliveries(
 
 /// Whether all slots and runs of a schedule that were due at `started` can be reported.
 async fn is_delivered(context: &Context, id: &str, started: Timestamp) -> Result<bool, Error> {
-    let schedule = match ask(context, ScheduleShow { id: id.to_owned() }).await {
+    let schedule = match send(context, ScheduleShow { id: id.to_owned() }).await {
         Err(gone) if gone.code == Code::NotFound => return Ok(true),
         shown => shown?.schedule,
     };
@@ -253,7 +253,7 @@ async fn is_delivered(context: &Context, id: &str, started: Timestamp) -> Result
         return Ok(false);
     }
     for id in schedule.live {
-        let run = ask(context, RunShow { id }).await?.run;
+        let run = send(context, RunShow { id }).await?.run;
         let was_due = is_at_or_before(run.slot.as_deref().or(Some(&run.queued_at)), started);
         if was_due && !is_reportable(&run) {
             return Ok(false);
@@ -288,7 +288,7 @@ fn is_reportable(run: &Run) -> bool {
 
 /// Refuses to wait for deliveries that a freeze prevents.
 async fn check_not_frozen(context: &Context) -> Result<(), Error> {
-    match ask(context, StatusShow {}).await?.authority.frozen {
+    match send(context, StatusShow {}).await?.authority.frozen {
         None => Ok(()),
         Some(_) => Err(Error::new(Code::NotNow, "Midwatch is frozen, so nothing is delivered")
             .hint("end the freeze with `midwatch thaw`")),

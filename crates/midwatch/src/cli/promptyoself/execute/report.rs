@@ -8,7 +8,7 @@ use compat::promptyoself::view;
 use serde::Serialize;
 
 use super::is_ended;
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::promptyoself::settings::only_agent;
 use crate::cli::promptyoself::{has_no_data, registered_agents, schedules};
 use crate::context::Context;
@@ -66,7 +66,7 @@ impl Unreported {
         if has_no_data(context)? {
             return Ok(Unreported { newest: String::new(), open: BTreeSet::new() });
         }
-        let newest = ask(context, RunList { limit: Some(1), ..RunList::default() }).await?;
+        let newest = send(context, RunList { limit: Some(1), ..RunList::default() }).await?;
         let newest = newest.runs.into_iter().next().map(|run| run.id).unwrap_or_default();
         let open = schedules(context).await?.into_iter().flat_map(|schedule| schedule.live);
         Ok(Unreported { newest, open: open.collect() })
@@ -83,7 +83,7 @@ impl Unreported {
         }
         let mut runs = Vec::new();
         for id in &self.open {
-            runs.push(ask(context, RunShow { id: id.clone() }).await?.run);
+            runs.push(send(context, RunShow { id: id.clone() }).await?.run);
         }
         runs.extend(self.newer_runs(context).await?);
         runs.sort_by(|one, other| one.id.cmp(&other.id));
@@ -110,7 +110,7 @@ impl Unreported {
         let (mut runs, mut cursor) = (Vec::new(), None);
         loop {
             let request = RunList { limit: Some(PAGE_RUNS), cursor, ..RunList::default() };
-            let page = ask(context, request).await?;
+            let page = send(context, request).await?;
             let expected = runs.len() + page.runs.len();
             runs.extend(page.runs.into_iter().take_while(|run| self.newest < run.id));
             cursor = page.cursor;

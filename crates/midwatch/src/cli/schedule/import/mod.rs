@@ -27,7 +27,7 @@ use kernel::Timestamp;
 use kernel::agent::AgentName;
 use serde::Serialize;
 
-use crate::access::ask;
+use crate::access::send;
 use crate::cli::promptyoself::settings::Letta;
 use crate::cli::promptyoself::{registered_agents, schedules};
 use crate::context::Context;
@@ -216,7 +216,8 @@ async fn add_schedules(context: &Context, new: Vec<Planned>) -> Result<Vec<Impor
     let mut answers = Vec::new();
     for chunk in new.chunks(plan::SCHEDULES_MAX) {
         let schedules = chunk.iter().map(request).collect();
-        answers.extend(ask(context, ScheduleAddAll { schedules, dry_run: false }).await?.schedules);
+        answers
+            .extend(send(context, ScheduleAddAll { schedules, dry_run: false }).await?.schedules);
     }
     let mut imported = Vec::new();
     for (planned, added) in new.into_iter().zip(answers) {
@@ -262,7 +263,7 @@ async fn with_agents(context: &Context, planned: Vec<Planned>) -> Result<Vec<Pla
                 None => registered_agents::register(context, id, &letta).await?,
             },
             None => {
-                let found = ask(context, AgentShow { name: agent.clone() }).await;
+                let found = send(context, AgentShow { name: agent.clone() }).await;
                 let found = found.map_err(|error| match (error.code, agent.as_str()) {
                     (Code::NotFound, DEFAULT_AGENT) => error.hint(AGENT_HINT),
                     _ => error,
