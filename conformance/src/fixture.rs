@@ -11,7 +11,7 @@ mod tools;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Call, Code, Error, Handle, Response};
+use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
 use gateway::{Authenticated, Authenticator, ConnectionAddresses};
 use rmcp::handler::server::ServerHandler;
@@ -230,6 +230,10 @@ impl Authenticator for AcceptAll {
 impl Handle for AcceptAll {
     fn call(&self, _: Call) -> BoxFuture<'_, Result<Response, Error>> {
         ready(Err(Error::new(Code::NotFound, "the fixture handles no requests"))).boxed()
+    }
+
+    fn report(&self, _: ToolReport) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
     }
 }
 

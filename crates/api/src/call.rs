@@ -11,6 +11,27 @@ use crate::*;
 /// Handles requests for one principal: an engine in this process, or a client of the daemon's socket.
 pub trait Handle: fmt::Debug + Send + Sync {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>>;
+    /// Records a tool call that no request accounts for. The caller goes on even if it cannot be recorded.
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()>;
+}
+
+/// A tool call that no request accounts for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToolReport {
+    /// A client called a tool that does not exist.
+    Missing { tool: String },
+    /// A call ended that made no request, or that failed after its request succeeded.
+    Ended {
+        tool: String,
+        /// Whether calls of the tool change something.
+        changes: bool,
+        /// The error of the call; absent if it succeeded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<Code>,
+        /// Whether the call is already counted as a success.
+        counted: bool,
+    },
 }
 
 /// A request with its options.
@@ -40,6 +61,7 @@ pub struct ProgressSink(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
 pub trait ApiRequest: Sized {
     type Response;
     fn into_request(self) -> Request;
+    fn into_response(response: Self::Response) -> Response;
     /// `None` if the response belongs to another request.
     fn from_response(response: Response) -> Option<Self::Response>;
 }
@@ -88,109 +110,4 @@ impl fmt::Debug for ProgressSink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "ProgressSink(shown: {})", self.0.is_some())
     }
-}
-
-/// The list of all requests: type, wire name, response type.
-macro_rules! requests {
-    ($($request:ident $name:literal $response:ident;)*) => {
-        /// Any request.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "call", content = "with")]
-        pub enum Request {
-            $(#[serde(rename = $name)] $request($request),)*
-        }
-
-        impl Request {
-            /// The wire name of every request.
-            pub const NAMES: &'static [&'static str] = &[$($name),*];
-
-            /// The wire name of this request.
-            pub const fn name(&self) -> &'static str {
-                match self {
-                    $(Request::$request(_) => $name,)*
-                }
-            }
-        }
-
-        /// The response to any request.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "call", content = "answer")]
-        pub enum Response {
-            $(#[serde(rename = $name)] $request($response),)*
-            /// The response of the first call with this idempotency key; this call changed nothing.
-            #[serde(rename = "replayed")]
-            Replayed(Box<Response>),
-        }
-
-        $(impl ApiRequest for $request {
-            type Response = $response;
-
-            fn into_request(self) -> Request {
-                Request::$request(self)
-            }
-
-            fn from_response(response: Response) -> Option<$response> {
-                match response.first() {
-                    Response::$request(response) => Some(response),
-                    _ => None,
-                }
-            }
-        })*
-    };
-}
-
-requests! {
-    HealthShow "health" Health;
-    StatusShow "status" Status;
-    BudgetList "budget.list" Budgets;
-    ToolList "tool.list" Tools;
-    ToolMisuse "tool.misuse" Misused;
-    ToolEnd "tool.end" ToolEnded;
-    AgentAdd "agent.add" AgentAdded;
-    AgentEdit "agent.edit" AgentEdited;
-    AgentList "agent.list" Agents;
-    AgentShow "agent.show" AgentShown;
-    AgentRemove "agent.remove" AgentRemoved;
-    AgentTest "agent.test" AgentTested;
-    ScheduleAdd "schedule.add" ScheduleAdded;
-    ScheduleAddAll "schedule.add_all" SchedulesAdded;
-    ScheduleEdit "schedule.edit" ScheduleEdited;
-    ScheduleList "schedule.list" Schedules;
-    ScheduleShow "schedule.show" ScheduleShown;
-    SchedulePause "schedule.pause" SchedulePaused;
-    ScheduleResume "schedule.resume" ScheduleResumed;
-    ScheduleRemove "schedule.remove" ScheduleRemoved;
-    ScheduleFire "schedule.fire" ScheduleFired;
-    ScheduleBackfill "schedule.backfill" ScheduleBackfilled;
-    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded;
-    EventPublish "event.tell" EventPublished;
-    Why "why" Explained;
-    RunList "run.list" Runs;
-    RunShow "run.show" RunShown;
-    RunRead "run.read" OutputChunk;
-    RunWatch "run.watch" RunWatched;
-    RunEvents "run.events" RunEventList;
-    RunCancel "run.cancel" RunChanged;
-    RunRetry "run.retry" RunChanged;
-    RunSettle "run.settle" RunChanged;
-    ApprovalList "approval.list" Approvals;
-    ApprovalShow "approval.show" ApprovalShown;
-    ApprovalDecide "approval.decide" ApprovalDecided;
-    Freeze "freeze" AuthorityChanged;
-    Thaw "thaw" AuthorityChanged;
-    LeaseRenew "lease.renew" AuthorityChanged;
-    PolicyDecide "policy.decide" PolicyDecided;
-    PolicyExplain "policy.explain" PolicyExplained;
-    PolicyReplay "policy.replay" PolicyReplayed;
-    ConfigReload "config.reload" ConfigReloaded;
-    ConfigShow "config.ask" ActiveConfigValues;
-    SetupCheck "check" SetupChecked;
-    TokenCreate "token.create" TokenCreated;
-    TokenList "token.list" Tokens;
-    TokenRevoke "token.revoke" TokenRevoked;
-    LedgerTail "ledger.tail" Events;
-    WaitForChanges "news" Changes;
-    LedgerCheckpoint "ledger.checkpoint" CheckpointMade;
-    LedgerExport "ledger.export" Exported;
-    LedgerRebuild "ledger.rebuild" TablesRebuilt;
 }

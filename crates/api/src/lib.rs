@@ -8,13 +8,14 @@ mod agent;
 mod approval;
 mod authority;
 mod call;
-mod class;
 mod config;
 pub mod display;
 mod error;
 pub mod json;
 mod ledger;
 mod notice;
+mod requests;
+mod role;
 mod run;
 mod schedule;
 mod status;
@@ -33,8 +34,7 @@ pub use approval::{
     PolicyRequest,
 };
 pub use authority::{Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Thaw};
-pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, Request, Response, send};
-pub use class::Class;
+pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, ToolReport, send};
 pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
     SetupCheck, SetupChecked,
@@ -46,6 +46,8 @@ pub use ledger::{
     WaitForChanges,
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
+pub use requests::{Class, Request, Response, Serve, Service, Subject};
+pub use role::Role;
 pub use run::{
     OutputChunk, Run, RunCancel, RunChanged, RunList, RunOutput, RunRead, RunRetry, RunSettle,
     RunShow, RunShown, RunSource, RunUsage, RunWatch, RunWatched, Runs, WatchCursor,
@@ -63,7 +65,7 @@ pub use status::{
     LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Status, StatusShow,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
-pub use tool::{Misused, ToolEnd, ToolEnded, ToolList, ToolMisuse, ToolTally, ToolUse, Tools};
+pub use tool::{ToolList, ToolTally, ToolUse, Tools};
 
 /// Items in a page of a list if the request has no `limit`.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

@@ -162,6 +162,20 @@ pub struct ScheduleAdd {
     pub dry_run: bool,
 }
 
+impl ScheduleAdd {
+    /// The agent that the schedule prompts. `None` stands for a tool call.
+    pub(crate) fn agents(&self) -> Vec<Option<&str>> {
+        vec![self.action.agent.as_deref()]
+    }
+}
+
+impl ScheduleAddAll {
+    /// The agents that the schedules prompt.
+    pub(crate) fn agents(&self) -> Vec<Option<&str>> {
+        self.schedules.iter().flat_map(ScheduleAdd::agents).collect()
+    }
+}
+
 /// Adds several schedules: all of them, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Code;
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolList {}
@@ -39,36 +37,4 @@ pub struct ToolTally {
     pub bytes_out: u64,
     /// Runs that called the tool and count against the budget.
     pub runs: u64,
-}
-
-/// Records the call of a tool that does not exist.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolMisuse {
-    /// The name that no tool has.
-    pub missing: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Misused {}
-
-/// Records the end of a tool call that no other request accounts for: the call made no request, or it failed after
-/// its request succeeded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolEnd {
-    /// Whether calls of the tool change something.
-    pub changes: bool,
-    /// The error of the call; absent if it succeeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    /// Whether the call is already counted as a success.
-    pub counted: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolEnded {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Code>,
-    pub counted: bool,
 }

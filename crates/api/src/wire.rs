@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Progress, Request, Response};
+use crate::{Error, Progress, Request, Response, ToolReport};
 
 /// The protocol version; client and daemon must have the same.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// Most bytes in a line, in both directions.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
@@ -51,20 +51,57 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A line from the client: one call.
+/// A line from the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "one exists per call")]
+#[serde(untagged, try_from = "FrameFields")]
+pub enum ClientFrame {
+    Call(RequestFrame),
+    /// A tool call to record, which the daemon acknowledges with `recorded`.
+    Report {
+        report: ToolReport,
+    },
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestFrame {
     pub request: Request,
     /// The idempotency key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The tool that makes the call, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
-/// A line from the daemon: any number of `progress` for each call, then one `answer` or `error`.
+/// The fields of any frame. An untagged enum would parse each frame twice.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameFields {
+    request: Option<Request>,
+    key: Option<String>,
+    tool: Option<String>,
+    report: Option<ToolReport>,
+}
+
+impl TryFrom<FrameFields> for ClientFrame {
+    type Error = &'static str;
+
+    fn try_from(frame: FrameFields) -> Result<ClientFrame, &'static str> {
+        match frame {
+            FrameFields { request: Some(request), key, tool, report: None } => {
+                Ok(ClientFrame::Call(RequestFrame { request, key, tool }))
+            }
+            FrameFields { request: None, key: None, tool: None, report: Some(report) } => {
+                Ok(ClientFrame::Report { report })
+            }
+            _ => Err("a line has either a `request` or a `report`"),
+        }
+    }
+}
+
+/// A line from the daemon: any number of `progress` for each call, then one `answer` or `error`; or `recorded`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one exists per call")]
 #[serde(rename_all = "snake_case")]
@@ -73,4 +110,5 @@ pub enum Reply {
     #[serde(rename = "answer")]
     Response(Response),
     Error(Error),
+    Recorded,
 }

@@ -358,6 +358,10 @@ mod tests {
         fn call(&self, _: Call) -> BoxFuture<'_, Result<api::Response, Error>> {
             pending().boxed()
         }
+
+        fn report(&self, _: api::ToolReport) -> BoxFuture<'_, ()> {
+            pending().boxed()
+        }
     }
 
     fn server() -> Server {

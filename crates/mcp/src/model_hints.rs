@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{Call, Code, Error, Handle, Response};
+use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 
 use crate::selection::Selection;
@@ -24,6 +24,10 @@ impl Handle for ModelHints {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         let answer = self.handle.call(call);
         async { answer.await.map_err(|error| with_model_hint(error, &self.selection)) }.boxed()
+    }
+
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        self.handle.report(report)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use api::{Call, Code, Error, Handle, Request, Response};
+use api::{Call, Code, Error, Handle, Request, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -52,7 +52,6 @@ pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let context = ToolContext::new(&recorder, tool, &selection, &meta);
     let refused = tool.call(&context, arguments).now_or_never();
     match (recorder.request(), refused) {
-        (Some(Request::ToolEnd(_)), Some(Err(refused))) => Err(refused),
         (Some(request), _) => Ok(request),
         (None, Some(Err(refused))) => Err(refused),
         (None, _) => Err(Error::new(Code::Failed, "the tool makes no request")),
@@ -104,5 +103,9 @@ impl Handle for Recorder {
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(call.request);
         ready(Err(Error::new(Code::NotNow, "requests are only recorded"))).boxed()
+    }
+
+    fn report(&self, _: ToolReport) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::{Handle, ToolMisuse};
+use api::{Handle, ToolReport};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -139,10 +139,8 @@ impl ServerHandler for Server {
                 "there is no tool `{}`; tools/list returns all tools",
                 abbreviate(&params.name)
             );
-            let missing = params.name.into_owned();
-            // Records the attempt. The caller gets the same error if that fails.
-            let handle = self.handle(&context)?;
-            let _ = api::send(&*handle, ToolMisuse { missing }).await;
+            let tool = params.name.into_owned();
+            self.handle(&context)?.report(ToolReport::Missing { tool }).await;
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;

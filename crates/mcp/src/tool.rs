@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{ApiRequest, Call, Code, Error, Handle, Request, Response, ToolEnd};
+use api::{ApiRequest, Call, Code, Error, Handle, Request, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -231,10 +231,8 @@ impl<'a> ToolContext<'a> {
         }
         // If the effect depends on an argument, an uncounted call has changed nothing.
         let changes = self.tool.effect != Effect::Read && !self.tool.effect_depends_on_action;
-        let tool = Some(self.tool.name.to_owned());
-        let end = Call { tool, ..Call::new(ToolEnd { changes, code, counted }) };
-        // The caller gets the answer even if this cannot be recorded.
-        let _ = self.handle.call(end).await;
+        let tool = self.tool.name.to_owned();
+        self.handle.report(ToolReport::Ended { tool, changes, code, counted }).await;
     }
 
     /// Whether a request counts as the call: the first one; for a tool that changes something, the first
@@ -282,6 +280,10 @@ impl Handle for ToolContext<'_> {
             Ok(answer)
         }
         .boxed()
+    }
+
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        self.handle.report(report)
     }
 }
 
@@ -341,6 +343,10 @@ mod tests {
     impl Handle for Open {
         fn call(&self, _: Call) -> BoxFuture<'_, Result<Response, Error>> {
             async { Err(Error::new(Code::Failed, "reached the handle")) }.boxed()
+        }
+
+        fn report(&self, _: ToolReport) -> BoxFuture<'_, ()> {
+            ready(()).boxed()
         }
     }
 

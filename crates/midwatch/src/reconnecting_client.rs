@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::{Call, Code, Error, Handle, Request, Response};
+use api::{Call, Code, Error, Handle, Request, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -51,7 +51,7 @@ impl ReconnectingClient {
 
     async fn call_once(&self, mut call: Call) -> Result<Response, Error> {
         let deadline =
-            Instant::now() + wait_ms_mut(&mut call.request).map_or(Duration::ZERO, wait_duration);
+            Instant::now() + call.request.wait_ms_mut().map_or(Duration::ZERO, wait_duration);
         let _permit = self.acquire_permit(deadline).await;
         let socket = loop {
             let idle = self.idle().pop();
@@ -65,7 +65,7 @@ impl ReconnectingClient {
                 };
             // Other processes need the directory, too: release it between polls.
             let mut poll = call.clone();
-            if let Some(wait_ms) = wait_ms_mut(&mut poll.request) {
+            if let Some(wait_ms) = poll.request.wait_ms_mut() {
                 *wait_ms = 0;
             }
             let answer = access.handle().call(poll).await;
@@ -78,18 +78,38 @@ impl ReconnectingClient {
                 _ => return answer,
             }
         };
-        if let Some(wait_ms) = wait_ms_mut(&mut call.request) {
+        if let Some(wait_ms) = call.request.wait_ms_mut() {
             let left = deadline.saturating_duration_since(Instant::now());
             *wait_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
         }
         let answer = socket.call(call).await;
         if answer.as_ref().err().is_none_or(|error| error.code != Code::Unreachable) {
-            let mut idle = self.idle();
-            if idle.len() < IDLE_MAX {
-                idle.push(socket);
-            }
+            self.keep(socket);
         }
         answer
+    }
+
+    async fn report_once(&self, report: ToolReport) -> Result<(), Error> {
+        let _permit = self.calls.acquire().await.ok();
+        let idle = self.idle().pop();
+        let access = match idle {
+            Some(socket) => Access::Daemon(socket),
+            None => Access::open(&self.context, IfMissing::Refuse).await?,
+        };
+        access.handle().report(report).await;
+        match access {
+            Access::Daemon(socket) => self.keep(socket),
+            access @ Access::Directory { .. } => access.close().await,
+        }
+        Ok(())
+    }
+
+    /// Keeps a connection for later calls.
+    fn keep(&self, socket: Socket) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(socket);
+        }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Socket>> {
@@ -114,15 +134,9 @@ impl Handle for ReconnectingClient {
         }
         .boxed()
     }
-}
 
-/// How long a request waits for changes, in milliseconds; `None` for requests that never wait.
-pub fn wait_ms_mut(request: &mut Request) -> Option<&mut u32> {
-    match request {
-        Request::RunWatch(request) => Some(&mut request.wait_ms),
-        Request::LedgerTail(request) => Some(&mut request.wait_ms),
-        Request::WaitForChanges(request) => Some(&mut request.wait_ms),
-        _ => None,
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        async move { drop(self.report_once(report).await) }.boxed()
     }
 }
 

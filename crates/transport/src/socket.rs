@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api::wire::{Hello, PROTOCOL, Reply, RequestFrame};
-use api::{Call, Code, Error, Handle, Response};
+use api::wire::{ClientFrame, Hello, PROTOCOL, Reply, RequestFrame};
+use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
@@ -75,8 +75,8 @@ impl Connection {
     }
 
     async fn call(&mut self, call: Call) -> io::Result<Option<Result<Response, Error>>> {
-        let asked = RequestFrame { request: call.request, key: call.key, tool: call.tool };
-        frames::write(&mut self.output, &asked).await?;
+        let frame = RequestFrame { request: call.request, key: call.key, tool: call.tool };
+        frames::write(&mut self.output, &ClientFrame::Call(frame)).await?;
         loop {
             match frames::read(&mut self.input).await? {
                 Some(Reply::Progress(progress)) => {
@@ -84,9 +84,15 @@ impl Connection {
                 }
                 Some(Reply::Response(answer)) => return Ok(Some(Ok(answer))),
                 Some(Reply::Error(error)) => return Ok(Some(Err(error))),
+                Some(Reply::Recorded) => return Err(io::ErrorKind::InvalidData.into()),
                 None => return Ok(None),
             }
         }
+    }
+
+    async fn report(&mut self, report: ToolReport) -> io::Result<()> {
+        frames::write(&mut self.output, &ClientFrame::Report { report }).await?;
+        frames::read::<Reply>(&mut self.input).await.map(drop)
     }
 }
 
@@ -102,6 +108,10 @@ impl Handle for Socket {
             }
         }
         .boxed()
+    }
+
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        async move { drop(self.connection.lock().await.report(report).await) }.boxed()
     }
 }
 

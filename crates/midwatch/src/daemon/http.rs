@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Call, Code, Error, Handle, Response};
+use api::{Call, Code, Error, Handle, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use gateway::{Authenticated, Authenticator, ConnectionAddresses};
 use mcp::Selection;
@@ -17,7 +17,6 @@ use tracing::warn;
 
 use super::peer::Peer;
 use crate::config::{Loaded, Origin};
-use crate::reconnecting_client::wait_ms_mut;
 
 const KEY: &str = "http.listen";
 
@@ -143,7 +142,7 @@ struct TokenHandle {
 impl Handle for TokenHandle {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         async move {
-            let waits = wait_ms_mut(&mut call.request).is_some_and(|wait_ms| 0 < *wait_ms);
+            let waits = call.request.wait_ms_mut().is_some_and(|wait_ms| 0 < *wait_ms);
             let answer = self.handle.call(call).await;
             // The token may have been revoked during the wait.
             if waits {
@@ -152,5 +151,9 @@ impl Handle for TokenHandle {
             answer
         }
         .boxed()
+    }
+
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        self.handle.report(report)
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::wire::{Hello, PROTOCOL, Reply, RequestFrame};
+use api::wire::{ClientFrame, Hello, PROTOCOL, Reply, RequestFrame};
 use api::{Call, Code, Error, Handle, ProgressSink};
 use gateway::{ConcurrencyLimit, ConcurrencyPermit};
 use kernel::{Actor, Role};
@@ -179,14 +179,14 @@ async fn serve_requests(
             Ok(permit) => permit,
             Err(refused) => {
                 frames::write(&mut output, &Reply::Error(refused)).await?;
-                let _ = timeout(HELLO_TIMEOUT, frames::read::<RequestFrame>(&mut input)).await;
+                let _ = timeout(HELLO_TIMEOUT, frames::read::<ClientFrame>(&mut input)).await;
                 return Ok(());
             }
         };
     loop {
         let frame = select! {
             _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-            frame = frames::read::<RequestFrame>(&mut input) => frame,
+            frame = frames::read::<ClientFrame>(&mut input) => frame,
         };
         let frame = match frame {
             Ok(Some(frame)) => frame,
@@ -199,7 +199,15 @@ async fn serve_requests(
         };
         // Authenticate every request: the token may have been revoked.
         match engine.authenticate(credentials).await {
-            Ok(actor) => respond(&engine.handle(actor), frame, &mut output).await?,
+            Ok(actor) => match frame {
+                ClientFrame::Call(frame) => {
+                    respond(&engine.handle(actor), frame, &mut output).await?;
+                }
+                ClientFrame::Report { report } => {
+                    engine.handle(actor).report(report).await;
+                    frames::write(&mut output, &Reply::Recorded).await?;
+                }
+            },
             Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
         }
     }

@@ -127,7 +127,7 @@ impl ApprovalFiles {
         let loaded = self.transactions.load(&[approval_row(id)]).await?;
         let agent = find_approval(&loaded, id)?.plan.agent.clone();
         let actor = self.file_owner();
-        let transaction = Transaction { rows, reads, ..Transaction::by(&actor, None) };
+        let transaction = Transaction { rows, reads, ..Transaction::by(&actor) };
         let decide = |rows: &Rows, now: Timestamp| {
             let approval = find_approval(rows, id)?;
             let agent = agent.as_ref().and_then(|name| rows.agent(name));

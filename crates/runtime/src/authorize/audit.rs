@@ -42,7 +42,17 @@ pub(crate) struct Refusals(Mutex<HashMap<RefusalKind, (Timestamp, u64)>>);
 /// A caller and the name of a request.
 type RefusalKind = (String, Option<&'static str>);
 
+/// The name under which a call of a tool that does not exist is recorded.
+const MISSING_TOOL: &str = "tool.misuse";
+
 impl Audit {
+    /// Records the call of a tool that does not exist.
+    pub(crate) async fn record_missing_tool(&self, by: &Actor, tool: &str) {
+        let call = AuditedCall { by, call: Some(MISSING_TOOL), subject: short(tool) };
+        let refusal = Error::new(Code::NotFound, format!("there is no tool `{tool}`"));
+        self.record_refusal(call, &refusal).await;
+    }
+
     /// Records a refusal that is about the caller's rights, or an attempt to decide in place of a person.
     pub(crate) async fn record_refusal(&self, call: AuditedCall<'_>, refusal: &Error) {
         if !call.is_recorded(refusal.code) {
@@ -67,18 +77,14 @@ impl<'a> AuditedCall<'a> {
     pub(crate) fn of(by: &'a Actor, request: &Request) -> AuditedCall<'a> {
         let subject = match request {
             Request::ApprovalDecide(decide) => decide.plan_hash.as_ref(),
-            Request::ToolMisuse(misuse) => Some(&misuse.missing),
             _ => None,
         };
-        let is_short = |text: &&String| {
-            text.len() <= SUBJECT_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        AuditedCall { by, call: Some(request.name()), subject: subject.filter(is_short).cloned() }
+        AuditedCall { by, call: Some(request.name()), subject: subject.and_then(|it| short(it)) }
     }
 
     fn is_recorded(&self, code: Code) -> bool {
         match self.call {
-            Some("approval.decide" | "tool.misuse") => true,
+            Some("approval.decide" | MISSING_TOOL) => true,
             // An agent that probes for approvals of other agents is told that they do not exist.
             Some("approval.show") if self.by.role == Role::Runner && code == Code::NotFound => true,
             _ => matches!(
@@ -92,6 +98,12 @@ impl<'a> AuditedCall<'a> {
             ),
         }
     }
+}
+
+/// A text that is short and printable enough to be recorded.
+fn short(text: &str) -> Option<String> {
+    let is_short = text.len() <= SUBJECT_BYTES_MAX && text.bytes().all(|it| it.is_ascii_graphic());
+    is_short.then(|| text.to_owned())
 }
 
 impl Refusals {

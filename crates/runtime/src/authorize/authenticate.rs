@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use api::wire::Secret;
-use api::{Code, Error, Request};
+use api::{Code, Error};
 use kernel::{Actor, Role, RunId};
 use store::Store;
 
@@ -159,30 +159,12 @@ fn unknown_client() -> Actor {
     Actor { name: UNKNOWN_CLIENT.to_owned(), role: Role::Observer }
 }
 
-/// The least role for a request. Where it is `Observer`, the rules of the noun say who may change it, and every caller may read.
-pub(crate) fn least_role(request: &Request) -> Role {
-    use Request as Is;
-    match request {
-        Is::LedgerRebuild(_) | Is::ConfigReload(_) => Role::Maintainer,
-        Is::LedgerExport(_) | Is::LedgerCheckpoint(_) | Is::TokenList(_) => Role::Operator,
-        Is::ConfigShow(_) => Role::Operator,
-        Is::HealthShow(_) | Is::StatusShow(_) | Is::SetupCheck(_) => Role::Observer,
-        Is::Why(_) | Is::LedgerTail(_) | Is::WaitForChanges(_) => Role::Observer,
-        Is::AgentList(_) | Is::AgentShow(_) | Is::BudgetList(_) => Role::Observer,
-        Is::ToolList(_) | Is::ToolMisuse(_) | Is::ToolEnd(_) => Role::Observer,
-        Is::AgentAdd(_) | Is::AgentEdit(_) | Is::AgentRemove(_) => Role::Observer,
-        Is::AgentTest(_) => Role::Observer,
-        Is::ScheduleList(_) | Is::ScheduleShow(_) => Role::Observer,
-        Is::ScheduleAdd(_) | Is::ScheduleAddAll(_) | Is::ScheduleEdit(_) => Role::Observer,
-        Is::SchedulePause(_) | Is::ScheduleResume(_) | Is::ScheduleRemove(_) => Role::Observer,
-        Is::ScheduleFire(_) | Is::ScheduleBackfill(_) => Role::Observer,
-        Is::ScheduleBackfillEnd(_) | Is::EventPublish(_) => Role::Observer,
-        Is::RunList(_) | Is::RunShow(_) | Is::RunRead(_) => Role::Observer,
-        Is::RunWatch(_) | Is::RunEvents(_) => Role::Observer,
-        Is::RunCancel(_) | Is::RunRetry(_) | Is::RunSettle(_) => Role::Observer,
-        Is::ApprovalList(_) | Is::ApprovalShow(_) | Is::ApprovalDecide(_) => Role::Observer,
-        Is::PolicyDecide(_) | Is::PolicyExplain(_) | Is::PolicyReplay(_) => Role::Observer,
-        Is::Freeze(_) | Is::Thaw(_) | Is::LeaseRenew(_) => Role::Observer,
-        Is::TokenCreate(_) | Is::TokenRevoke(_) => Role::Observer,
+/// A role of the request table as the kernel knows it.
+pub(crate) fn kernel_role(role: api::Role) -> Role {
+    match role {
+        api::Role::Observer => Role::Observer,
+        api::Role::Runner => Role::Runner,
+        api::Role::Operator => Role::Operator,
+        api::Role::Maintainer => Role::Maintainer,
     }
 }

@@ -132,7 +132,7 @@ impl AuthorityControl {
 
     /// Renews the lease after a person has decided something, which shows that they are there.
     pub(crate) async fn renew_lease_on_activity(&self, actor: &Actor) {
-        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(actor, None) };
+        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(actor) };
         let command = Command::RenewOnActivity { lease: self.config.active().lease };
         let renewed = self
             .transactions

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use api::{
-    AgentList, ApprovalList, Class, Code, Error, EventTrigger, Request, RunList, ScheduleList,
-};
+use api::{Class, Code, Error, EventTrigger, Request, Subject};
 use kernel::agent::AgentName;
 use kernel::policy_decision::{Details, PolicyDecision, Verdict};
 use kernel::schedule::{Action, AgentCaller, CallingRun, Definition, Refusal as ScheduleRefusal};
@@ -58,17 +56,13 @@ enum Target {
     Agent(AgentName),
 }
 
-/// What a change of a runner is about.
-enum ChangeSubject<'a> {
-    Schedule(&'a str),
-    Run(&'a str),
-    /// New schedules, for these agents.
-    NewSchedules(Vec<Option<&'a str>>),
-}
-
 impl Scope {
     /// The request, narrowed to what the caller may see, or a refusal. An object of another agent is reported as unknown.
-    pub(crate) async fn restrict(&self, actor: &Actor, request: Request) -> Result<Request, Error> {
+    pub(crate) async fn restrict(
+        &self,
+        actor: &Actor,
+        mut request: Request,
+    ) -> Result<Request, Error> {
         if actor.role != Role::Runner {
             return Ok(request);
         }
@@ -99,80 +93,34 @@ impl Scope {
         for id in upstream_schedules(&request)? {
             self.check_own(&agent, Target::Schedule(id)).await?;
         }
-        let own = || Some(agent.to_string());
-        let target = match &request {
-            Request::ScheduleShow(show) => Target::Schedule(schedule_id(&show.id)?),
-            Request::Why(why) => Target::Schedule(schedule_id(&why.id)?),
-            Request::RunShow(show) => Target::Run(run_id(&show.id)?),
-            Request::RunRead(read) => Target::Run(run_id(&read.id)?),
-            Request::RunWatch(watch) => Target::Run(run_id(&watch.id)?),
-            Request::RunEvents(events) => Target::Run(run_id(&events.id)?),
-            Request::PolicyExplain(explain) => Target::Run(run_id(&explain.run)?),
-            Request::AgentShow(show) => Target::Agent(agent_name(&show.name)?),
-            Request::ApprovalShow(show) => Target::Approval(approval_id(&show.id)?),
-            Request::ScheduleList(list) => {
-                return Ok(Request::ScheduleList(ScheduleList { agent: own(), ..list.clone() }));
+        match request.class() {
+            Class::Read(_) => {}
+            // The policy has allowed the change; the kernel refuses it for another agent's schedule or run.
+            Class::Change(_) => return Ok(request),
+            Class::People => return Err(too_low()),
+        }
+        match request.subject() {
+            // The handlers of such requests answer about the caller: `status` is cut down to the agent's own.
+            Subject::Caller => {}
+            Subject::Schedule(id) => {
+                self.check_own(&agent, Target::Schedule(schedule_id(id)?)).await?;
             }
-            Request::RunList(list) => {
-                return Ok(Request::RunList(RunList { agent: own(), ..list.clone() }));
+            Subject::Run(id) => self.check_own(&agent, Target::Run(run_id(id)?)).await?,
+            Subject::Approval(id) => {
+                self.check_own(&agent, Target::Approval(approval_id(id)?)).await?;
             }
-            Request::ApprovalList(list) => {
-                return Ok(Request::ApprovalList(ApprovalList { agent: own(), ..list.clone() }));
-            }
-            Request::AgentList(list) => {
-                return Ok(Request::AgentList(AgentList { name: own(), ..list.clone() }));
+            Subject::Agent(name) => {
+                self.check_own(&agent, Target::Agent(agent_name(name)?)).await?;
             }
             // That anything happened at all, `status` shows as well.
-            Request::WaitForChanges(changes) => {
-                for id in &changes.about {
+            Subject::SchedulesAndRuns(ids) => {
+                for id in ids {
                     self.check_own(&agent, schedule_or_run(id)?).await?;
                 }
-                return Ok(request);
             }
-            // Each of these answers about the caller alone: `status` is cut down to the agent's own.
-            Request::HealthShow(_)
-            | Request::StatusShow(_)
-            | Request::PolicyDecide(_)
-            | Request::ToolMisuse(_)
-            | Request::ToolEnd(_) => return Ok(request),
-            // The policy has allowed the change; the kernel refuses it for another agent's schedule or run.
-            Request::ScheduleAdd(_)
-            | Request::ScheduleAddAll(_)
-            | Request::ScheduleEdit(_)
-            | Request::SchedulePause(_)
-            | Request::ScheduleResume(_)
-            | Request::ScheduleRemove(_)
-            | Request::ScheduleFire(_)
-            | Request::RunRetry(_)
-            | Request::RunCancel(_) => return Ok(request),
-            // Each of these names other agents, or is for people only.
-            Request::LedgerTail(_)
-            | Request::PolicyReplay(_)
-            | Request::BudgetList(_)
-            | Request::ToolList(_)
-            | Request::SetupCheck(_)
-            | Request::ConfigShow(_)
-            | Request::TokenList(_)
-            | Request::AgentAdd(_)
-            | Request::AgentEdit(_)
-            | Request::AgentRemove(_)
-            | Request::AgentTest(_)
-            | Request::EventPublish(_)
-            | Request::ScheduleBackfill(_)
-            | Request::ScheduleBackfillEnd(_)
-            | Request::RunSettle(_)
-            | Request::ApprovalDecide(_)
-            | Request::Freeze(_)
-            | Request::Thaw(_)
-            | Request::LeaseRenew(_)
-            | Request::ConfigReload(_)
-            | Request::TokenCreate(_)
-            | Request::TokenRevoke(_)
-            | Request::LedgerCheckpoint(_)
-            | Request::LedgerExport(_)
-            | Request::LedgerRebuild(_) => return Err(too_low()),
-        };
-        self.check_own(&agent, target).await?;
+            Subject::List => request.narrow_to(agent.to_string()),
+            Subject::NewSchedules(_) | Subject::Installation => return Err(too_low()),
+        }
         Ok(request)
     }
 
@@ -317,18 +265,21 @@ impl Scope {
             let capability = read_capability(request);
             return Ok(PolicyTarget { capability, resource: None, agents: vec![None] });
         };
-        let subject = change_subject(request)?;
+        let subject = request.subject();
         let resource = match subject {
-            ChangeSubject::Schedule(id) | ChangeSubject::Run(id) => Some(id.to_owned()),
-            ChangeSubject::NewSchedules(_) => None,
+            Subject::Schedule(id) | Subject::Run(id) => Some(id.to_owned()),
+            _ => None,
         };
         let mut agents: Vec<Option<AgentName>> = match (of, subject) {
             (Some(agent), _) => vec![Some(agent.clone())],
-            (None, ChangeSubject::NewSchedules(agents)) => {
+            (None, Subject::NewSchedules(agents)) => {
                 agents.into_iter().map(|it| it?.parse().ok()).collect()
             }
-            (None, ChangeSubject::Schedule(id)) => vec![self.agent_of_schedule(id).await?],
-            (None, ChangeSubject::Run(id)) => vec![self.agent_of_run(id).await?],
+            (None, Subject::Schedule(id)) => vec![self.agent_of_schedule(id).await?],
+            (None, Subject::Run(id)) => vec![self.agent_of_run(id).await?],
+            (None, _) => {
+                return Err(errors::internal(format!("`{}` has no subject", request.name())));
+            }
         };
         if let (Request::ScheduleEdit(edit), None) = (request, of) {
             agents.extend(edit.action.agent.as_ref().map(|agent| agent.parse().ok()));
@@ -441,24 +392,6 @@ fn upstream_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
     }
 }
 
-/// What a change is about. A change of which that is not known is refused.
-fn change_subject(request: &Request) -> Result<ChangeSubject<'_>, Error> {
-    Ok(match request {
-        Request::ScheduleAdd(add) => ChangeSubject::NewSchedules(vec![add.action.agent.as_deref()]),
-        Request::ScheduleAddAll(list) => ChangeSubject::NewSchedules(
-            list.schedules.iter().map(|add| add.action.agent.as_deref()).collect(),
-        ),
-        Request::ScheduleEdit(edit) => ChangeSubject::Schedule(&edit.id),
-        Request::SchedulePause(pause) => ChangeSubject::Schedule(&pause.id),
-        Request::ScheduleResume(resume) => ChangeSubject::Schedule(&resume.id),
-        Request::ScheduleRemove(remove) => ChangeSubject::Schedule(&remove.id),
-        Request::ScheduleFire(fire) => ChangeSubject::Schedule(&fire.id),
-        Request::RunRetry(retry) => ChangeSubject::Run(&retry.id),
-        Request::RunCancel(cancel) => ChangeSubject::Run(&cancel.id),
-        other => return Err(errors::internal(format!("`{}` has no subject", other.name()))),
-    })
-}
-
 fn schedule_or_run(id: &str) -> Result<Target, Error> {
     match id.starts_with("run_") {
         true => run_id(id).map(Target::Run),
@@ -508,7 +441,12 @@ mod tests {
             let Class::Change(capability) = request.class() else { panic!("{call}") };
             let found = capability::find(capability).expect(call);
             assert!(Tier::ReadOnly < found.tier && request.changes(), "{call}");
-            assert!(change_subject(&request).is_ok(), "{call}");
+            let subject = request.subject();
+            let is_known = matches!(
+                subject,
+                Subject::Schedule(_) | Subject::Run(_) | Subject::NewSchedules(_)
+            );
+            assert!(is_known, "{call}: {subject:?}");
         }
         for (call, with) in [
             ("status", json!({})),

@@ -1,5 +1,6 @@
 //! Load rows, decide, commit; decide again on a conflict.
 
+pub(crate) mod caller;
 pub(crate) mod codec;
 pub(crate) mod counters;
 pub(crate) mod hooks;

@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use api::{Code, Error, Response};
+use api::{ApiRequest, Code, Error, Response};
 use kernel::budget::Limits;
 use kernel::installation::Event as InstallationEvent;
 use kernel::{Actor, Event, EventBody, Noun, Timestamp};
 use store::{Commit, Delta, Outcome, Store};
 
 use crate::clock::Time;
+use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::counters::{CounterChange, counter_changes};
 use crate::commit::hooks::{CommitObserver, Consequences};
-use crate::commit::idempotency::{IdempotencyKey, key_taken, replayed_response};
+use crate::commit::idempotency::{IdempotencyKey, earlier_response, key_taken};
 use crate::commit::row_cache::RowCache;
 use crate::commit::row_locks::{RowLock, RowLocks};
 use crate::commit::rows::{RowKey, Rows};
@@ -38,14 +39,20 @@ pub(crate) struct Transaction<'a> {
     /// written.
     pub reads: Vec<RowKey>,
     pub actor: &'a Actor,
-    pub key: Option<IdempotencyKey>,
+    pub key: Option<&'a IdempotencyKey>,
     /// Do everything except the commit, and store no response.
     pub is_dry_run: bool,
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn by(actor: &'a Actor, key: Option<IdempotencyKey>) -> Transaction<'a> {
-        Transaction { rows: Vec::new(), reads: Vec::new(), actor, key, is_dry_run: false }
+    /// A change that no request makes.
+    pub(crate) fn by(actor: &'a Actor) -> Transaction<'a> {
+        Transaction { rows: Vec::new(), reads: Vec::new(), actor, key: None, is_dry_run: false }
+    }
+
+    /// A change that a request makes.
+    pub(crate) fn of(caller: &'a Caller) -> Transaction<'a> {
+        Transaction { key: caller.key.as_ref(), ..Transaction::by(&caller.actor) }
     }
 }
 
@@ -139,25 +146,31 @@ impl Transactions {
         match self.store.response(&key.name).await.map_err(errors::store)? {
             None => Ok(None),
             Some(stored) if stored.request_hash != key.request_hash => Err(key_taken()),
-            Some(stored) => replayed_response(&stored.body).map(Some),
+            Some(stored) => earlier_response(&stored.body).map(Some),
         }
     }
 
     /// Executes a request that changes something. `decide` returns the events, `respond` makes the response from the rows
     /// before and after them.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond<R: ApiRequest>(
         &self,
+        caller: &Caller,
         transaction: Transaction<'_>,
         decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
-        respond: impl Fn(&Rows, &Rows) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
+        let respond = |before: &Rows, after: &Rows| respond(before, after).map(R::into_response);
         let keep = |key: Option<&IdempotencyKey>, response: &Response, now| {
             key.map(|key| key.stored_response(response, now)).transpose()
         };
-        match self.execute(transaction, decide, respond, keep).await? {
-            Executed::Now(response, _) => Ok(response),
-            Executed::Before(response) => Ok(*response),
-        }
+        let response = match self.execute(transaction, decide, respond, keep).await? {
+            Executed::Now(response, _) => response,
+            Executed::Before(response) => {
+                caller.set_replayed();
+                *response
+            }
+        };
+        R::from_response(response).ok_or_else(|| internal("the response is of another request"))
     }
 
     /// Commits what Midwatch decides by itself. `None` if there was nothing to do.
@@ -168,7 +181,7 @@ impl Transactions {
         decide: impl FnMut(&Rows, Timestamp) -> Result<Vec<EventBody>, Error>,
     ) -> Result<Option<Committed>, Error> {
         let system = Actor::system();
-        let transaction = Transaction { rows, reads, ..Transaction::by(&system, None) };
+        let transaction = Transaction { rows, reads, ..Transaction::by(&system) };
         let committed = self.commit(transaction, decide).await?;
         Ok(Some(committed).filter(|committed| !committed.events.is_empty()))
     }
@@ -198,7 +211,7 @@ impl Transactions {
         ) -> Result<Option<store::StoredResponse>, Error>,
     ) -> Result<Executed<T>, Error> {
         let Transaction { rows, reads, actor, key, is_dry_run } = transaction;
-        let key = key.as_ref().filter(|_| !is_dry_run);
+        let key = key.filter(|_| !is_dry_run);
         let cause = key.map_or_else(String::new, |key| format!("key:{}", key.name));
         // A dry run has no commit that would detect a stale row.
         let mut may_use_cache = !is_dry_run;
@@ -282,7 +295,7 @@ impl Transactions {
                 }
                 Outcome::OverLimit { counter } => return Err(over_limit(&counter)),
                 Outcome::Replayed(body) => {
-                    return Ok(Executed::Before(Box::new(replayed_response(&body)?)));
+                    return Ok(Executed::Before(Box::new(earlier_response(&body)?)));
                 }
                 Outcome::KeyTaken => return Err(key_taken()),
                 Outcome::StaleDerived { .. } => {

@@ -1,15 +1,17 @@
 //! The handle in this process: authorizes a request and dispatches it to its handler.
 
-use api::{Call, Code, Error, Handle, Request, Response, TablesRebuilt, ToolEnd, ToolEnded};
+use api::{Call, Error, Handle, Request, Response, Service, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
 use crate::authorize::audit::AuditedCall;
-use crate::authorize::authenticate::least_role;
+use crate::authorize::authenticate::kernel_role;
+use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::engine::Engine;
 use crate::errors;
 use crate::execute::tool_call::Handles;
+use crate::execute::tool_metrics::CallEnd;
 
 /// The decision that needs more trust than the others.
 const APPROVE: &str = "approve";
@@ -33,6 +35,10 @@ impl Handles for Engine {
     }
 }
 
+impl Service for Engine {
+    type Caller = Caller;
+}
+
 impl Handle for LocalHandle {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         async move {
@@ -50,17 +56,39 @@ impl Handle for LocalHandle {
         }
         .boxed()
     }
+
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+        async move {
+            let (engine, actor) = (&self.engine, &self.actor);
+            match report {
+                ToolReport::Missing { tool } => {
+                    engine.audit.record_missing_tool(actor, &tool).await
+                }
+                ToolReport::Ended { tool, changes, code, counted } => {
+                    let end = CallEnd { is_change: changes, code, is_counted: counted };
+                    engine.tool_metrics.record_end(actor, &tool, end).await
+                }
+            }
+        }
+        .boxed()
+    }
 }
 
 impl LocalHandle {
     async fn respond(&self, call: Call) -> Result<Response, Error> {
-        let key = IdempotencyKey::of(&call, &self.actor, &self.engine.sealing)?;
-        let needed = least_role(&call.request);
-        if self.actor.role < needed {
-            return Err(errors::role_too_low(&self.actor, needed));
+        let (engine, actor) = (&self.engine, &self.actor);
+        let key = IdempotencyKey::of(&call, actor, &engine.sealing)?;
+        let least_role = kernel_role(call.request.least_role());
+        if actor.role < least_role {
+            return Err(errors::role_too_low(actor, least_role));
         }
         let request = self.authorize(call.request).await?;
-        self.dispatch(Call { request, ..call }, key).await
+        let caller = Caller::new(actor.clone(), key, call.progress);
+        let response = request.serve(engine, &caller).await?;
+        Ok(match caller.is_replayed() {
+            true => Response::Replayed(Box::new(response)),
+            false => response,
+        })
     }
 
     /// The request, narrowed to what the caller may see.
@@ -73,117 +101,4 @@ impl LocalHandle {
         }
         self.engine.scope.restrict(&self.actor, request).await
     }
-
-    async fn dispatch(&self, call: Call, key: Option<IdempotencyKey>) -> Result<Response, Error> {
-        let (engine, actor) = (&self.engine, &self.actor);
-        match call.request {
-            Request::HealthShow(_) => engine.health().await.map(Response::HealthShow),
-            Request::StatusShow(_) => engine.status_for(actor).await.map(Response::StatusShow),
-            Request::BudgetList(_) => engine.budgets.list().await.map(Response::BudgetList),
-            Request::ToolList(_) => engine.tool_list().await.map(Response::ToolList),
-            Request::ToolMisuse(misused) => Err(no_tool(&misused.missing)),
-            Request::ToolEnd(ToolEnd { code, counted, .. }) => {
-                Ok(Response::ToolEnd(ToolEnded { code, counted }))
-            }
-            Request::AgentAdd(request) => engine.agent_add(actor, key, request).await,
-            Request::AgentEdit(request) => engine.agent_edit(actor, key, request).await,
-            Request::AgentRemove(request) => engine.agent_remove(actor, key, request).await,
-            Request::AgentTest(request) => {
-                engine.agent_test(actor, request).boxed().await.map(Response::AgentTest)
-            }
-            Request::AgentShow(request) => {
-                engine.agent_show(request).await.map(Response::AgentShow)
-            }
-            Request::AgentList(request) => {
-                engine.agent_list(request).await.map(Response::AgentList)
-            }
-            Request::ScheduleAdd(request) => engine.schedule_add(actor, key, request).await,
-            Request::ScheduleAddAll(request) => engine.schedule_add_all(actor, key, request).await,
-            Request::ScheduleEdit(request) => engine.schedule_edit(actor, key, request).await,
-            Request::ScheduleBackfill(request) => {
-                engine.schedule_backfill(actor, key, request).await
-            }
-            Request::ScheduleBackfillEnd(request) => {
-                engine.schedule_backfill_end(actor, key, request).await
-            }
-            Request::EventPublish(request) => engine.event_publish(actor, key, request).await,
-            Request::ScheduleList(request) => {
-                engine.schedule_list(request).await.map(Response::ScheduleList)
-            }
-            Request::ScheduleShow(request) => {
-                engine.schedule_show(actor, request).await.map(Response::ScheduleShow)
-            }
-            Request::SchedulePause(request) => engine.schedule_pause(actor, key, request).await,
-            Request::ScheduleResume(request) => engine.schedule_resume(actor, key, request).await,
-            Request::ScheduleRemove(request) => engine.schedule_remove(actor, key, request).await,
-            Request::ScheduleFire(request) => engine.schedule_fire(actor, key, request).await,
-            Request::Why(request) => engine.why(request).await.map(Response::Why),
-            Request::RunList(request) => engine.run_list(request).await.map(Response::RunList),
-            Request::RunShow(request) => {
-                engine.run_show(actor, request).await.map(Response::RunShow)
-            }
-            Request::RunRead(request) => {
-                engine.run_read(actor, request).await.map(Response::RunRead)
-            }
-            Request::RunWatch(request) => engine.run_watch(request).await.map(Response::RunWatch),
-            Request::RunEvents(request) => {
-                engine.feed.run_events(request).await.map(Response::RunEvents)
-            }
-            Request::RunCancel(request) => engine.run_cancel(actor, key, request).await,
-            Request::RunRetry(request) => engine.run_retry(actor, key, request).await,
-            Request::RunSettle(request) => engine.run_settle(actor, key, request).await,
-            Request::ApprovalList(request) => {
-                engine.approval_list(request).await.map(Response::ApprovalList)
-            }
-            Request::ApprovalShow(request) => {
-                engine.approval_show(actor, request).await.map(Response::ApprovalShow)
-            }
-            Request::ApprovalDecide(request) => engine.approval_decide(actor, key, request).await,
-            Request::Freeze(request) => engine.freeze(actor, key, request).await,
-            Request::Thaw(request) => engine.thaw(actor, key, request).await,
-            Request::LeaseRenew(request) => engine.lease_renew(actor, key, request).await,
-            Request::PolicyDecide(request) => {
-                engine.policy_decide(actor, request).await.map(Response::PolicyDecide)
-            }
-            Request::PolicyExplain(request) => {
-                engine.policy_explain(request).await.map(Response::PolicyExplain)
-            }
-            Request::ConfigReload(_) => engine.reload(actor).await.map(Response::ConfigReload),
-            Request::ConfigShow(_) => Ok(Response::ConfigShow(engine.config_values())),
-            Request::SetupCheck(_) => engine.check_setup().await.map(Response::SetupCheck),
-            Request::TokenCreate(request) => engine.token_create(actor, key, request).await,
-            Request::TokenRevoke(request) => engine.token_revoke(actor, key, request).await,
-            Request::TokenList(request) => {
-                engine.token_list(request).await.map(Response::TokenList)
-            }
-            Request::LedgerTail(request) => {
-                engine.feed.tail(request).await.map(Response::LedgerTail)
-            }
-            Request::WaitForChanges(request) => {
-                engine.feed.wait_for_changes(request).await.map(Response::WaitForChanges)
-            }
-            Request::LedgerCheckpoint(_) => {
-                engine.checkpoints.create().await.map(Response::LedgerCheckpoint)
-            }
-            // Boxed, because their futures are large and rare.
-            Request::PolicyReplay(request) => {
-                let replayed = engine.policy_replay(request, &call.progress).boxed();
-                replayed.await.map(Response::PolicyReplay)
-            }
-            Request::LedgerExport(request) => {
-                let exported = engine.exports.export(request, &call.progress).boxed();
-                exported.await.map(Response::LedgerExport)
-            }
-            Request::LedgerRebuild(_) => {
-                engine.write_guard.check()?;
-                let rebuilt = engine.integrity.rebuild(actor, "requested", &call.progress).boxed();
-                let rebuilt = rebuilt.await?;
-                Ok(Response::LedgerRebuild(TablesRebuilt { rebuilt }))
-            }
-        }
-    }
-}
-
-fn no_tool(name: &str) -> Error {
-    Error::new(Code::NotFound, format!("there is no tool `{name}`"))
 }

@@ -68,7 +68,7 @@ impl Executor {
         permit: Option<&ReservedPermit>,
         actor: &'a Actor,
     ) -> Transaction<'a> {
-        let mut transaction = Transaction::by(actor, None);
+        let mut transaction = Transaction::by(actor);
         if let Some(ReservedPermit { claim, .. }) = permit {
             // A change of the schedule writes its progress, and so conflicts with the tick.
             transaction.reads = definition_rows(&claim.schedule, None);

@@ -91,7 +91,7 @@ impl Executor {
         let Cancellation { by, note } = cancellation;
         loop {
             let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
-            let transaction = Transaction { rows, reads, ..Transaction::by(by, None) };
+            let transaction = Transaction { rows, reads, ..Transaction::by(by) };
             let recorded = self.transactions.commit(transaction, |rows, now| {
                 let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
                 let context = run_context(rows, id, schedule, now).ok_or_else(unknown)?;

@@ -89,7 +89,7 @@ impl Executor {
         rows.extend(preflight.iter().flat_map(|report| report.other_rows.iter().cloned()));
         let reads = vec![(Noun::Progress, schedule.to_string())];
         let system = Actor::system();
-        let transaction = Transaction { rows, reads, ..Transaction::by(&system, None) };
+        let transaction = Transaction { rows, reads, ..Transaction::by(&system) };
         let counters = self.budgets.read_counters(schedule, agent.as_ref()).await?;
         let mut needs = CounterNeeds::default();
         // Only a tool call has no agent.

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::{Error, Request, Response};
+use api::{Code, Error, Request, Response};
 use kernel::installation::ToolUsage;
 use kernel::tool::{self, CallCounts, CallRecord, ToolName};
 use kernel::{Actor, Event, EventBody, Noun};
@@ -47,6 +47,15 @@ pub(crate) struct UnwrittenCounts {
     entries: u32,
 }
 
+/// How a tool call ended that no request accounts for.
+#[derive(Debug)]
+pub(crate) struct CallEnd {
+    pub(crate) is_change: bool,
+    pub(crate) code: Option<Code>,
+    /// Whether the call is already counted as a success.
+    pub(crate) is_counted: bool,
+}
+
 /// A tool call whose request is about to be handled.
 #[derive(Debug)]
 pub(crate) struct MeasuredCall {
@@ -59,9 +68,9 @@ pub(crate) struct MeasuredCall {
 impl ToolMetrics {
     /// Starts to measure a request, if one of our tools makes it.
     pub(crate) fn start(&self, tool: Option<&str>, request: &Request) -> Option<MeasuredCall> {
-        let tool = tool.filter(|name| self.tools.tools.is_known(name))?.parse().ok()?;
+        let tool = self.known_tool(tool?)?;
         let (bytes_in, started) = (json_length(request), self.time.steady().unwrap_or_default());
-        Some(MeasuredCall { tool, is_change: is_change(request), bytes_in, started })
+        Some(MeasuredCall { tool, is_change: request.changes(), bytes_in, started })
     }
 
     /// Counts a request that was handled.
@@ -75,18 +84,37 @@ impl ToolMetrics {
         let took = self.time.steady().unwrap_or_default().saturating_sub(started);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let (code, bytes_out) = match response {
-            Ok(Response::ToolEnd(ended)) => (ended.code, 0),
             Ok(response) => (None, json_length(response)),
             Err(error) => (Some(error.code), json_length(error)),
         };
-        let is_counted = matches!(response, Ok(Response::ToolEnd(ended)) if ended.counted);
-        let (calls, failures) = (u64::from(!is_counted), u64::from(code.is_some()));
-        let longest_us = took_us;
+        let (failures, longest_us) = (u64::from(code.is_some()), took_us);
         let counts =
-            CallCounts { calls, failures, took_us, longest_us, bytes_in, bytes_out, runs: 0 };
+            CallCounts { calls: 1, failures, took_us, longest_us, bytes_in, bytes_out, runs: 0 };
+        self.record_call(actor, tool, counts, code, is_change).await;
+    }
+
+    /// Counts a call that no request accounts for.
+    pub(crate) async fn record_end(&self, actor: &Actor, tool: &str, end: CallEnd) {
+        let Some(tool) = self.known_tool(tool) else { return };
+        let CallEnd { is_change, code, is_counted } = end;
+        let (calls, failures) = (u64::from(!is_counted), u64::from(code.is_some()));
+        let counts = CallCounts { calls, failures, ..CallCounts::default() };
+        self.record_call(actor, tool, counts, code, is_change).await;
+    }
+
+    /// Counts a call, and writes the entry of one that changes something.
+    async fn record_call(
+        &self,
+        actor: &Actor,
+        tool: ToolName,
+        counts: CallCounts,
+        code: Option<Code>,
+        is_change: bool,
+    ) {
         if !self.count(&tool, &counts, is_change) {
             return;
         }
+        let CallCounts { took_us, bytes_in, bytes_out, .. } = counts;
         let (code, at) = (code.map(|code| code.name().to_owned()), self.time.now());
         let record = CallRecord { code, took_us, bytes_in, bytes_out, at };
         let mut body = EventBody::Tool(tool, tool::Event::Called(record));
@@ -98,6 +126,10 @@ impl ToolMetrics {
         if let Err(failed) = recorded.await {
             warn!(%failed, "failed to record a tool call");
         }
+    }
+
+    fn known_tool(&self, name: &str) -> Option<ToolName> {
+        if self.tools.tools.is_known(name) { name.parse().ok() } else { None }
     }
 
     /// Counts a run whose work is a tool call.
@@ -157,15 +189,6 @@ impl ToolMetrics {
         let is_entry = is_change && unwritten.entries < ENTRIES_MAX;
         unwritten.entries += u32::from(is_entry);
         is_entry
-    }
-}
-
-/// Whether a tool call with this request is meant to change something.
-fn is_change(request: &Request) -> bool {
-    match request {
-        Request::ToolEnd(end) => end.changes,
-        Request::ToolMisuse(_) => true,
-        request => request.changes(),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use agents::{Attempt, AttemptResult, LiveOutput, Outcome};
-use api::{AgentTest, AgentTestResult, AgentTested, Code, Error, RunUsage};
+use api::{AgentTest, AgentTestResult, AgentTested, Code, Error, RunUsage, Serve};
 use kernel::agent::{self, Agent, AgentName, Command};
 use kernel::authority::{Authority, LeaseState};
 use kernel::policy_decision::Verdict;
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::authorize::budgets::{CounterNeeds, Shortage};
 use crate::authorize::policy::{PRESENT_TENSE, decision_sentence};
+use crate::commit::caller::Caller;
 use crate::commit::ids::agent_name;
 use crate::commit::rows::authority_row;
 use crate::commit::transaction::Transaction;
@@ -30,19 +31,15 @@ const TIME_MAX: Duration = Duration::from_secs(120);
 const OUTPUT_CHARS_MAX: usize = 500;
 const PROMPT: &str = "This is a test of the connection. Please answer with one word: ready.";
 
-impl Engine {
-    pub(crate) async fn agent_test(
-        &self,
-        actor: &Actor,
-        request: AgentTest,
-    ) -> Result<AgentTested, Error> {
+impl Serve<AgentTest> for Engine {
+    async fn serve(&self, caller: &Caller, request: AgentTest) -> Result<AgentTested, Error> {
         let name = agent_name(&request.name)?;
         let prompt = request.prompt.unwrap_or_else(|| PROMPT.to_owned());
         if PROMPT_BYTES_MAX < prompt.len() {
             let what = format!("a prompt has at most {PROMPT_BYTES_MAX} bytes");
             return Err(Error::new(Code::InvalidInput, what).hint("use a shorter one"));
         }
-        let agent = self.start_test(actor, &name).await?;
+        let agent = self.start_test(&caller.actor, &name).await?;
         let server = self.backend.check_server(agent.clone()).await;
         let started_at = self.time.now();
         let attempt = Attempt {
@@ -88,12 +85,14 @@ impl Engine {
             },
         })
     }
+}
 
+impl Engine {
     /// Records the test, before anything is sent.
     async fn start_test(&self, actor: &Actor, name: &AgentName) -> Result<Agent, Error> {
         let rows =
             vec![(Noun::Agent, name.to_string()), authority_row(&self.installation.instance)];
-        let transaction = Transaction { rows, ..Transaction::by(actor, None) };
+        let transaction = Transaction { rows, ..Transaction::by(actor) };
         let mut needs = CounterNeeds::default();
         let committed = self.transactions.commit(transaction, |rows, now| {
             let tested = agent::decide(name, rows.agent(name), now, actor, Command::Test);

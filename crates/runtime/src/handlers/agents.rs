@@ -2,15 +2,15 @@
 
 use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
-    AgentShown, Agents, Code, Error, Response,
+    AgentShown, Agents, ApiRequest, Code, Error, Serve,
 };
 use kernel::agent::{self, Agent, AgentName, Command, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::money::{InvalidMoney, Money, Price};
-use kernel::{Actor, EventBody, Noun, Row, State};
+use kernel::{EventBody, Noun, Row, State};
 
+use crate::commit::caller::Caller;
 use crate::commit::codec;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::agent_name;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
@@ -19,13 +19,8 @@ use crate::errors;
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
 
-impl Engine {
-    pub(crate) async fn agent_add(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        add: AgentAdd,
-    ) -> Result<Response, Error> {
+impl Serve<AgentAdd> for Engine {
+    async fn serve(&self, caller: &Caller, add: AgentAdd) -> Result<AgentAdded, Error> {
         let name = agent_name(&add.name)?;
         let kind = add.backend.parse().map_err(errors::invalid)?;
         let settings = Settings {
@@ -54,34 +49,21 @@ impl Engine {
             },
         };
         let register = Command::Register(register);
-        let response = self.change_agent(actor, key, &name, register, |before, after| {
+        let response = self.change_agent::<AgentAdd>(caller, &name, register, |before, after| {
             let (agent, server) = (wire(existing(after)?), Vec::new());
-            Ok(Response::AgentAdd(AgentAdded { agent, created: before != after, server }))
+            Ok(AgentAdded { agent, created: before != after, server })
         });
-        match response.await? {
+        let added = response.await?;
+        match add.look && !caller.is_replayed() {
             // The agent is added even if its server does not respond.
-            Response::AgentAdd(added) if add.look => {
-                let server = self.check_server(&name).await?;
-                Ok(Response::AgentAdd(AgentAdded { server, ..added }))
-            }
-            response => Ok(response),
+            true => Ok(AgentAdded { server: self.check_server(&name).await?, ..added }),
+            false => Ok(added),
         }
     }
+}
 
-    async fn check_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
-        let rows = self.transactions.load(&[(Noun::Agent, name.to_string())]).await?;
-        match rows.agent(name) {
-            Some(agent) => Ok(self.backend.check_server(agent.clone()).await),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    pub(crate) async fn agent_edit(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        edit: AgentEdit,
-    ) -> Result<Response, Error> {
+impl Serve<AgentEdit> for Engine {
+    async fn serve(&self, caller: &Caller, edit: AgentEdit) -> Result<AgentEdited, Error> {
         let name = agent_name(&edit.name)?;
         let change = agent::Change {
             kind: edit.backend.map(|kind| kind.parse()).transpose().map_err(errors::invalid)?,
@@ -112,37 +94,38 @@ impl Engine {
                 run: parse_money(edit.price_run)?,
             },
         };
-        self.change_agent(actor, key, &name, Command::Change(change), |before, after| {
+        self.change_agent::<AgentEdit>(caller, &name, Command::Change(change), |before, after| {
             let agent = wire(existing(after)?);
-            Ok(Response::AgentEdit(AgentEdited { agent, changed: before != after }))
+            Ok(AgentEdited { agent, changed: before != after })
         })
         .await
     }
+}
 
-    pub(crate) async fn agent_remove(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        remove: AgentRemove,
-    ) -> Result<Response, Error> {
+impl Serve<AgentRemove> for Engine {
+    async fn serve(&self, caller: &Caller, remove: AgentRemove) -> Result<AgentRemoved, Error> {
         let name = agent_name(&remove.name)?;
-        self.change_agent(actor, key, &name, Command::Remove, |before, _| {
-            Ok(Response::AgentRemove(AgentRemoved { agent: wire(existing(before)?) }))
+        self.change_agent::<AgentRemove>(caller, &name, Command::Remove, |before, _| {
+            Ok(AgentRemoved { agent: wire(existing(before)?) })
         })
         .await
     }
+}
 
-    pub(crate) async fn agent_show(&self, show: AgentShow) -> Result<AgentShown, Error> {
+impl Serve<AgentShow> for Engine {
+    async fn serve(&self, _: &Caller, show: AgentShow) -> Result<AgentShown, Error> {
         let name = agent_name(&show.name)?;
         let row = self.store.load(Noun::Agent.name(), name.as_str()).await;
         let row = codec::decode_row(Noun::Agent, row.map_err(errors::store)?)?;
         let unknown = || errors::agent(agent::Refusal::Unknown(name));
         Ok(AgentShown { agent: wire(agent_in(&row).ok_or_else(unknown)?) })
     }
+}
 
-    pub(crate) async fn agent_list(&self, list: AgentList) -> Result<Agents, Error> {
+impl Serve<AgentList> for Engine {
+    async fn serve(&self, caller: &Caller, list: AgentList) -> Result<Agents, Error> {
         if let Some(name) = list.name {
-            let agents = match self.agent_show(AgentShow { name }).await {
+            let agents = match self.serve(caller, AgentShow { name }).await {
                 Ok(shown) => vec![shown.agent],
                 Err(unknown) if unknown.code == Code::NotFound => Vec::new(),
                 Err(failed) => return Err(failed),
@@ -162,24 +145,33 @@ impl Engine {
         .await?;
         Ok(Agents { agents, cursor })
     }
+}
 
-    async fn change_agent(
+impl Engine {
+    async fn check_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
+        let rows = self.transactions.load(&[(Noun::Agent, name.to_string())]).await?;
+        match rows.agent(name) {
+            Some(agent) => Ok(self.backend.check_server(agent.clone()).await),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn change_agent<R: ApiRequest>(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         name: &AgentName,
         command: Command,
-        respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
+        respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
         let rows = vec![(Noun::Agent, name.to_string())];
-        let transaction = Transaction { rows, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
-            let event = agent::decide(name, rows.agent(name), now, actor, command.clone());
+            let event = agent::decide(name, rows.agent(name), now, &caller.actor, command.clone());
             let event = event.map_err(errors::agent)?;
             Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
         };
         let respond = |before: &Rows, after: &Rows| respond(before.agent(name), after.agent(name));
-        self.transactions.respond(transaction, decide, respond).await
+        self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
 }
 

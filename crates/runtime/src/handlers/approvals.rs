@@ -2,21 +2,21 @@
 
 use api::{
     ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals, Code,
-    Error, Response,
+    Error, Serve,
 };
 use kernel::approval::{
     self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Requirements,
     Signature, Signed, State,
 };
 use kernel::token::Token;
-use kernel::{Actor, ApprovalId, Noun, TokenId};
+use kernel::{ApprovalId, Noun, TokenId};
 use store::Item;
 
 use crate::authorize::approvals::find_approval;
 use crate::authorize::policy;
 use crate::authorize::signatures::statement;
+use crate::commit::caller::Caller;
 use crate::commit::codec::decode_approval;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::{approval_id, approval_row, token_row};
 use crate::commit::rows::Rows;
 use crate::commit::run_context::run_context;
@@ -27,8 +27,8 @@ use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
 
-impl Engine {
-    pub(crate) async fn approval_list(&self, list: ApprovalList) -> Result<Approvals, Error> {
+impl Serve<ApprovalList> for Engine {
+    async fn serve(&self, _: &Caller, list: ApprovalList) -> Result<Approvals, Error> {
         let agent = list.agent.as_deref();
         let page = PageRequest {
             noun: Noun::Approval,
@@ -46,36 +46,28 @@ impl Engine {
         let approvals = approvals.into_iter().map(|it| self.with_link(it)).collect();
         Ok(Approvals { approvals, cursor })
     }
+}
 
-    /// A caller that may decide the approval sees sealed text too, because they must be able to read what they approve.
-    pub(crate) async fn approval_show(
-        &self,
-        actor: &Actor,
-        show: ApprovalShow,
-    ) -> Result<ApprovalShown, Error> {
+/// A caller that may decide the approval sees sealed text too, because they must be able to read what they approve.
+impl Serve<ApprovalShow> for Engine {
+    async fn serve(&self, caller: &Caller, show: ApprovalShow) -> Result<ApprovalShown, Error> {
         let id = approval_id(&show.id)?;
         let rows = self.transactions.load(&[approval_row(&id)]).await?;
         let mut approval = self.with_link(wire_in(&rows, &id)?);
         let Plan { prompt, agent, .. } = &find_approval(&rows, &id)?.plan;
-        if prompt.is_sealed() && self.scope.may_read_sealed(actor, agent.as_ref()).await? {
+        if prompt.is_sealed() && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await? {
             approval.unsealed = Some(self.sealing.open(prompt, Purpose::PrivateFields)?);
         }
         Ok(ApprovalShown { approval })
     }
+}
 
-    /// Adds the link to the page where a pending approval is decided.
-    fn with_link(&self, approval: api::Approval) -> api::Approval {
-        let is_pending = approval.state == "pending";
-        let link = is_pending.then(|| self.installation.approval_link(&approval.id)).flatten();
-        api::Approval { link, ..approval }
-    }
-
-    pub(crate) async fn approval_decide(
+impl Serve<ApprovalDecide> for Engine {
+    async fn serve(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         request: ApprovalDecide,
-    ) -> Result<Response, Error> {
+    ) -> Result<ApprovalDecided, Error> {
         let id = approval_id(&request.id)?;
         let remember = request.remember;
         let (mut rows, reads) = self.approvals.rows_of(&id).await?;
@@ -86,7 +78,7 @@ impl Engine {
         };
         rows.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
         let command = parse_command(request, signed)?;
-        let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let approval = find_approval(rows, &id)?;
             let run_context = run_context(rows, &approval.plan.run, &approval.plan.schedule, now)
@@ -95,20 +87,34 @@ impl Engine {
             let config = self.config.active();
             let active_policy = config.rules.version();
             let context = ApprovalContext { id: &id, approval, run_context, agent, active_policy };
-            approval::decide(context, &self.authority.in_rows(rows), actor, command.clone())
+            approval::decide(context, &self.authority.in_rows(rows), &caller.actor, command.clone())
                 .map_err(errors::approval)
         };
-        let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.approval(&id) != after.approval(&id);
-            let decided = find_approval(after, &id)?;
-            let remember =
-                remember.then(|| ::policy::how_to_allow(&decided.request, &decided.ruling));
-            let approval = wire_in(after, &id)?;
-            Ok(Response::ApprovalDecide(ApprovalDecided { approval, changed, remember }))
-        });
+        let response = self.transactions.respond::<ApprovalDecide>(
+            caller,
+            transaction,
+            decide,
+            |before, after| {
+                let changed = before.approval(&id) != after.approval(&id);
+                let decided = find_approval(after, &id)?;
+                let remember =
+                    remember.then(|| ::policy::how_to_allow(&decided.request, &decided.ruling));
+                let approval = wire_in(after, &id)?;
+                Ok(ApprovalDecided { approval, changed, remember })
+            },
+        );
         let response = response.await?;
-        self.authority.renew_lease_on_activity(actor).await;
+        self.authority.renew_lease_on_activity(&caller.actor).await;
         Ok(response)
+    }
+}
+
+impl Engine {
+    /// Adds the link to the page where a pending approval is decided.
+    fn with_link(&self, approval: api::Approval) -> api::Approval {
+        let is_pending = approval.state == "pending";
+        let link = is_pending.then(|| self.installation.approval_link(&approval.id)).flatten();
+        api::Approval { link, ..approval }
     }
 
     /// The person who made a signature. `None` if the approval is not pending any more.

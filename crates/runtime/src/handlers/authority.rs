@@ -1,61 +1,49 @@
 //! Freezes and thaws the installation, and renews the lease.
 
-use api::{AuthorityChanged, Error, Freeze, LeaseRenew, Response, Thaw};
-use kernel::Actor;
+use api::{ApiRequest, AuthorityChanged, Error, Freeze, LeaseRenew, Serve, Thaw};
 use kernel::authority::Command;
 
-use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::caller::Caller;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 
-impl Engine {
-    pub(crate) async fn freeze(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        request: Freeze,
-    ) -> Result<Response, Error> {
+impl Serve<Freeze> for Engine {
+    async fn serve(&self, caller: &Caller, request: Freeze) -> Result<AuthorityChanged, Error> {
         let command = Command::Freeze { note: request.note };
-        self.change_authority(actor, key, command, Response::Freeze).await
+        self.change_authority::<Freeze>(caller, command).await
     }
+}
 
-    pub(crate) async fn thaw(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        request: Thaw,
-    ) -> Result<Response, Error> {
+impl Serve<Thaw> for Engine {
+    async fn serve(&self, caller: &Caller, request: Thaw) -> Result<AuthorityChanged, Error> {
         let command = Command::Thaw { note: request.note };
-        self.change_authority(actor, key, command, Response::Thaw).await
+        self.change_authority::<Thaw>(caller, command).await
     }
+}
 
-    pub(crate) async fn lease_renew(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        request: LeaseRenew,
-    ) -> Result<Response, Error> {
+impl Serve<LeaseRenew> for Engine {
+    async fn serve(&self, caller: &Caller, request: LeaseRenew) -> Result<AuthorityChanged, Error> {
         let command = Command::Renew { note: request.note };
-        self.change_authority(actor, key, command, Response::LeaseRenew).await
+        self.change_authority::<LeaseRenew>(caller, command).await
     }
+}
 
-    async fn change_authority(
+impl Engine {
+    async fn change_authority<R: ApiRequest<Response = AuthorityChanged>>(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         command: Command,
-        respond: impl Fn(AuthorityChanged) -> Response,
-    ) -> Result<Response, Error> {
+    ) -> Result<AuthorityChanged, Error> {
         let authority = &self.authority;
-        let transaction =
-            Transaction { rows: vec![authority.row()], ..Transaction::by(actor, key) };
-        let decide = |rows: &Rows, now| authority.decide(rows, actor, &command, now);
-        let changed = self.transactions.respond(transaction, decide, |before, after| {
-            let (before, after) = (authority.in_rows(before), authority.in_rows(after));
-            let changed = before != after;
-            Ok(respond(AuthorityChanged { authority: authority.to_wire(&after), changed }))
-        });
+        let transaction = Transaction { rows: vec![authority.row()], ..Transaction::of(caller) };
+        let decide = |rows: &Rows, now| authority.decide(rows, &caller.actor, &command, now);
+        let changed =
+            self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
+                let (before, after) = (authority.in_rows(before), authority.in_rows(after));
+                let changed = before != after;
+                Ok(AuthorityChanged { authority: authority.to_wire(&after), changed })
+            });
         changed.await
     }
 }

@@ -1,17 +1,29 @@
-//! The active configuration, and the startup checks.
+//! Reloads and shows the active configuration, and repeats the startup checks.
 
-use api::{ActiveConfigValues, Error, SetupChecked};
+use api::{
+    ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, Error, Serve, SetupCheck,
+    SetupChecked,
+};
 
+use crate::commit::caller::Caller;
 use crate::engine::Engine;
 use crate::engine::startup_checks;
 
-impl Engine {
-    /// The active value of every key.
-    pub(crate) fn config_values(&self) -> ActiveConfigValues {
-        ActiveConfigValues { values: self.config.active().keys.clone() }
+impl Serve<ConfigReload> for Engine {
+    async fn serve(&self, caller: &Caller, _: ConfigReload) -> Result<ConfigReloaded, Error> {
+        self.reload(&caller.actor).await
     }
+}
 
-    pub(crate) async fn check_setup(&self) -> Result<SetupChecked, Error> {
+/// The active value of every key.
+impl Serve<ConfigShow> for Engine {
+    async fn serve(&self, _: &Caller, _: ConfigShow) -> Result<ActiveConfigValues, Error> {
+        Ok(ActiveConfigValues { values: self.config.active().keys.clone() })
+    }
+}
+
+impl Serve<SetupCheck> for Engine {
+    async fn serve(&self, _: &Caller, _: SetupCheck) -> Result<SetupChecked, Error> {
         let (findings, posture) = (self.findings().await?, self.installation.posture);
         let wire = findings.iter().map(|finding| startup_checks::wire(finding, posture));
         Ok(SetupChecked { findings: wire.collect() })

@@ -1,12 +1,13 @@
 //! Publishes an event, which fires the schedules that wait for it.
 
-use api::{Code, Error, EventPublish, EventPublished, Response};
+use api::{Code, Error, EventPublish, EventPublished, Serve};
 use kernel::run::{Event as RunEvent, Origin};
 use kernel::schedule::trigger::EventName;
 use kernel::slot::{self, SlotOutcome, Source};
 use kernel::tick::EventOccurrence;
 use kernel::{Actor, EventBody, Noun, Role, ScheduleId};
 
+use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::run_row;
 use crate::commit::rows::Rows;
@@ -19,36 +20,29 @@ use crate::handlers::runs;
 const PAGE: usize = 1_000;
 const EVENT_ID_BYTES_MAX: usize = 256;
 
-impl Engine {
-    /// An event that is published again with the same id fires no schedule twice.
-    pub(crate) async fn event_publish(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        request: EventPublish,
-    ) -> Result<Response, Error> {
-        if actor.role < Role::Operator {
+/// An event that is published again with the same id fires no schedule twice.
+impl Serve<EventPublish> for Engine {
+    async fn serve(&self, caller: &Caller, request: EventPublish) -> Result<EventPublished, Error> {
+        if caller.actor.role < Role::Operator {
             let needed = Role::Operator;
-            let refusal = kernel::schedule::Refusal::RoleTooLow { actor: actor.clone(), needed };
+            let refusal =
+                kernel::schedule::Refusal::RoleTooLow { actor: caller.actor.clone(), needed };
             return Err(errors::schedule(refusal));
         }
         let name: EventName =
             request.name.parse().map_err(|invalid| Error::new(Code::InvalidInput, invalid))?;
-        let id = self.event_id(request.id, key.as_ref())?;
+        let id = self.event_id(request.id, caller.key.as_ref())?;
         let source = Source::Event(id.clone());
         let (mut runs, mut listeners) = (Vec::new(), 0);
         for listener in self.listeners(&name).await? {
             listeners += 1;
-            runs.extend(self.fire_on_event(actor, &listener, &name, &source).await?);
+            runs.extend(self.fire_on_event(&caller.actor, &listener, &name, &source).await?);
         }
-        Ok(Response::EventPublish(EventPublished {
-            name: name.to_string(),
-            id,
-            told: listeners,
-            runs,
-        }))
+        Ok(EventPublished { name: name.to_string(), id, told: listeners, runs })
     }
+}
 
+impl Engine {
     /// The given id, or the idempotency key of a request that may be repeated, or a new id.
     fn event_id(&self, id: Option<String>, key: Option<&IdempotencyKey>) -> Result<String, Error> {
         let new_id = || self.time.new_run_id(self.time.now()).to_string();
@@ -90,7 +84,7 @@ impl Engine {
         source: &Source,
     ) -> Result<Option<api::Run>, Error> {
         let reads = self.dependents.rows_of(&self.transactions, listener, source).await?;
-        let transaction = Transaction { reads, ..Transaction::by(actor, None) };
+        let transaction = Transaction { reads, ..Transaction::by(actor) };
         let occurrence = EventOccurrence { source, origin: Origin::Event, depth: 0 };
         let decide = |rows: &Rows, now| {
             // The schedule may have been edited since it was found.

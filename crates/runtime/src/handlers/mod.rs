@@ -1,11 +1,13 @@
-//! One file per noun, one function per request.
+//! One file per noun. Each request has its [`api::Serve`], to which the table of requests dispatches.
 
 pub(crate) mod agent_test;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod authority;
+pub(crate) mod budgets;
 pub(crate) mod config;
 pub(crate) mod events;
+pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod policy_replay;
 pub(crate) mod run_output;

@@ -1,35 +1,31 @@
 //! Evaluates the policy for a request, and explains its decision about a run.
 
-use api::{Error, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained};
+use api::{Error, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained, Serve};
 use kernel::policy_decision::Details;
-use kernel::{Actor, run};
+use kernel::run;
 
 use crate::authorize::policy::{PRESENT_TENSE, decision_sentence, wire, wire_facts, wire_request};
+use crate::commit::caller::Caller;
 use crate::commit::ids::{run_id, run_row};
 use crate::engine::Engine;
 use crate::errors;
 
-impl Engine {
-    /// What the policy decides about an action that the caller is about to take outside Midwatch.
-    pub(crate) async fn policy_decide(
-        &self,
-        actor: &Actor,
-        request: PolicyDecide,
-    ) -> Result<PolicyDecided, Error> {
+/// What the policy decides about an action that the caller is about to take outside Midwatch.
+impl Serve<PolicyDecide> for Engine {
+    async fn serve(&self, caller: &Caller, request: PolicyDecide) -> Result<PolicyDecided, Error> {
         let PolicyDecide { capability, resource, host, path, argv } = request;
-        let scope = self.scope.runner_scope(actor, &capability, None).await?;
+        let scope = self.scope.runner_scope(&caller.actor, &capability, None).await?;
         let agent = scope.map(|scope| scope.agent);
         let details = Details { resource, host, path, argv };
-        let decision = self.policy.evaluate(actor, &capability, agent, details);
+        let decision = self.policy.evaluate(&caller.actor, &capability, agent, details);
         let sentence = decision_sentence(&decision, PRESENT_TENSE);
         Ok(PolicyDecided { ruling: wire(&decision), sentence })
     }
+}
 
-    /// The policy decision about a run.
-    pub(crate) async fn policy_explain(
-        &self,
-        request: PolicyExplain,
-    ) -> Result<PolicyExplained, Error> {
+/// The policy decision about a run.
+impl Serve<PolicyExplain> for Engine {
+    async fn serve(&self, _: &Caller, request: PolicyExplain) -> Result<PolicyExplained, Error> {
         let id = run_id(&request.run)?;
         let rows = self.transactions.load(&[run_row(&id)]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));

@@ -4,7 +4,7 @@
 //! of the lease, so neither the agent nor the schedule needs to exist any more.
 
 use ::policy::Rules;
-use api::{ChangedDecision, Code, Error, PolicyReplay, PolicyReplayed, ProgressSink};
+use api::{ChangedDecision, Code, Error, PolicyReplay, PolicyReplayed, Serve};
 use kernel::policy_decision::{PolicyDecision, Request};
 use kernel::posture::Posture;
 use kernel::run::{evaluate, recorded_decision, recorded_facts, recorded_request};
@@ -12,6 +12,7 @@ use kernel::{EventBody, Noun, State, Timestamp};
 use store::{Page, Row};
 use tokio::task::spawn_blocking;
 
+use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::config::{self, POLICY_FILE};
 use crate::engine::Engine;
@@ -44,12 +45,8 @@ struct Replay {
     found: PolicyReplayed,
 }
 
-impl Engine {
-    pub(crate) async fn policy_replay(
-        &self,
-        request: PolicyReplay,
-        progress: &ProgressSink,
-    ) -> Result<PolicyReplayed, Error> {
+impl Serve<PolicyReplay> for Engine {
+    async fn serve(&self, caller: &Caller, request: PolicyReplay) -> Result<PolicyReplayed, Error> {
         let since = parse_since(&request.since, self.time.now())?;
         let mut replay = Replay::new(self.rules_to_replay(request).await?, since);
         let end = self.store.head().await.map_err(errors::store)?.size();
@@ -64,11 +61,13 @@ impl Engine {
             let runs = self.runs_of(&events).await?;
             let replayed = spawn_blocking(move || replay.replay(events, runs));
             replay = replayed.await.map_err(internal)??;
-            progress.show(last - first, end.max(last) - first);
+            caller.progress.show(last - first, end.max(last) - first);
         }
         Ok(replay.finish())
     }
+}
 
+impl Engine {
     /// The active rules, with the rules and posture of the request instead where it has any.
     async fn rules_to_replay(&self, request: PolicyReplay) -> Result<Rules, Error> {
         let PolicyReplay { since: _, rules, posture } = request;

@@ -4,22 +4,18 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use api::{Code, Error, OutputChunk, RunRead, RunShow};
-use kernel::Actor;
+use api::{Code, Error, OutputChunk, RunRead, RunShow, Serve};
 use rustix::fs::{Mode, OFlags};
 
+use crate::commit::caller::Caller;
 use crate::engine::Engine;
 
 /// The longest piece. As a JSON string it is at most six times as long.
 const PIECE_BYTES_MAX: u64 = 8 << 10;
 
-impl Engine {
-    pub(crate) async fn run_read(
-        &self,
-        actor: &Actor,
-        request: RunRead,
-    ) -> Result<OutputChunk, Error> {
-        let run = self.run_show(actor, RunShow { id: request.id }).await?.run;
+impl Serve<RunRead> for Engine {
+    async fn serve(&self, caller: &Caller, request: RunRead) -> Result<OutputChunk, Error> {
+        let run = self.serve(caller, RunShow { id: request.id }).await?.run;
         let Some(output) = run.output else {
             return Ok(OutputChunk { text: String::new(), bytes: 0, next: None });
         };

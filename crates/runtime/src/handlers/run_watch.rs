@@ -3,21 +3,22 @@
 use std::time::Duration;
 
 use agents::LiveOutput;
-use api::{Error, RunWatch, RunWatched, WatchCursor};
+use api::{Error, RunWatch, RunWatched, Serve, WatchCursor};
 use futures::future::pending;
 use kernel::run::State;
 use kernel::{Noun, RunId};
 use tokio::select;
 use tokio::time::timeout;
 
+use crate::commit::caller::Caller;
 use crate::commit::ids::run_id;
 use crate::engine::Engine;
 use crate::errors;
 use crate::handlers::runs::wire_in;
 use crate::ledger::feed::WAIT_MS_MAX;
 
-impl Engine {
-    pub(crate) async fn run_watch(&self, request: RunWatch) -> Result<RunWatched, Error> {
+impl Serve<RunWatch> for Engine {
+    async fn serve(&self, _: &Caller, request: RunWatch) -> Result<RunWatched, Error> {
         let id = run_id(&request.id)?;
         let seen = request.seen.unwrap_or_default();
         // Kept here, the live output can be read to its end even after the attempt has ended.
@@ -44,7 +45,9 @@ impl Engine {
             Err(_) => self.read_run(&id, &seen, None).await,
         }
     }
+}
 
+impl Engine {
     async fn read_run(
         &self,
         id: &RunId,

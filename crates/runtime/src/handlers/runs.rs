@@ -1,15 +1,15 @@
 //! Lists, shows, cancels, retries and settles runs.
 
 use api::{
-    Code, Error, Response, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle, RunShow,
-    RunShown, RunSource, RunUsage, Runs,
+    ApiRequest, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle,
+    RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
 use kernel::run::{self, Command, Outcome, Run, State};
 use kernel::slot::Source;
-use kernel::{Actor, Noun, RunId, ScheduleId};
+use kernel::{Noun, RunId, ScheduleId};
 
+use crate::commit::caller::Caller;
 use crate::commit::codec::decode_run;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::run_id;
 use crate::commit::rows::Rows;
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
@@ -24,8 +24,8 @@ use crate::timestamps::rfc3339;
 const STATES: [&str; 7] =
     ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 
-impl Engine {
-    pub(crate) async fn run_list(&self, list: RunList) -> Result<Runs, Error> {
+impl Serve<RunList> for Engine {
+    async fn serve(&self, _: &Caller, list: RunList) -> Result<Runs, Error> {
         let state = list.state.as_deref();
         if state.is_some_and(|state| !STATES.contains(&state)) {
             return Err(Error::new(
@@ -56,15 +56,17 @@ impl Engine {
         .await?;
         Ok(Runs { runs, cursor })
     }
+}
 
-    pub(crate) async fn run_show(&self, actor: &Actor, show: RunShow) -> Result<RunShown, Error> {
+impl Serve<RunShow> for Engine {
+    async fn serve(&self, caller: &Caller, show: RunShow) -> Result<RunShown, Error> {
         let id = run_id(&show.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let mut shown = wire_in(&rows, &id)?;
         let stored = rows.run(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
         if let (Some((text, agent)), Some(output)) = (stored, &mut shown.output)
             && output.sealed
-            && self.scope.may_read_sealed(actor, agent.as_ref()).await?
+            && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await?
         {
             output.text = self.sealing.open(text, Purpose::Output)?;
             output.sealed = false;
@@ -77,18 +79,15 @@ impl Engine {
         }
         Ok(RunShown { run: shown })
     }
+}
 
-    pub(crate) async fn run_cancel(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        request: RunCancel,
-    ) -> Result<Response, Error> {
+impl Serve<RunCancel> for Engine {
+    async fn serve(&self, caller: &Caller, request: RunCancel) -> Result<RunChanged, Error> {
         let id = run_id(&request.id)?;
         let command = Command::Cancel { note: request.note.clone() };
-        let response = match self.change_run(actor, key, &id, command, Response::RunCancel).await {
+        let response = match self.change_run::<RunCancel>(caller, &id, command).await {
             Err(full) if full.code == Code::DiskFull => {
-                let cancel = Cancellation { by: actor.clone(), note: request.note };
+                let cancel = Cancellation { by: caller.actor.clone(), note: request.note };
                 return Err(match self.dispatcher.cancel_unrecorded(&id, cancel) {
                     true => cancelled_unrecorded(),
                     false => full,
@@ -103,22 +102,16 @@ impl Engine {
         }
         Ok(response)
     }
+}
 
-    pub(crate) async fn run_retry(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        retry: RunRetry,
-    ) -> Result<Response, Error> {
-        self.change_run(actor, key, &run_id(&retry.id)?, Command::Retry, Response::RunRetry).await
+impl Serve<RunRetry> for Engine {
+    async fn serve(&self, caller: &Caller, retry: RunRetry) -> Result<RunChanged, Error> {
+        self.change_run::<RunRetry>(caller, &run_id(&retry.id)?, Command::Retry).await
     }
+}
 
-    pub(crate) async fn run_settle(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        settle: RunSettle,
-    ) -> Result<Response, Error> {
+impl Serve<RunSettle> for Engine {
+    async fn serve(&self, caller: &Caller, settle: RunSettle) -> Result<RunChanged, Error> {
         let outcome = match settle.state.as_str() {
             "done" => Outcome::Done,
             "failed" => Outcome::Failed,
@@ -128,30 +121,31 @@ impl Engine {
             }
         };
         let command = Command::Settle { outcome, note: settle.note };
-        self.change_run(actor, key, &run_id(&settle.id)?, command, Response::RunSettle).await
+        self.change_run::<RunSettle>(caller, &run_id(&settle.id)?, command).await
     }
+}
 
-    async fn change_run(
+impl Engine {
+    async fn change_run<R: ApiRequest<Response = RunChanged>>(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         id: &RunId,
         command: Command,
-        respond: impl Fn(RunChanged) -> Response,
-    ) -> Result<Response, Error> {
+    ) -> Result<RunChanged, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
-        let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let context = run_context(rows, id, &schedule, now).ok_or_else(unknown)?;
-            run::decide(context, actor, command.clone()).map_err(errors::run)
+            run::decide(context, &caller.actor, command.clone()).map_err(errors::run)
         };
-        let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.run(id) != after.run(id);
-            Ok(respond(RunChanged { run: wire_in(after, id)?, changed }))
-        });
+        let response =
+            self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
+                let changed = before.run(id) != after.run(id);
+                Ok(RunChanged { run: wire_in(after, id)?, changed })
+            });
         response.await
     }
 }

@@ -1,8 +1,8 @@
 //! The status of the installation.
 
 use api::{
-    Budget, BudgetLimit, Capability, Error, Health, LIVE_COUNTED_MAX, LedgerStatus, LiveRuns,
-    NextDue, Status,
+    Budget, BudgetLimit, Capability, Error, Health, HealthShow, LIVE_COUNTED_MAX, LedgerStatus,
+    LiveRuns, NextDue, Serve, Status, StatusShow,
 };
 use kernel::agent::SILENCED;
 use kernel::approval::OPEN;
@@ -10,10 +10,11 @@ use kernel::backend::BackendKind;
 use kernel::posture::DisabledBy;
 use kernel::progress::PAUSED_BY_SYSTEM;
 use kernel::run::State;
-use kernel::{Actor, Counter, Noun, Timestamp};
+use kernel::{Counter, Noun, Timestamp};
 use store::BEFORE_ALL_DUE;
 
 use crate::authorize::scope::RunnerScope;
+use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::engine::Engine;
 use crate::engine::clock_anomaly::clock_behind;
@@ -21,10 +22,10 @@ use crate::errors;
 use crate::handlers::approvals;
 use crate::timestamps::rfc3339;
 
-impl Engine {
-    /// The status, cut down to what the caller may see: an agent learns nothing about other agents.
-    pub(crate) async fn status_for(&self, actor: &Actor) -> Result<Status, Error> {
-        let status = self.status().await?;
+/// The status, cut down to what the caller may see: an agent learns nothing about other agents.
+impl Serve<StatusShow> for Engine {
+    async fn serve(&self, caller: &Caller, _: StatusShow) -> Result<Status, Error> {
+        let (actor, status) = (&caller.actor, self.status().await?);
         let scope = match actor.is_assistant() {
             true => None,
             false => self.scope.runner_scope(actor, "schedule.read", None).await?,
@@ -46,13 +47,17 @@ impl Engine {
             ..status
         })
     }
+}
 
-    pub(crate) async fn health(&self) -> Result<Health, Error> {
+impl Serve<HealthShow> for Engine {
+    async fn serve(&self, _: &Caller, _: HealthShow) -> Result<Health, Error> {
         let chain = self.store.head().await.map_err(errors::store)?;
         let stopped = self.write_guard.stopped_writing().map(|reason| reason.to_string());
         Ok(Health { watch: self.wire_engine(), entries: chain.size(), stopped })
     }
+}
 
+impl Engine {
     fn wire_engine(&self) -> api::DaemonStatus {
         let settings = &self.installation.settings;
         let running = self.lifecycle.running();
@@ -68,7 +73,7 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn status(&self) -> Result<Status, Error> {
+    async fn status(&self) -> Result<Status, Error> {
         let store = &*self.store;
         let chain = store.head().await.map_err(errors::store)?;
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;

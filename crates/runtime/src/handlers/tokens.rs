@@ -1,13 +1,15 @@
 //! Creates, lists and revokes access tokens.
 
-use api::{Code, Error, Response, TokenCreate, TokenCreated, TokenList, TokenRevoke};
-use api::{TokenRevoked, Tokens};
+use api::{
+    ApiRequest, Code, Error, Serve, TokenCreate, TokenCreated, TokenList, TokenRevoke,
+    TokenRevoked, Tokens,
+};
 use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
-use kernel::{Actor, EventBody, Noun, Role, TokenId};
+use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
+use crate::commit::caller::Caller;
 use crate::commit::codec::decode_token;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
@@ -18,27 +20,51 @@ use crate::timestamps::rfc3339;
 /// Roles that a token can have.
 const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
 
-impl Engine {
-    pub(crate) async fn token_create(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        create: TokenCreate,
-    ) -> Result<Response, Error> {
+impl Serve<TokenCreate> for Engine {
+    async fn serve(&self, caller: &Caller, create: TokenCreate) -> Result<TokenCreated, Error> {
         let command = self.create_command(&create).await?;
         // A caller that may not create tokens learns nothing about the keys of others.
         if let Command::Create { name, key: Some(public), .. } = &command
-            && Role::Maintainer <= actor.role
+            && Role::Maintainer <= caller.actor.role
         {
             self.check_own_key(name, public).await?;
         }
         let id = self.time.new_token_id();
-        self.change_token(actor, key, id, command, |_, token| {
-            Ok(Response::TokenCreate(TokenCreated { token }))
+        self.change_token::<TokenCreate>(caller, id, command, |_, token| Ok(TokenCreated { token }))
+            .await
+    }
+}
+
+impl Serve<TokenRevoke> for Engine {
+    async fn serve(&self, caller: &Caller, revoke: TokenRevoke) -> Result<TokenRevoked, Error> {
+        let id: TokenId = revoke.id.parse().map_err(|invalid| unknown(&invalid))?;
+        let command = Command::Revoke { note: revoke.note };
+        self.change_token::<TokenRevoke>(caller, id, command, |changed, token| {
+            Ok(TokenRevoked { token, changed })
         })
         .await
     }
+}
 
+impl Serve<TokenList> for Engine {
+    async fn serve(&self, _: &Caller, list: TokenList) -> Result<Tokens, Error> {
+        let page = PageRequest {
+            noun: Noun::Token,
+            order: Order::NewestFirst(None),
+            limit: list.limit,
+            cursor: list.cursor,
+        };
+        let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
+            let token = decode_token(item)?;
+            let token = token.ok_or_else(|| internal("a listed token has no state"))?;
+            Ok(Some(wire(&item.id, &token)))
+        })
+        .await?;
+        Ok(Tokens { tokens, cursor })
+    }
+}
+
+impl Engine {
     /// Refuses the key of another person, because a signature must identify its signer.
     async fn check_own_key(&self, name: &PersonName, key: &PublicKey) -> Result<(), Error> {
         let tokens = self.tokens.all().await?;
@@ -56,36 +82,6 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn token_revoke(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        revoke: TokenRevoke,
-    ) -> Result<Response, Error> {
-        let id: TokenId = revoke.id.parse().map_err(|invalid| unknown(&invalid))?;
-        let command = Command::Revoke { note: revoke.note };
-        self.change_token(actor, key, id, command, |changed, token| {
-            Ok(Response::TokenRevoke(TokenRevoked { token, changed }))
-        })
-        .await
-    }
-
-    pub(crate) async fn token_list(&self, list: TokenList) -> Result<Tokens, Error> {
-        let page = PageRequest {
-            noun: Noun::Token,
-            order: Order::NewestFirst(None),
-            limit: list.limit,
-            cursor: list.cursor,
-        };
-        let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
-            let token = decode_token(item)?;
-            let token = token.ok_or_else(|| internal("a listed token has no state"))?;
-            Ok(Some(wire(&item.id, &token)))
-        })
-        .await?;
-        Ok(Tokens { tokens, cursor })
-    }
-
     async fn create_command(&self, create: &TokenCreate) -> Result<Command, Error> {
         let (name, role, hash, key) = parse(create)?;
         let holders = self.tokens.all().await?.into_iter().filter_map(|(_, token)| token.actor());
@@ -94,27 +90,28 @@ impl Engine {
         Ok(Command::Create { name, role, hash, key, existing_roles })
     }
 
-    async fn change_token(
+    async fn change_token<R: ApiRequest>(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         id: TokenId,
         command: Command,
-        respond: impl Fn(bool, api::Token) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
+        respond: impl Fn(bool, api::Token) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
         let rows = vec![(Noun::Token, id.to_string())];
-        let transaction = Transaction { rows, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
-            let event = token::decide(id.as_str(), rows.token(&id), actor, command.clone(), now);
+            let event =
+                token::decide(id.as_str(), rows.token(&id), &caller.actor, command.clone(), now);
             let event = event.map_err(errors::token)?;
             Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
         };
-        let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.token(&id) != after.token(&id);
-            let token =
-                after.token(&id).ok_or_else(|| internal("the changed token does not exist"))?;
-            respond(changed, wire(id.as_str(), token))
-        });
+        let response =
+            self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
+                let changed = before.token(&id) != after.token(&id);
+                let token =
+                    after.token(&id).ok_or_else(|| internal("the changed token does not exist"))?;
+                respond(changed, wire(id.as_str(), token))
+            });
         response.await
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::{Error, ToolTally, ToolUse};
+use api::{Error, Serve, ToolList, ToolTally, ToolUse, Tools};
 use kernel::budget::day;
 use kernel::tool::{self, CallCounts, ToolStats};
 use kernel::{Noun, State};
 
+use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::engine::Engine;
 use crate::errors;
@@ -15,9 +16,9 @@ use crate::timestamps::rfc3339;
 /// Tools listed at most.
 const TOOLS_MAX: usize = 1_000;
 
-impl Engine {
-    /// All tools that were called, including calls that are not written yet.
-    pub(crate) async fn tool_list(&self) -> Result<api::Tools, Error> {
+/// All tools that were called, including calls that are not written yet.
+impl Serve<ToolList> for Engine {
+    async fn serve(&self, _: &Caller, _: ToolList) -> Result<Tools, Error> {
         let items = self.store.list(Noun::Tool.name(), "", TOOLS_MAX).await;
         let mut stats: BTreeMap<String, ToolStats> = BTreeMap::new();
         for item in items.map_err(errors::store)? {
@@ -37,7 +38,7 @@ impl Engine {
             let (today, all) = (wire(&today.unwrap_or_default()), wire(&all));
             ToolUse { tool, today, all, alerted_at: stats.alerted_at.map(rfc3339) }
         });
-        Ok(api::Tools { tools: tools.collect() })
+        Ok(Tools { tools: tools.collect() })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Past slots are explained by the schedule at the time of their decision, not by the current one.
 
-use api::{Error, Explained, Why};
+use api::{Error, Explained, Serve, Why};
 use calendar::Calendar;
 use kernel::progress::{Progress, Status};
 use kernel::run::Run;
@@ -11,6 +11,7 @@ use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
 use store::Item;
 
+use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::schedule_id;
 use crate::engine::Engine;
@@ -21,9 +22,9 @@ use crate::timestamps::rfc3339;
 /// A slot, and its run if it has one.
 type SlotWithRun = (Slot, Option<Run>);
 
-impl Engine {
-    /// Also explains slots of a removed schedule, because they stay stored.
-    pub(crate) async fn why(&self, request: Why) -> Result<Explained, Error> {
+/// Also explains slots of a removed schedule, because they stay stored.
+impl Serve<Why> for Engine {
+    async fn serve(&self, _: &Caller, request: Why) -> Result<Explained, Error> {
         let id = schedule_id(&request.id)?;
         let key = |noun: Noun| (noun, id.to_string());
         let rows = self.transactions.load(&[key(Noun::Schedule), key(Noun::Progress)]).await?;
@@ -56,7 +57,9 @@ impl Engine {
             (None, None) => explainer.no_slot(at, range.as_ref()),
         })
     }
+}
 
+impl Engine {
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();

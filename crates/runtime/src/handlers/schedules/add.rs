@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use api::{
-    AddedSchedule, Code, Error, Response, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleEdit,
-    ScheduleEdited, SchedulesAdded,
+    AddedSchedule, ApiRequest, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
+    ScheduleEdit, ScheduleEdited, SchedulesAdded, Serve,
 };
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
@@ -22,7 +22,7 @@ use super::wire::{bounds, is_paused, upcoming, wire};
 use super::{rows_of, schedule_context};
 use crate::authorize::schedule_action::invalid_call;
 use crate::authorize::scope::RunnerScope;
-use crate::commit::idempotency::IdempotencyKey;
+use crate::commit::caller::Caller;
 use crate::commit::ids::schedule_id;
 use crate::commit::rows::{RowKey, Rows, authority_row};
 use crate::commit::transaction::Transaction;
@@ -37,8 +37,7 @@ const ATTEMPTS_MAX: usize = 8;
 
 /// A parsed request to add schedules, and its caller.
 struct AddSchedules<'a> {
-    actor: &'a Actor,
-    key: Option<IdempotencyKey>,
+    caller: &'a Caller,
     parsed: Vec<ParsedDefinition>,
     is_dry_run: bool,
 }
@@ -53,21 +52,16 @@ struct Draft {
     tool_call: Option<Result<ToolCall, Cause>>,
 }
 
-impl Engine {
-    pub(crate) async fn schedule_add(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        add: ScheduleAdd,
-    ) -> Result<Response, Error> {
+impl Serve<ScheduleAdd> for Engine {
+    async fn serve(&self, caller: &Caller, add: ScheduleAdd) -> Result<ScheduleAdded, Error> {
         let dry_run = add.dry_run;
         let parsed = vec![self.resolve_and_seal(define::parse_add(add)?)?];
-        let request = AddSchedules { actor, key, parsed, is_dry_run: dry_run };
-        let response = self.add(request, |drafts, before, after| {
+        let request = AddSchedules { caller, parsed, is_dry_run: dry_run };
+        let response = self.add::<ScheduleAdd>(request, |drafts, before, after| {
             let [Draft { id, warnings, tool_call, .. }] = drafts else {
                 return Err(internal("one schedule became several"));
             };
-            Ok(Response::ScheduleAdd(ScheduleAdded {
+            Ok(ScheduleAdded {
                 schedule: wire(id, after)?,
                 created: before.schedule(id).is_none(),
                 next: upcoming(id, after, self.time.now())?,
@@ -75,18 +69,15 @@ impl Engine {
                 orders: Some(self.policy.preview(id, after, tool_call.as_ref())?),
                 warnings: [warnings.clone(), self.budgets.exceeded_by(id, after)?].concat(),
                 dry_run,
-            }))
+            })
         });
         response.await
     }
+}
 
-    /// Adds all schedules in one commit, or none.
-    pub(crate) async fn schedule_add_all(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        list: ScheduleAddAll,
-    ) -> Result<Response, Error> {
+/// Adds all schedules in one commit, or none.
+impl Serve<ScheduleAddAll> for Engine {
+    async fn serve(&self, caller: &Caller, list: ScheduleAddAll) -> Result<SchedulesAdded, Error> {
         if LIST_MAX < list.schedules.len() {
             return Err(Error::new(
                 Code::InvalidInput,
@@ -105,8 +96,8 @@ impl Engine {
             parsed.map_err(|error| in_list(index, &name, error))
         });
         let (parsed, dry_run) = (parsed.collect::<Result<_, _>>()?, list.dry_run);
-        let request = AddSchedules { actor, key, parsed, is_dry_run: dry_run };
-        let response = self.add(request, |drafts, before, after| {
+        let request = AddSchedules { caller, parsed, is_dry_run: dry_run };
+        let response = self.add::<ScheduleAddAll>(request, |drafts, before, after| {
             let mut ids: HashSet<&ScheduleId> = HashSet::new();
             let added = drafts.iter().zip(&names).map(|(draft, name)| {
                 let is_first = ids.insert(&draft.id);
@@ -126,17 +117,14 @@ impl Engine {
                 })
             });
             let schedules = added.collect::<Result<_, Error>>()?;
-            Ok(Response::ScheduleAddAll(SchedulesAdded { schedules, dry_run }))
+            Ok(SchedulesAdded { schedules, dry_run })
         });
         response.await
     }
+}
 
-    pub(crate) async fn schedule_edit(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        edit: ScheduleEdit,
-    ) -> Result<Response, Error> {
+impl Serve<ScheduleEdit> for Engine {
+    async fn serve(&self, caller: &Caller, edit: ScheduleEdit) -> Result<ScheduleEdited, Error> {
         let id = schedule_id(&edit.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
@@ -151,7 +139,7 @@ impl Engine {
         let revision = *revision;
         let draft = self.draft(id.clone(), parsed).await?;
         let (rows, reads) = (draft.rows(), draft.reads());
-        let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             // Omitted fields keep their value, so they must not have changed since they were read.
             if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
@@ -159,30 +147,37 @@ impl Engine {
                     .hint("try again"));
             }
             let definition = Box::new(draft.definition.clone());
-            draft.decide(rows, now, actor, None, Command::Edit { definition })
+            draft.decide(rows, now, &caller.actor, None, Command::Edit { definition })
         };
-        let response = self.transactions.respond(transaction, decide, |before, after| {
-            Ok(Response::ScheduleEdit(ScheduleEdited {
-                schedule: wire(&id, after)?,
-                changed: before.schedule(&id) != after.schedule(&id),
-                next: upcoming(&id, after, self.time.now())?,
-                bounds: bounds(&id, after, self.time.now())?,
-                warnings: [&*draft.warnings, &self.budgets.exceeded_by(&id, after)?].concat(),
-            }))
-        });
+        let response = self.transactions.respond::<ScheduleEdit>(
+            caller,
+            transaction,
+            decide,
+            |before, after| {
+                Ok(ScheduleEdited {
+                    schedule: wire(&id, after)?,
+                    changed: before.schedule(&id) != after.schedule(&id),
+                    next: upcoming(&id, after, self.time.now())?,
+                    bounds: bounds(&id, after, self.time.now())?,
+                    warnings: [&*draft.warnings, &self.budgets.exceeded_by(&id, after)?].concat(),
+                })
+            },
+        );
         response.await
     }
+}
 
-    async fn add(
+impl Engine {
+    async fn add<R: ApiRequest>(
         &self,
         request: AddSchedules<'_>,
-        respond: impl Fn(&[Draft], &Rows, &Rows) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
+        respond: impl Fn(&[Draft], &Rows, &Rows) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
         let mut attempts = ATTEMPTS_MAX;
         loop {
             let drafts = self.drafts(request.parsed.clone()).await?;
             let respond = |before: &Rows, after: &Rows| respond(&drafts, before, after);
-            match self.add_drafts(&request, &drafts, respond).await {
+            match self.add_drafts::<R>(&request, &drafts, respond).await {
                 // Another request has taken an id, or changed an upstream schedule.
                 Err(conflict) if conflict.code == Code::Busy && 1 < attempts => attempts -= 1,
                 other => return other,
@@ -190,13 +185,14 @@ impl Engine {
         }
     }
 
-    async fn add_drafts(
+    async fn add_drafts<R: ApiRequest>(
         &self,
         request: &AddSchedules<'_>,
         drafts: &[Draft],
-        respond: impl Fn(&Rows, &Rows) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
-        let AddSchedules { actor, ref key, is_dry_run, .. } = *request;
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
+        let AddSchedules { caller, is_dry_run, .. } = *request;
+        let actor = &caller.actor;
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(Draft::rows).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
         reads.push(authority_row(&self.installation.instance));
@@ -212,8 +208,7 @@ impl Engine {
         reads.sort();
         reads.dedup();
         reads.retain(|row| !rows.contains(row));
-        let transaction =
-            Transaction { rows, reads, is_dry_run, ..Transaction::by(actor, key.clone()) };
+        let transaction = Transaction { rows, reads, is_dry_run, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let mut ids: HashSet<&ScheduleId> = HashSet::new();
             let mut events = Vec::with_capacity(drafts.len());
@@ -224,9 +219,9 @@ impl Engine {
                 }
                 let definition = Box::new(draft.definition.clone());
                 let added = u32::try_from(events.len()).unwrap_or(u32::MAX);
-                let caller = scope.as_ref().and_then(|scope| scope.caller(rows, added));
+                let agent = scope.as_ref().and_then(|scope| scope.caller(rows, added));
                 let command = Command::Add { definition, paused: draft.is_paused };
-                let decided = draft.decide(rows, now, actor, caller, command);
+                let decided = draft.decide(rows, now, actor, agent, command);
                 events.extend(decided.map_err(|error| match drafts.len() {
                     1 => error,
                     _ => in_list(index, &draft.definition.name, error),
@@ -234,7 +229,7 @@ impl Engine {
             }
             Ok(events)
         };
-        self.transactions.respond(transaction, decide, respond).await
+        self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
 
     /// Gives each definition the id of the schedule that has it already, or a new one.

@@ -1,16 +1,18 @@
 //! Starts and ends the backfill of a schedule, which runs slots of the past.
 
-use api::{BackfillEnded, Code, Error, Response, ScheduleBackfill, ScheduleBackfillEnd};
+use api::{
+    BackfillEnded, Code, Error, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled, Serve,
+};
 use kernel::schedule::{self, Backfill, Command, backfill_range};
 use kernel::slot::{self, SlotOutcome};
-use kernel::{Actor, Noun, ScheduleId, Timestamp};
+use kernel::{Noun, ScheduleId, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
 
 use super::wire::wire;
 use super::{rows_of, schedule_context};
+use crate::commit::caller::Caller;
 use crate::commit::codec;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::schedule_id;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
@@ -25,13 +27,12 @@ const TOKEN_DIGITS: usize = 8;
 /// Rows of slots read at a time.
 const PAGE: usize = 1_000;
 
-impl Engine {
-    pub(crate) async fn schedule_backfill(
+impl Serve<ScheduleBackfill> for Engine {
+    async fn serve(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         request: ScheduleBackfill,
-    ) -> Result<Response, Error> {
+    ) -> Result<ScheduleBackfilled, Error> {
         let id = schedule_id(&request.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
         let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) else {
@@ -51,7 +52,7 @@ impl Engine {
         let range = backfill_range(&schedule.definition, progress, backfill);
         let (first, last, slots) = range.ok_or_else(nothing)?;
         let token = confirmation_token(&id, schedule.revision, first, last);
-        let mut response = api::ScheduleBackfilled {
+        let mut response = ScheduleBackfilled {
             schedule_id: id.to_string(),
             first: rfc3339(first),
             last: rfc3339(last),
@@ -61,7 +62,7 @@ impl Engine {
             begun: false,
         };
         if request.dry_run {
-            return Ok(Response::ScheduleBackfill(response));
+            return Ok(response);
         }
         if UNCONFIRMED_SLOTS_MAX < slots && request.confirm.as_deref() != Some(&token) {
             let what = format!(
@@ -72,33 +73,38 @@ impl Engine {
             ));
         }
         response.begun = true;
-        let transaction = Transaction { rows: rows_of(&id), ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows: rows_of(&id), ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let command = Command::Backfill(backfill);
-            schedule::decide(schedule_context(rows, &id, now), actor, command)
+            schedule::decide(schedule_context(rows, &id, now), &caller.actor, command)
                 .map_err(errors::schedule)
         };
-        let respond = |_: &Rows, _: &Rows| Ok(Response::ScheduleBackfill(response.clone()));
-        self.transactions.respond(transaction, decide, respond).await
+        let respond = |_: &Rows, _: &Rows| Ok(response.clone());
+        self.transactions.respond::<ScheduleBackfill>(caller, transaction, decide, respond).await
     }
+}
 
-    pub(crate) async fn schedule_backfill_end(
+impl Serve<ScheduleBackfillEnd> for Engine {
+    async fn serve(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         request: ScheduleBackfillEnd,
-    ) -> Result<Response, Error> {
+    ) -> Result<BackfillEnded, Error> {
         let id = schedule_id(&request.id)?;
-        self.change_schedule(actor, key, &id, Command::EndBackfill, |before, after| {
-            let changed = before.progress(&id) != after.progress(&id);
-            Ok(Response::ScheduleBackfillEnd(BackfillEnded {
-                schedule: wire(&id, after)?,
-                changed,
-            }))
-        })
+        self.change_schedule::<ScheduleBackfillEnd>(
+            caller,
+            &id,
+            Command::EndBackfill,
+            |before, after| {
+                let changed = before.progress(&id) != after.progress(&id);
+                Ok(BackfillEnded { schedule: wire(&id, after)?, changed })
+            },
+        )
         .await
     }
+}
 
+impl Engine {
     /// How many slots have a run already.
     async fn count_slots_with_run(
         &self,

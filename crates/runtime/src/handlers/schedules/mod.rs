@@ -6,17 +6,17 @@ mod define;
 mod wire;
 
 use api::{
-    Error, Response, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
+    ApiRequest, Error, ScheduleAdd, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, Schedules,
+    ScheduleShown, Schedules, Serve,
 };
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::schedule::{self, Action, Command, Schedule, ScheduleContext};
 use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp, slot};
 
 use crate::authorize::scope::RunnerScope;
+use crate::commit::caller::Caller;
 use crate::commit::codec::decode_schedule;
-use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::schedule_id;
 use crate::commit::rows::{RowKey, Rows, authority_row};
 use crate::commit::transaction::Transaction;
@@ -38,8 +38,8 @@ pub fn check_schedule(add: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
     }
 }
 
-impl Engine {
-    pub(crate) async fn schedule_list(&self, list: ScheduleList) -> Result<Schedules, Error> {
+impl Serve<ScheduleList> for Engine {
+    async fn serve(&self, _: &Caller, list: ScheduleList) -> Result<Schedules, Error> {
         let agent = list.agent.as_deref();
         let matches = |schedule: &Schedule| {
             let of = schedule.definition.action.agent().map(|agent| agent.as_str());
@@ -63,19 +63,17 @@ impl Engine {
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
         Ok(Schedules { schedules, agent: list.agent, cursor })
     }
+}
 
-    pub(crate) async fn schedule_show(
-        &self,
-        actor: &Actor,
-        show: ScheduleShow,
-    ) -> Result<ScheduleShown, Error> {
+impl Serve<ScheduleShow> for Engine {
+    async fn serve(&self, caller: &Caller, show: ScheduleShow) -> Result<ScheduleShown, Error> {
         let id = self.existing_schedule(&show.id).await?;
         let mut rows = self.transactions.load(&rows_of(&id)).await?;
         let mut schedule = wire(&id, &rows)?;
         let action = rows.schedule(&id).map(|it| &it.definition.action);
         let agent = action.and_then(Action::agent);
         if let Some(action) = action.filter(|action| action.text().is_sealed())
-            && self.scope.may_read_sealed(actor, agent).await?
+            && self.scope.may_read_sealed(&caller.actor, agent).await?
         {
             let text = Some(self.sealing.open(action.text(), Purpose::PrivateFields)?);
             match action {
@@ -96,99 +94,98 @@ impl Engine {
         let orders = self.policy.preview(&id, &rows, tool_call.as_ref())?;
         Ok(ScheduleShown { schedule, next, bounds, orders })
     }
+}
 
-    pub(crate) async fn schedule_pause(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        pause: SchedulePause,
-    ) -> Result<Response, Error> {
+impl Serve<SchedulePause> for Engine {
+    async fn serve(&self, caller: &Caller, pause: SchedulePause) -> Result<SchedulePaused, Error> {
         let id = schedule_id(&pause.id)?;
         let command = Command::Pause { note: pause.note };
-        self.change_schedule(actor, key, &id, command, |before, after| {
+        self.change_schedule::<SchedulePause>(caller, &id, command, |before, after| {
             let changed = before.progress(&id) != after.progress(&id);
-            Ok(Response::SchedulePause(SchedulePaused { schedule: wire(&id, after)?, changed }))
+            Ok(SchedulePaused { schedule: wire(&id, after)?, changed })
         })
         .await
     }
+}
 
-    pub(crate) async fn schedule_resume(
+impl Serve<ScheduleResume> for Engine {
+    async fn serve(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         resume: ScheduleResume,
-    ) -> Result<Response, Error> {
+    ) -> Result<ScheduleResumed, Error> {
         let id = schedule_id(&resume.id)?;
-        self.change_schedule(actor, key, &id, Command::Resume, |before, after| {
-            Ok(Response::ScheduleResume(ScheduleResumed {
+        self.change_schedule::<ScheduleResume>(caller, &id, Command::Resume, |before, after| {
+            Ok(ScheduleResumed {
                 schedule: wire(&id, after)?,
                 changed: before.progress(&id) != after.progress(&id),
                 skipped: skipped(&id, before, after)?,
                 released: released(&id, before, after),
                 next: upcoming(&id, after, self.time.now())?,
-            }))
+            })
         })
         .await
     }
+}
 
-    pub(crate) async fn schedule_remove(
+impl Serve<ScheduleRemove> for Engine {
+    async fn serve(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         remove: ScheduleRemove,
-    ) -> Result<Response, Error> {
+    ) -> Result<ScheduleRemoved, Error> {
         let id = schedule_id(&remove.id)?;
-        self.change_schedule(actor, key, &id, Command::Remove, |before, _| {
-            Ok(Response::ScheduleRemove(ScheduleRemoved { schedule: wire(&id, before)? }))
+        self.change_schedule::<ScheduleRemove>(caller, &id, Command::Remove, |before, _| {
+            Ok(ScheduleRemoved { schedule: wire(&id, before)? })
         })
         .await
     }
+}
 
-    pub(crate) async fn schedule_fire(
-        &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
-        fire: ScheduleFire,
-    ) -> Result<Response, Error> {
+impl Serve<ScheduleFire> for Engine {
+    async fn serve(&self, caller: &Caller, fire: ScheduleFire) -> Result<ScheduleFired, Error> {
         let id = schedule_id(&fire.id)?;
         let run = self.time.new_run_id(self.time.now());
         // A request that is repeated after its stored response was removed is still the same run.
-        let fire_key = key.as_ref().map_or_else(|| run.to_string(), |key| key.name.clone());
+        let fire_key = caller.key.as_ref().map_or_else(|| run.to_string(), |key| key.name.clone());
         let slot = slot::manual_key(&id, &fire_key);
-        let scope = self.scope.runner_scope(actor, "run.start", Some(id.as_str())).await?;
+        let scope = self.scope.runner_scope(&caller.actor, "run.start", Some(id.as_str())).await?;
         let slot_row = (Noun::Slot, slot.clone());
         let reads = scope.iter().flat_map(RunnerScope::all_rows).chain([slot_row]).collect();
-        let transaction = Transaction { rows: rows_of(&id), reads, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows: rows_of(&id), reads, ..Transaction::of(caller) };
         let command = Command::Fire { run: run.clone(), key: fire_key };
         let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
-            let caller = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
+            let agent = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
             let context = schedule_context(rows, &id, now);
-            let context = ScheduleContext { fired: rows.slot(&slot), caller, ..context };
-            schedule::decide(context, actor, command.clone()).map_err(errors::schedule)
+            let context = ScheduleContext { fired: rows.slot(&slot), caller: agent, ..context };
+            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::schedule)
         };
-        let response = self.transactions.respond(transaction, decide, |_, after| {
-            Ok(Response::ScheduleFire(ScheduleFired { run: runs::wire_in(after, &run)? }))
-        });
+        let response =
+            self.transactions.respond::<ScheduleFire>(caller, transaction, decide, |_, after| {
+                Ok(ScheduleFired { run: runs::wire_in(after, &run)? })
+            });
         response.await
     }
+}
 
-    async fn change_schedule(
+impl Engine {
+    async fn change_schedule<R: ApiRequest>(
         &self,
-        actor: &Actor,
-        key: Option<IdempotencyKey>,
+        caller: &Caller,
         id: &ScheduleId,
         command: Command,
-        respond: impl Fn(&Rows, &Rows) -> Result<Response, Error>,
-    ) -> Result<Response, Error> {
-        let scope = self.scope.runner_scope(actor, "schedule.change", Some(id.as_str())).await?;
+        respond: impl Fn(&Rows, &Rows) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
+        let scope =
+            self.scope.runner_scope(&caller.actor, "schedule.change", Some(id.as_str())).await?;
         let reads = scope.iter().flat_map(RunnerScope::all_rows).collect();
-        let transaction = Transaction { rows: rows_of(id), reads, ..Transaction::by(actor, key) };
+        let transaction = Transaction { rows: rows_of(id), reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
-            let caller = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
-            let context = ScheduleContext { caller, ..schedule_context(rows, id, now) };
-            schedule::decide(context, actor, command.clone()).map_err(errors::schedule)
+            let agent = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
+            let context = ScheduleContext { caller: agent, ..schedule_context(rows, id, now) };
+            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::schedule)
         };
-        self.transactions.respond(transaction, decide, respond).await
+        self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
 
     /// Parses the id of a schedule that must exist.

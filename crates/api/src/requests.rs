@@ -1,0 +1,285 @@
+//! The table of requests. A row answers every question about a request, so no other table has to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::*;
+
+/// How the policy treats a request. The text is a capability of the crate `policy`, such as `run.start`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Changes nothing. A runner sees what the capability allows it to see.
+    Read(&'static str),
+    /// Changes something. A runner may do it only if the policy allows the capability.
+    Change(&'static str),
+    /// Changes something. Only people may do it, whatever the policy says.
+    People,
+}
+
+/// What a request is about. An agent may read only what belongs to it; the policy decides on a change by its subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// The caller alone.
+    Caller,
+    /// The schedule with this id.
+    Schedule(&'a str),
+    /// The run with this id.
+    Run(&'a str),
+    /// The approval with this id.
+    Approval(&'a str),
+    /// The agent with this name.
+    Agent(&'a str),
+    /// Schedules and runs with these ids.
+    SchedulesAndRuns(&'a [String]),
+    /// Schedules to add, by the agent that each prompts. `None` stands for a tool call.
+    NewSchedules(Vec<Option<&'a str>>),
+    /// A list, which [`Request::narrow_to`] limits to the objects of one agent.
+    List,
+    /// The whole installation. An agent must not see it.
+    Installation,
+}
+
+/// Something that handles requests for callers of some type.
+pub trait Service: Sync {
+    type Caller: Sync;
+}
+
+/// Handles one type of request.
+pub trait Serve<R: ApiRequest>: Service {
+    fn serve(
+        &self,
+        caller: &Self::Caller,
+        request: R,
+    ) -> impl Future<Output = Result<R::Response, Error>> + Send;
+}
+
+macro_rules! class {
+    (read $capability:literal) => {
+        Class::Read($capability)
+    };
+    (change $capability:literal) => {
+        Class::Change($capability)
+    };
+    (people) => {
+        Class::People
+    };
+}
+
+macro_rules! subject {
+    ($request:ident itself) => {
+        Subject::Caller
+    };
+    ($request:ident nothing) => {
+        Subject::Installation
+    };
+    ($request:ident own_schedule $id:ident) => {
+        Subject::Schedule(&$request.$id)
+    };
+    ($request:ident own_run $id:ident) => {
+        Subject::Run(&$request.$id)
+    };
+    ($request:ident own_approval $id:ident) => {
+        Subject::Approval(&$request.$id)
+    };
+    ($request:ident own_agent $name:ident) => {
+        Subject::Agent(&$request.$name)
+    };
+    ($request:ident own_objects $ids:ident) => {
+        Subject::SchedulesAndRuns(&$request.$ids)
+    };
+    ($request:ident own_new $agents:ident) => {
+        Subject::NewSchedules($request.$agents())
+    };
+    ($request:ident own_list $agent:ident) => {
+        Subject::List
+    };
+}
+
+macro_rules! narrow {
+    ($request:ident to $agent:ident by own_list $field:ident) => {
+        $request.$field = Some($agent)
+    };
+    ($request:ident to $agent:ident by $($other:ident)+) => {
+        ()
+    };
+}
+
+macro_rules! requests {
+    ($(
+        $request:ident $name:literal $response:ident
+            | $class:ident $($capability:literal)? $(unless $dry_run:ident)?
+            | $role:ident
+            | $sees:ident $(($field:ident))? $(waits $wait_ms:ident)?;
+    )*) => {
+        /// Any request.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "call", content = "with")]
+        pub enum Request {
+            $(#[serde(rename = $name)] $request($request),)*
+        }
+
+        #[allow(unused_variables, reason = "few rows need the fields of their request")]
+        impl Request {
+            /// The wire name of every request.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The wire name of this request.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Request::$request(_) => $name,)*
+                }
+            }
+
+            /// How the policy treats this request.
+            pub const fn class(&self) -> Class {
+                match self {
+                    $(Request::$request(_) => class!($class $($capability)?),)*
+                }
+            }
+
+            /// Whether this request may change something; a dry run does not.
+            pub const fn changes(&self) -> bool {
+                !matches!(self.class(), Class::Read(_))
+                    && match self {
+                        $(Request::$request(request) => true $(&& !request.$dry_run)?,)*
+                    }
+            }
+
+            /// The least role of a caller. Where it is `Observer`, every caller may read, and the kernel says who may
+            /// change.
+            pub const fn least_role(&self) -> Role {
+                match self {
+                    $(Request::$request(_) => Role::$role,)*
+                }
+            }
+
+            /// What this request is about.
+            pub fn subject(&self) -> Subject<'_> {
+                match self {
+                    $(Request::$request(request) => subject!(request $sees $($field)?),)*
+                }
+            }
+
+            /// Limits a list to the objects of one agent. Leaves other requests as they are.
+            pub fn narrow_to(&mut self, agent: String) {
+                match self {
+                    $(Request::$request(request) => narrow!(request to agent by $sees $($field)?),)*
+                }
+            }
+
+            /// How long this request waits for changes, in milliseconds. `None` for requests that never wait.
+            pub fn wait_ms_mut(&mut self) -> Option<&mut u32> {
+                match self {
+                    $(Request::$request(request) => None $(.or(Some(&mut request.$wait_ms)))?,)*
+                }
+            }
+
+            /// Passes this request to its handler.
+            pub async fn serve<S>(self, service: &S, caller: &S::Caller) -> Result<Response, Error>
+            where
+                S: Service $(+ Serve<$request>)*,
+            {
+                match self {
+                    $(Request::$request(request) => {
+                        service.serve(caller, request).await.map(Response::$request)
+                    })*
+                }
+            }
+        }
+
+        /// The response to any request.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "call", content = "answer")]
+        pub enum Response {
+            $(#[serde(rename = $name)] $request($response),)*
+            /// The response of the first call with this idempotency key; this call changed nothing.
+            #[serde(rename = "replayed")]
+            Replayed(Box<Response>),
+        }
+
+        $(impl ApiRequest for $request {
+            type Response = $response;
+
+            fn into_request(self) -> Request {
+                Request::$request(self)
+            }
+
+            fn into_response(response: $response) -> Response {
+                Response::$request(response)
+            }
+
+            fn from_response(response: Response) -> Option<$response> {
+                match response.first() {
+                    Response::$request(response) => Some(response),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+// The class names a capability of the policy. `unless` names the field that turns a change into a dry run.
+// What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` requires that the
+// object in that field belongs to the agent, or limits a list by that field. `waits` names the field with the time to wait.
+requests! {
+//  type                wire name               response             class                               least role   an agent sees
+    HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself;
+    StatusShow          "status"                Status             | read "schedule.read"              | Observer   | itself;
+    BudgetList          "budget.list"           Budgets            | read "schedule.read"              | Observer   | nothing;
+    ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing;
+
+    AgentAdd            "agent.add"             AgentAdded         | people                            | Observer   | nothing;
+    AgentEdit           "agent.edit"            AgentEdited        | people                            | Observer   | nothing;
+    AgentList           "agent.list"            Agents             | read "schedule.read"              | Observer   | own_list(name);
+    AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name);
+    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Observer   | nothing;
+    AgentTest           "agent.test"            AgentTested        | people                            | Observer   | nothing;
+
+    ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents);
+    ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents);
+    ScheduleEdit        "schedule.edit"         ScheduleEdited     | change "schedule.change"          | Observer   | own_schedule(id);
+    ScheduleList        "schedule.list"         Schedules          | read "schedule.read"              | Observer   | own_list(agent);
+    ScheduleShow        "schedule.show"         ScheduleShown      | read "schedule.read"              | Observer   | own_schedule(id);
+    SchedulePause       "schedule.pause"        SchedulePaused     | change "schedule.change"          | Observer   | own_schedule(id);
+    ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Observer   | own_schedule(id);
+    ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Observer   | own_schedule(id);
+    ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Observer   | own_schedule(id);
+    ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Observer   | nothing;
+    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Observer   | nothing;
+    EventPublish        "event.tell"            EventPublished     | people                            | Observer   | nothing;
+    Why                 "why"                   Explained          | read "schedule.read"              | Observer   | own_schedule(id);
+
+    RunList             "run.list"              Runs               | read "schedule.read"              | Observer   | own_list(agent);
+    RunShow             "run.show"              RunShown           | read "schedule.read"              | Observer   | own_run(id);
+    RunRead             "run.read"              OutputChunk        | read "schedule.read"              | Observer   | own_run(id);
+    RunWatch            "run.watch"             RunWatched         | read "schedule.read"              | Observer   | own_run(id) waits wait_ms;
+    RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id);
+    RunCancel           "run.cancel"            RunChanged         | change "run.cancel"               | Observer   | own_run(id);
+    RunRetry            "run.retry"             RunChanged         | change "run.start"                | Observer   | own_run(id);
+    RunSettle           "run.settle"            RunChanged         | people                            | Observer   | nothing;
+
+    ApprovalList        "approval.list"         Approvals          | read "schedule.read"              | Observer   | own_list(agent);
+    ApprovalShow        "approval.show"         ApprovalShown      | read "schedule.read"              | Observer   | own_approval(id);
+    ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Observer   | nothing;
+
+    Freeze              "freeze"                AuthorityChanged   | people                            | Observer   | nothing;
+    Thaw                "thaw"                  AuthorityChanged   | people                            | Observer   | nothing;
+    LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Observer   | nothing;
+
+    PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself;
+    PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run);
+    PolicyReplay        "policy.replay"         PolicyReplayed     | read "ledger.read"                | Observer   | nothing;
+
+    ConfigReload        "config.reload"         ConfigReloaded     | people                            | Maintainer | nothing;
+    ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing;
+    SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing;
+
+    TokenCreate         "token.create"          TokenCreated       | people                            | Observer   | nothing;
+    TokenList           "token.list"            Tokens             | read "schedule.read"              | Operator   | nothing;
+    TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Observer   | nothing;
+
+    LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms;
+    WaitForChanges      "news"                  Changes            | read "schedule.read"              | Observer   | own_objects(about) waits wait_ms;
+    LedgerCheckpoint    "ledger.checkpoint"     CheckpointMade     | people                            | Operator   | nothing;
+    LedgerExport        "ledger.export"         Exported           | people                            | Operator   | nothing;
+    LedgerRebuild       "ledger.rebuild"        TablesRebuilt      | people                            | Maintainer | nothing;
+}
