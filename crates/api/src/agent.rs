@@ -2,6 +2,7 @@
 
 use std::ops::Not;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::RunUsage;
@@ -66,7 +67,7 @@ pub struct Agent {
 }
 
 /// Registers an agent. Registering the same agent again changes nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAdd {
     pub name: String,
@@ -116,7 +117,7 @@ pub struct AgentAdd {
 }
 
 /// Changes an agent. Omitted fields keep their value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentEdit {
     pub name: String,
@@ -168,7 +169,7 @@ pub struct AgentEdit {
 }
 
 /// Lists agents.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentList {
     /// Only the agent with this name.
@@ -181,13 +182,13 @@ pub struct AgentList {
     pub cursor: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentShow {
     pub name: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRemove {
     pub name: String,
@@ -229,7 +230,7 @@ pub struct Agents {
 }
 
 /// Prompts an agent once, without a schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTest {
     pub name: String,

@@ -1,9 +1,10 @@
 //! Requests about freeze and lease, which limit whether any run may start.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Cancels every running run and starts none until a [`Thaw`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Freeze {
     #[serde(default)]
@@ -11,7 +12,7 @@ pub struct Freeze {
 }
 
 /// Ends a freeze.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Thaw {
     #[serde(default)]
@@ -19,7 +20,7 @@ pub struct Thaw {
 }
 
 /// Renews the lease: a human confirms that runs may start unattended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseRenew {
     #[serde(default)]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
@@ -57,9 +59,10 @@ pub struct Progress {
 #[derive(Clone, Default)]
 pub struct ProgressSink(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
 
-/// A request type and the type of its response.
-pub trait ApiRequest: Sized {
-    type Response;
+/// A request type, its row in the table of requests, and the type of its response.
+pub trait ApiRequest: DeserializeOwned + JsonSchema + Send + Sized + 'static {
+    type Response: Serialize + Send;
+    const CLASS: Class;
     fn into_request(self) -> Request;
     fn into_response(response: Self::Response) -> Response;
     /// `None` if the response belongs to another request.

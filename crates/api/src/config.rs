@@ -1,9 +1,10 @@
 //! Requests about the configuration and the setup checks of a running daemon.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Reloads the configuration and the policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigReload {}
 
@@ -30,7 +31,7 @@ pub struct Reloaded {
 }
 
 /// Returns the active configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigShow {}
 
@@ -50,7 +51,7 @@ pub struct ConfigValue {
 }
 
 /// Repeats the startup checks, as far as the daemon can do so itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetupCheck {}
 

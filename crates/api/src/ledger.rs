@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ pub struct Event {
 }
 
 /// Returns the events after a position in the ledger, or the last ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerTail {
     /// The position; if absent, the last `limit` events are returned.
@@ -48,7 +49,7 @@ pub struct Events {
 }
 
 /// Returns the events of a run, from its start.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunEvents {
     pub id: String,
@@ -65,7 +66,7 @@ pub struct RunEventList {
 }
 
 /// Waits until schedules or runs change. The response names them, not what changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForChanges {
     /// A position in the ledger; its end if absent.
@@ -91,7 +92,7 @@ pub struct Changes {
 }
 
 /// Signs the present state of the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCheckpoint {}
 
@@ -112,7 +113,7 @@ pub struct CheckpointMade {
 }
 
 /// Writes the ledger to files, one pair per month.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerExport {
     /// The target directory; `exports` in the data directory if absent.
@@ -140,7 +141,7 @@ pub struct Exported {
 }
 
 /// Rebuilds every derived table from the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerRebuild {}
 

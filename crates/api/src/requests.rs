@@ -132,7 +132,7 @@ macro_rules! requests {
             /// How the policy treats this request.
             pub const fn class(&self) -> Class {
                 match self {
-                    $(Request::$request(_) => class!($class $($capability)?),)*
+                    $(Request::$request(_) => $request::CLASS,)*
                 }
             }
 
@@ -198,6 +198,7 @@ macro_rules! requests {
 
         $(impl ApiRequest for $request {
             type Response = $response;
+            const CLASS: Class = class!($class $($capability)?);
 
             fn into_request(self) -> Request {
                 Request::$request(self)

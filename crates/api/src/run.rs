@@ -2,6 +2,7 @@
 
 use std::ops::Not;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +91,7 @@ pub struct RunOutput {
 }
 
 /// Lists runs, newest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunList {
     /// Only runs of this agent.
@@ -109,14 +110,14 @@ pub struct RunList {
     pub cursor: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunShow {
     pub id: String,
 }
 
 /// Returns the output of a run from a position on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRead {
     pub id: String,
@@ -137,7 +138,7 @@ pub struct OutputChunk {
 }
 
 /// Waits until a run has output or changes that the caller has not seen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunWatch {
     pub id: String,
@@ -150,7 +151,7 @@ pub struct RunWatch {
 }
 
 /// The position of a caller that watches a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WatchCursor {
     /// Increases with every change of the run.
@@ -162,7 +163,7 @@ pub struct WatchCursor {
 }
 
 /// Cancels a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCancel {
     pub id: String,
@@ -171,14 +172,14 @@ pub struct RunCancel {
 }
 
 /// Starts one more attempt of a failed or cancelled run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRetry {
     pub id: String,
 }
 
 /// Records the outcome of an interrupted run, which a human has checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettle {
     pub id: String,

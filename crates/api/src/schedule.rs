@@ -2,10 +2,11 @@
 
 use std::ops::Not;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The trigger of a schedule that follows the time. It has exactly one of `cron`, `every`, `daily` and `at`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// A cron expression.
@@ -38,7 +39,7 @@ pub struct When {
 }
 
 /// The trigger of a schedule that follows runs or events. It has at most one of `after`, `event` and `again`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventTrigger {
     /// Fires when a run of the schedule with this id ends.
@@ -66,7 +67,7 @@ impl EventTrigger {
 }
 
 /// The options of a schedule; each has a default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
     /// What to do with a slot while a run of the schedule is live: `skip`, `buffer_one`, `buffer_all`,
@@ -121,7 +122,7 @@ pub struct Terms {
 }
 
 /// What a schedule does: prompt an agent, or call a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,7 +137,7 @@ pub struct Action {
 }
 
 /// Adds a schedule. Adding the same schedule again changes nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAdd {
     pub name: String,
@@ -177,7 +178,7 @@ impl ScheduleAddAll {
 }
 
 /// Adds several schedules: all of them, or none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleAddAll {
     /// The schedules; none may set its own `dry_run`.
@@ -188,7 +189,7 @@ pub struct ScheduleAddAll {
 }
 
 /// Changes a schedule. Omitted fields keep their value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleEdit {
     pub id: String,
@@ -215,7 +216,7 @@ pub struct ScheduleEdit {
 }
 
 /// Runs past slots that have no run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfill {
     pub id: String,
@@ -238,14 +239,14 @@ pub struct ScheduleBackfill {
 }
 
 /// Ends a backfill; its remaining slots do not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfillEnd {
     pub id: String,
 }
 
 /// Publishes an event, which fires the schedules that wait for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventPublish {
     pub name: String,
@@ -255,7 +256,7 @@ pub struct EventPublish {
 }
 
 /// Lists schedules.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleList {
     /// Only schedules of this agent. A page may then have fewer items than `limit` although another page follows.
@@ -268,13 +269,13 @@ pub struct ScheduleList {
     pub cursor: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleShow {
     pub id: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulePause {
     pub id: String,
@@ -282,27 +283,27 @@ pub struct SchedulePause {
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleResume {
     pub id: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRemove {
     pub id: String,
 }
 
 /// Starts a run of a schedule now; its next slot does not change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleFire {
     pub id: String,
 }
 
 /// Explains why a slot ran, was skipped or is late.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
     pub id: String,
