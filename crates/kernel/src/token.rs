@@ -202,6 +202,12 @@ impl Token {
     }
 }
 
+impl PersonName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for PersonName {
     type Err = InvalidName;
 
