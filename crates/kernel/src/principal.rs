@@ -28,7 +28,7 @@ use crate::id::{RunId, ScheduleId};
 use crate::token::PersonName;
 
 /// The text of [`Principal::System`]. No token has this name.
-const SYSTEM_NAME: &str = "midwatch";
+pub(crate) const SYSTEM_NAME: &str = "midwatch";
 
 // The kinds of principals in front of the colon. The name of a person has no colon.
 const USER: &str = "uid";
@@ -141,6 +141,11 @@ impl Principal {
             | Principal::System
             | Principal::Unrecognized(_) => true,
         }
+    }
+
+    /// Whether it is a process that a run started.
+    pub(crate) const fn is_run(&self) -> bool {
+        matches!(self, Principal::Run(_) | Principal::UnknownRun)
     }
 }
 
@@ -341,7 +346,7 @@ mod tests {
         for text in texts {
             let principal = Principal::parse(text);
             assert_eq!(principal, Principal::Unrecognized(UnrecognizedName(text.to_owned())));
-            assert!(principal.is_impersonal(), "{text}");
+            assert!(principal.is_impersonal() && !principal.is_run(), "{text}");
             assert_eq!(principal.person_behind(), principal);
         }
     }
