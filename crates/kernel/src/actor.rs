@@ -1,20 +1,12 @@
-//! The actor of a command or event: a name and a role.
-//!
-//! The prefix of a name says what kind of principal it is; a person's name has no prefix.
+//! The actor of a command or event: a principal and a role.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
-
-const RUN_PREFIX: &str = "run:";
-/// A local user of the machine.
-const USER_PREFIX: &str = "uid:";
-/// The author of a schedule that an agent wrote with its own token.
-const AGENT_PREFIX: &str = "agent:";
-/// A program that acts for a person, such as an MCP server.
-const ASSISTANT_PREFIX: &str = "mcp:";
-/// The tool call that is the whole work of a run.
-const TOOL_CALL_PREFIX: &str = "tool:";
+use crate::id::{RunId, ScheduleId};
+use crate::principal::{Human, Principal, SYSTEM_NAME};
+use crate::token::PersonName;
 
 /// What a principal may do, from least to most. The order is part of the rules: each command names
 /// the lowest role that may issue it.
@@ -45,49 +37,75 @@ impl Role {
     }
 }
 
-/// A named principal, as recorded in every event.
+/// A principal with its role, as recorded in every event.
+///
+/// Every entry of the ledger, idempotency key and refusal has the principal's text, so an actor keeps it
+/// beside the principal: it is formatted once, when the actor is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    pub name: String,
+    // Invariant: `name` is the text of `principal`.
+    principal: Principal,
+    name: Cow<'static, str>,
     pub role: Role,
 }
 
 impl Actor {
+    pub fn new(principal: Principal, role: Role) -> Actor {
+        Actor { name: Cow::Owned(principal.to_string()), principal, role }
+    }
+
     /// Midwatch acting by itself: starting, stopping, maintaining its ledger.
-    pub fn system() -> Actor {
-        Actor { name: "midwatch".to_owned(), role: Role::System }
+    pub const fn system() -> Actor {
+        let (principal, name) = (Principal::System, Cow::Borrowed(SYSTEM_NAME));
+        Actor { principal, name, role: Role::System }
     }
 
     /// A run that calls Midwatch from its own process.
     pub fn for_run(run: &RunId) -> Actor {
-        Actor { name: format!("{RUN_PREFIX}{run}"), role: Role::Runner }
+        Actor::new(Principal::Run(run.clone()), Role::Runner)
     }
 
     /// A process that some run started, where the run is not known.
     pub fn for_unknown_run() -> Actor {
-        Actor { name: format!("{RUN_PREFIX}unknown"), role: Role::Runner }
-    }
-
-    /// The run, if the actor is one.
-    pub fn run_id(&self) -> Option<RunId> {
-        let name = self.name.strip_prefix(RUN_PREFIX).filter(|_| self.role == Role::Runner);
-        name.and_then(|id| id.parse().ok())
+        Actor::new(Principal::UnknownRun, Role::Runner)
     }
 
     /// The tool call that is the whole work of a run. It acts for the authors of the run's schedule.
     pub fn for_tool_call(run: &RunId) -> Actor {
-        Actor { name: format!("{TOOL_CALL_PREFIX}{run}"), role: Role::Runner }
+        Actor::new(Principal::ToolCall(run.clone()), Role::Runner)
     }
 
-    /// The run whose tool call the actor is, if it is one.
-    pub fn tool_call_run(&self) -> Option<RunId> {
-        let name = self.name.strip_prefix(TOOL_CALL_PREFIX).filter(|_| self.role == Role::Runner);
-        name.and_then(|id| id.parse().ok())
+    /// The runs of a schedule, in requests to the policy.
+    pub fn for_schedule(schedule: &ScheduleId) -> Actor {
+        Actor::new(Principal::Schedule(schedule.clone()), Role::Runner)
     }
 
     /// The local user who owns the data directory, at the terminal or over the socket.
     pub fn local_user(uid: u32) -> Actor {
-        Actor { name: format!("{USER_PREFIX}{uid}"), role: Role::Maintainer }
+        Actor::new(Principal::User(uid), Role::Maintainer)
+    }
+
+    /// The holder of a token: a person, or with the role of a runner the agent of that name.
+    pub fn token_holder(name: PersonName, role: Role) -> Actor {
+        Actor::new(Principal::Person(name), role)
+    }
+
+    /// A network client without a valid token.
+    pub fn unknown_client() -> Actor {
+        Actor::new(Principal::UnknownClient, Role::Observer)
+    }
+
+    /// The text of the principal, as it is stored and shown.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn into_name(self) -> String {
+        self.name.into_owned()
+    }
+
+    pub const fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// A program that acts for this principal, as an MCP server does for the user who started it. Its role is
@@ -95,48 +113,139 @@ impl Actor {
     #[must_use]
     pub fn into_assistant(self) -> Actor {
         match self.role {
-            Role::Observer | Role::Runner => self,
-            Role::Operator | Role::Maintainer | Role::System => {
-                Actor { name: format!("{ASSISTANT_PREFIX}{}", self.name), role: Role::Runner }
-            }
+            Role::Observer | Role::Runner => return self,
+            Role::Operator | Role::Maintainer | Role::System => {}
         }
+        let principal = match self.principal {
+            Principal::User(uid) => Principal::Assistant(Human::User(uid)),
+            Principal::Person(name) => Principal::Assistant(Human::Person(name)),
+            program @ (Principal::Agent(_)
+            | Principal::Run(_)
+            | Principal::UnknownRun
+            | Principal::ToolCall(_)
+            | Principal::Assistant(_)
+            | Principal::Schedule(_)) => program,
+            // Only humans have assistants.
+            Principal::UnknownClient | Principal::System | Principal::Unrecognized(_) => {
+                Principal::UnknownRun
+            }
+        };
+        Actor::new(principal, Role::Runner)
     }
 
     /// Whether it is a program that acts for a person. The policy decides what it may do; requests that only
     /// humans may make are refused.
     pub fn is_assistant(&self) -> bool {
-        let prefixes = [ASSISTANT_PREFIX, TOOL_CALL_PREFIX];
-        self.role == Role::Runner && prefixes.iter().any(|prefix| self.name.starts_with(prefix))
+        match &self.principal {
+            Principal::Assistant(_) | Principal::ToolCall(_) => self.role == Role::Runner,
+            Principal::User(_)
+            | Principal::Person(_)
+            | Principal::Agent(_)
+            | Principal::Run(_)
+            | Principal::UnknownRun
+            | Principal::Schedule(_)
+            | Principal::UnknownClient
+            | Principal::System
+            | Principal::Unrecognized(_) => false,
+        }
     }
 
-    /// The person responsible for what `name` does: for an assistant, the person it acts for.
-    pub fn person_behind(name: &str) -> &str {
-        name.strip_prefix(ASSISTANT_PREFIX).unwrap_or(name)
+    /// The run whose tool call the actor is, if it is one.
+    pub fn tool_call_run(&self) -> Option<&RunId> {
+        match &self.principal {
+            Principal::ToolCall(run) => Some(run).filter(|_| self.role == Role::Runner),
+            Principal::User(_)
+            | Principal::Person(_)
+            | Principal::Agent(_)
+            | Principal::Run(_)
+            | Principal::UnknownRun
+            | Principal::Assistant(_)
+            | Principal::Schedule(_)
+            | Principal::UnknownClient
+            | Principal::System
+            | Principal::Unrecognized(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLES: [Role; 5] =
+        [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer, Role::System];
+    const RUN: &str = "run_0000000000000000000000000000002a";
+
+    /// Texts of every kind of principal, with that of its assistant if its role is above runner.
+    fn every_kind() -> [(String, String); 11] {
+        [
+            ("uid:7", "mcp:uid:7"),
+            ("ada", "mcp:ada"),
+            ("agent:ada", "agent:ada"),
+            (&format!("run:{RUN}"), &format!("run:{RUN}")),
+            ("run:unknown", "run:unknown"),
+            (&format!("tool:{RUN}"), &format!("tool:{RUN}")),
+            ("mcp:ada", "mcp:ada"),
+            ("schedule:sch_0a1b2c3d", "schedule:sch_0a1b2c3d"),
+            ("http:stranger", "run:unknown"),
+            ("midwatch", "run:unknown"),
+            ("robot:ada", "run:unknown"),
+        ]
+        .map(|(text, assistant)| (text.to_owned(), assistant.to_owned()))
     }
 
-    /// Whether it is a local user without a token, so that the person is not known.
-    pub fn is_local_user(&self) -> bool {
-        self.name.starts_with(USER_PREFIX)
+    #[test]
+    fn an_actor_has_the_text_of_its_principal() {
+        let run: RunId = RUN.parse().unwrap();
+        let actors = [
+            (Actor::system(), "midwatch", Role::System),
+            (Actor::for_run(&run), &*format!("run:{RUN}"), Role::Runner),
+            (Actor::for_unknown_run(), "run:unknown", Role::Runner),
+            (Actor::for_tool_call(&run), &*format!("tool:{RUN}"), Role::Runner),
+            (
+                Actor::for_schedule(&"sch_0a1b2c3d".parse().unwrap()),
+                "schedule:sch_0a1b2c3d",
+                Role::Runner,
+            ),
+            (Actor::local_user(1000), "uid:1000", Role::Maintainer),
+            (Actor::local_user(1000).into_assistant(), "mcp:uid:1000", Role::Runner),
+            (Actor::token_holder("ada".parse().unwrap(), Role::Operator), "ada", Role::Operator),
+            (Actor::unknown_client(), "http:stranger", Role::Observer),
+        ];
+        for (actor, name, role) in actors {
+            assert_eq!((actor.name(), actor.role), (name, role));
+            assert_eq!(*actor.principal(), Principal::parse(name));
+            assert_eq!(actor.into_name(), name);
+        }
     }
 
-    /// Whether the name belongs to the tool call of a run.
-    pub fn is_tool_call_name(name: &str) -> bool {
-        name.starts_with(TOOL_CALL_PREFIX)
+    #[test]
+    fn an_assistant_is_at_most_a_runner() {
+        for (text, expected) in every_kind() {
+            for role in ROLES {
+                let actor = Actor::new(Principal::parse(&text), role);
+                let assistant = actor.clone().into_assistant();
+                match role <= Role::Runner {
+                    true => assert_eq!(assistant, actor),
+                    false => {
+                        assert_eq!((assistant.name(), assistant.role), (&*expected, Role::Runner));
+                    }
+                }
+            }
+        }
     }
 
-    /// Whether the name belongs to a local user, a run, an agent or a tool call, and identifies no person.
-    pub fn is_impersonal_name(name: &str) -> bool {
-        [USER_PREFIX, RUN_PREFIX, AGENT_PREFIX, TOOL_CALL_PREFIX]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-    }
-
-    pub(crate) fn is_run_name(name: &str) -> bool {
-        name.starts_with(RUN_PREFIX)
-    }
-
-    /// The name recorded as the author of a schedule that an agent wrote with its own token.
-    pub fn agent_author_name(agent: &str) -> String {
-        format!("{AGENT_PREFIX}{agent}")
+    #[test]
+    fn only_runners_are_assistants_and_tool_calls() {
+        for (text, _) in every_kind() {
+            for role in ROLES {
+                let actor = Actor::new(Principal::parse(&text), role);
+                let (is_runner, is_call) = (role == Role::Runner, text.starts_with("tool:"));
+                let is_assistant = is_runner && (is_call || text.starts_with("mcp:"));
+                assert_eq!(actor.is_assistant(), is_assistant, "{text} {role:?}");
+                let run = actor.tool_call_run().map(RunId::as_str);
+                assert_eq!(run, (is_runner && is_call).then_some(RUN), "{text} {role:?}");
+            }
+        }
     }
 }

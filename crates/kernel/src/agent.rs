@@ -155,7 +155,7 @@ pub enum Refusal {
     NeedsApproval(AgentName),
     #[error("an agent with backend `{kind}` cannot have tier {tier}: the minimum is {min}")]
     TierTooLow { kind: BackendKind, tier: Tier, min: Tier },
-    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name(), actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error(transparent)]
     Invalid(#[from] Invalid),
@@ -453,7 +453,7 @@ mod tests {
     /// A story: each command with the agent after it ("kind tier registered changed", plus "repeatable"),
     /// or the refusal.
     fn check(role: Role, story: &[(Command, &str)]) {
-        let actor = Actor { name: "caller".into(), role };
+        let actor = Actor::token_holder("caller".parse().unwrap(), role);
         let mut agent = None;
         for (second, (command, expected)) in story.iter().enumerate() {
             let now = Timestamp::from_micros(second as i64);
@@ -540,7 +540,7 @@ mod tests {
                 "0.00 0.00 0.01",
             ),
         ];
-        let actor = Actor { name: "caller".into(), role: Role::Operator };
+        let actor = Actor::token_holder("caller".parse().unwrap(), Role::Operator);
         let mut agent = None;
         for (command, expected) in story {
             let event = decide(&name(), agent.as_ref(), Timestamp::from_micros(0), &actor, command);
@@ -637,7 +637,7 @@ mod tests {
             change(None, Some(2)),
             super::Command::Remove,
         ];
-        let actor = Actor { name: "caller".into(), role: Role::Operator };
+        let actor = Actor::token_holder("caller".parse().unwrap(), Role::Operator);
         let mut stories: Vec<(Option<Agent>, Vec<Event>)> = vec![(None, Vec::new())];
         for depth in 0..8_i64 {
             let now = Timestamp::from_micros(depth);

@@ -11,11 +11,12 @@ mod token_file;
 
 use serde::{Deserialize, Serialize};
 
-use crate::actor::{Actor, Role};
+use crate::actor::Role;
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
 use crate::id::{RunId, ScheduleId};
 use crate::policy_decision::{PolicyDecision, Request};
+use crate::principal::Principal;
 use crate::run::Cause;
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
@@ -97,7 +98,7 @@ pub struct Approval {
     pub ruling: PolicyDecision,
     /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub authors: Vec<String>,
+    pub authors: Vec<Principal>,
     #[serde(rename = "asked_at")]
     pub requested_at: Timestamp,
     pub state: State,
@@ -209,8 +210,8 @@ impl Approval {
         let needs_signature = posture.trust().signed_approvals;
         let needs_personal_token = needs_signature || 1 < approvers.persons;
         // An unknown author could be one of the approvers, so one more is required.
-        let is_unknown = |author: &String| Actor::is_impersonal_name(author);
-        let has_unknown_author = self.authors.is_empty() || self.authors.iter().any(is_unknown);
+        let has_unknown_author =
+            self.authors.is_empty() || self.authors.iter().any(Principal::is_impersonal);
         let extra = u8::from(needs_personal_token && has_unknown_author);
         let persons = approvers.persons.saturating_add(extra);
         Requirements { persons, role: approvers.role, needs_personal_token, needs_signature }

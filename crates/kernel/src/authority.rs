@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::{Actor, Role};
 use crate::installation::{ClockAnomaly, Started};
 use crate::posture::Posture;
+use crate::principal::SYSTEM_NAME;
 use crate::schedule::{Refusal, check_note};
 use crate::time::{Now, Timestamp};
 
@@ -143,7 +144,7 @@ pub fn decide(
         check_note(note.as_deref())?;
         let clock = Some(now.clock).filter(|clock| *clock < now.latest);
         Ok::<Attribution, Refusal>(Attribution {
-            by: actor.name.clone(),
+            by: actor.name().to_owned(),
             note,
             at: now.latest,
             clock,
@@ -168,7 +169,7 @@ pub(crate) fn apply_started(authority: Option<Authority>, started: &Started) -> 
     let mut authority = authority.unwrap_or_default();
     if let Some(at) = started.lease_from {
         authority.renewed =
-            Some(Attribution { by: Actor::system().name, note: None, at, clock: None });
+            Some(Attribution { by: SYSTEM_NAME.to_owned(), note: None, at, clock: None });
     }
     if started.is_other_posture {
         authority.posture = started.posture.parse().ok();
@@ -440,7 +441,7 @@ mod tests {
             (Command::RenewOnActivity { lease: LEASE }, Operator),
         ] {
             for role in [Observer, Runner, Operator, Maintainer] {
-                let actor = Actor { name: "caller".into(), role };
+                let actor = Actor::token_holder("caller".parse().unwrap(), role);
                 let decided = decide(&frozen, &actor, command.clone(), now(0));
                 assert_eq!(decided.is_ok(), least <= role, "{command:?} {role:?}");
             }

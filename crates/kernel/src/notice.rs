@@ -12,7 +12,8 @@ use crate::approval::{self, Requested};
 use crate::authority::{self, LeaseState, Warned};
 use crate::event::EventBody;
 use crate::id::{ApprovalId, RunId, ScheduleId};
-use crate::run::{self, Cause, Ended, Outcome, SYSTEM_NAME};
+use crate::principal::Principal;
+use crate::run::{self, Cause, Ended, Outcome};
 use crate::schedule::{self, Paused};
 use crate::time::Timestamp;
 use crate::tool::{self, Alerted, ToolName};
@@ -67,7 +68,9 @@ pub fn notice_for(body: &EventBody) -> Option<Notice> {
             Outcome::Unknown => Some(run_unknown(id, ended)),
             Outcome::Done | Outcome::Cancelled => None,
         },
-        EventBody::Schedule(id, schedule::Event::Paused(paused)) if paused.by == SYSTEM_NAME => {
+        EventBody::Schedule(id, schedule::Event::Paused(paused))
+            if paused.by == Principal::System =>
+        {
             Some(schedule_paused(id, paused))
         }
         EventBody::Authority(instance, authority::Event::Warned(warned)) => {

@@ -13,6 +13,7 @@ use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::{Backend, McpServer};
 use crate::policy_decision::Verdict;
+use crate::principal::Principal;
 use crate::time::Timestamp;
 use crate::token::{self, Token};
 
@@ -218,7 +219,20 @@ impl Trust {
     /// assert!(personal.check_may_approve(&Actor::local_user(1000)).is_err());
     /// ```
     pub fn check_may_approve(self, actor: &Actor) -> Result<(), NotPersonal> {
-        match self.local_approvals || self.signed_approvals || !actor.is_local_user() {
+        let needs_token = match actor.principal() {
+            Principal::User(_) | Principal::Unrecognized(_) => true,
+            // A person has one. The others are refused by their role, which is checked later.
+            Principal::Person(_)
+            | Principal::Agent(_)
+            | Principal::Run(_)
+            | Principal::UnknownRun
+            | Principal::ToolCall(_)
+            | Principal::Assistant(_)
+            | Principal::Schedule(_)
+            | Principal::UnknownClient
+            | Principal::System => false,
+        };
+        match self.local_approvals || self.signed_approvals || !needs_token {
             true => Ok(()),
             false => Err(NotPersonal),
         }
@@ -519,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_token_can_approve_in_every_posture() {
-        let ada = Actor { name: "ada".into(), role: Role::Operator };
+        let ada = Actor::token_holder("ada".parse().unwrap(), Role::Operator);
         for posture in Posture::ALL {
             let trust = posture.trust();
             assert_eq!(trust.restricted_by(ALL_OFF).check_may_approve(&ada), Ok(()), "{posture}");

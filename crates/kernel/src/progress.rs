@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::budget::{Usage, day};
 use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
-use crate::run::{self, Occurrence, SYSTEM_NAME};
+use crate::principal::Principal;
+use crate::run::{self, Occurrence};
 use crate::schedule::{BackfillStarted, Event};
 use crate::time::Timestamp;
 
@@ -77,7 +78,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
-    pub by: String,
+    pub by: Principal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub at: Timestamp,
@@ -156,7 +157,9 @@ impl Progress {
     /// Index key of the schedule: those paused by Midwatch itself need a human's attention.
     pub(crate) fn index_key(&self) -> Option<String> {
         match &self.status {
-            Status::Paused(pause) if pause.by == SYSTEM_NAME => Some(PAUSED_BY_SYSTEM.to_owned()),
+            Status::Paused(pause) if pause.by == Principal::System => {
+                Some(PAUSED_BY_SYSTEM.to_owned())
+            }
             Status::Active | Status::Paused(_) | Status::Removed => None,
         }
     }

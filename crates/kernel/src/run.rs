@@ -29,10 +29,10 @@ pub use decide::{
     Command, Failure, FailureKind, RETRY_WAIT_US_MAX, Refusal, Report, RunContext, StartContext,
     decide, end_over_ask_limit, end_over_budget, finish, interrupt, recover, requeue, start,
 };
-pub(crate) use decide::{SYSTEM_NAME, deny, refuse, replace, terminate};
+pub(crate) use decide::{deny, refuse, replace, terminate};
 pub use decision::{
     LEASE_RULE, PolicyPreview, effective_tier, evaluate, last_request, preview, prompt_request,
-    recorded_decision, recorded_facts, recorded_request, schedule_principal,
+    recorded_decision, recorded_facts, recorded_request,
 };
 pub use event::{
     BackfillSlot, Ended, Event, FiredSlot, Occurrence, Queued, Requeued, Retried, Settled, Started,

@@ -12,9 +12,9 @@ pub mod trigger;
 use calendar::{Calendar, Hint, START_US, Zone};
 use serde::{Deserialize, Serialize};
 
-use crate::actor::Actor;
 use crate::agent::AgentName;
 use crate::backend::Tier;
+use crate::principal::Principal;
 use crate::progress::Pause;
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
@@ -78,12 +78,12 @@ pub struct Schedule {
     pub definition: Definition,
     /// Incremented by every edit.
     pub revision: u32,
-    pub created_by: String,
+    pub created_by: Principal,
     #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
     pub added_by_agent: Option<AddingAgent>,
     /// Everyone who has edited the schedule, once each. It includes all who could approve its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed_by: Vec<String>,
+    pub changed_by: Vec<Principal>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
 }
@@ -116,27 +116,26 @@ pub fn apply(schedule: Option<Schedule>, event: &Event) -> Option<Schedule> {
 
 /// Adds an editor. People are limited by their tokens, but runs are not; since no run can approve anything, a
 /// long list records only that some run was among the editors.
-fn add_editor(mut names: Vec<String>, name: Option<&String>) -> Vec<String> {
-    let is_redundant_run = |name: &String| {
-        let is_many = CHANGED_BY_EACH_MAX <= names.len();
-        is_many && Actor::is_run_name(name) && names.iter().any(|it| Actor::is_run_name(it))
+fn add_editor(mut editors: Vec<Principal>, editor: Option<&Principal>) -> Vec<Principal> {
+    let is_redundant_run = |editor: &Principal| {
+        let is_many = CHANGED_BY_EACH_MAX <= editors.len();
+        is_many && editor.is_run() && editors.iter().any(Principal::is_run)
     };
-    if let Some(name) = name.filter(|name| !names.contains(name) && !is_redundant_run(name)) {
-        names.push(name.clone());
+    if let Some(editor) = editor.filter(|it| !editors.contains(it) && !is_redundant_run(it)) {
+        editors.push(editor.clone());
     }
-    names
+    editors
 }
 
 impl Schedule {
     /// Everyone who has written or edited the schedule. An agent counts as itself: the person behind it is
     /// unknown.
-    pub fn authors(&self) -> Vec<String> {
-        let person = |name: &String| Actor::person_behind(name).to_owned();
+    pub fn authors(&self) -> Vec<Principal> {
         let mut authors = vec![match &self.added_by_agent {
-            Some(AddingAgent { run: None, agent }) => Actor::agent_author_name(agent.as_str()),
-            Some(AddingAgent { run: Some(_), .. }) | None => person(&self.created_by),
+            Some(AddingAgent { run: None, agent }) => Principal::Agent(agent.clone()),
+            Some(AddingAgent { run: Some(_), .. }) | None => self.created_by.person_behind(),
         }];
-        for author in self.changed_by.iter().map(person) {
+        for author in self.changed_by.iter().map(Principal::person_behind) {
             if !authors.contains(&author) {
                 authors.push(author);
             }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
+use crate::principal::SYSTEM_NAME;
 use crate::schedule::check_note;
 use crate::time::Timestamp;
 
@@ -22,7 +23,8 @@ pub const TOKEN_DIGITS: usize = 64;
 const HASH_DIGITS: usize = 64;
 const KEY_BYTES_MAX: usize = 256;
 
-/// Invariant: 1 to 64 ASCII letters, digits, `-`, `_`, `.` and `@`, and not the name of the system actor.
+/// Invariant: 1 to 64 ASCII letters, digits, `-`, `_`, `.` and `@`, and not the name of Midwatch itself, so
+/// that it is never the text of another kind of [`Principal`](crate::Principal).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PersonName(String);
@@ -98,7 +100,7 @@ pub enum Command {
 pub enum Refusal {
     #[error("token `{0}` does not exist")]
     Unknown(String),
-    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name(), actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error("a token cannot have the role `{}`", .0.name())]
     RoleNotAllowed(Role),
@@ -134,7 +136,7 @@ pub fn decide(
     if actor.role < needed {
         return Err(Refusal::RoleTooLow { actor: actor.clone(), needed });
     }
-    let by = actor.name.clone();
+    let by = actor.name().to_owned();
     match (command, token) {
         (Command::Create { role: role @ Role::System, .. }, _) => {
             Err(Refusal::RoleNotAllowed(role))
@@ -192,7 +194,7 @@ pub fn apply(token: Option<Token>, event: &Event) -> Option<Token> {
 impl Token {
     /// The actor that it authenticates, unless it was revoked.
     pub fn actor(&self) -> Option<Actor> {
-        let actor = Actor { name: self.name.0.clone(), role: self.role };
+        let actor = Actor::token_holder(self.name.clone(), self.role);
         self.revoked.is_none().then_some(actor)
     }
 
@@ -202,13 +204,19 @@ impl Token {
     }
 }
 
+impl PersonName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for PersonName {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<PersonName, InvalidName> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(plain);
-        match fits && text != Actor::system().name {
+        match fits && text != SYSTEM_NAME {
             true => Ok(PersonName(text.to_owned())),
             false => Err(InvalidName(text.chars().take(80).collect())),
         }
@@ -334,7 +342,7 @@ mod tests {
     }
 
     fn by(role: Role) -> Actor {
-        Actor { name: "caller".into(), role }
+        Actor::token_holder("caller".parse().unwrap(), role)
     }
 
     #[test]
@@ -344,7 +352,7 @@ mod tests {
         for role in [Observer, Runner, Operator, Maintainer] {
             let created = decide("tok_1", None, &maintainer, create(role), at(0)).unwrap();
             let token = apply(None, &created.unwrap()).unwrap();
-            assert_eq!(token.actor(), Some(Actor { name: "ada".into(), role }));
+            assert_eq!(token.actor(), Some(Actor::token_holder("ada".parse().unwrap(), role)));
             for other in [Observer, Runner, Operator] {
                 let revoke = Command::Revoke { note: None };
                 assert!(decide("tok_1", None, &by(other), create(role), at(0)).is_err());

@@ -51,7 +51,7 @@ impl Audit {
         Audit {
             data: program.data(),
             database: program.database.clone(),
-            cause_prefix: format!("key:{}/", user.name),
+            cause_prefix: format!("key:{}/", user.name()),
             chain: Chain::empty(),
             tables: Tables::default(),
             keys: HashSet::new(),

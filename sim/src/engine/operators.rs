@@ -6,7 +6,7 @@ use api::{
 };
 use api::{Freeze, SchedulePause, ScheduleRemove, ScheduleResume, Thaw};
 use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
-use kernel::{Actor, Role};
+use kernel::{Actor, Principal, Role};
 
 use super::generate::{self, instant};
 use super::naive_calendar::SECOND_US;
@@ -44,7 +44,7 @@ pub(super) struct VisibleState {
 }
 
 pub(super) fn actor(name: &str) -> Actor {
-    Actor { name: name.to_owned(), role: Role::Maintainer }
+    Actor::new(Principal::parse(name), Role::Maintainer)
 }
 
 /// The operators who send a request at the same time. Several may decide an approval request; the author sends the rest.

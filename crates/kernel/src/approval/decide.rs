@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use crate::authority::Authority;
 use crate::event::EventBody;
 use crate::id::ApprovalId;
+use crate::principal::Principal;
 use crate::run::{self, Cause, RunContext};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
@@ -55,7 +56,7 @@ pub enum Refusal {
     PolicyChanged(ApprovalId),
     #[error("Midwatch is frozen, so an approved run would not start")]
     Frozen,
-    #[error("this needs a human with the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs a human with the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name(), actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
     #[error(transparent)]
     Schedule(#[from] crate::schedule::Refusal),
@@ -120,8 +121,8 @@ pub fn decide(
         (Command::Approve { .. }, _) => closed("approved"),
         (Command::Deny { .. }, State::Denied) => Ok(Vec::new()),
         (Command::Deny { note, .. }, State::Pending { .. } | State::Approved { .. }) => {
-            let cause = denied_by(&actor.name, note.as_deref());
-            let by = actor.name.clone();
+            let cause = denied_by(actor.name(), note.as_deref());
+            let by = actor.name().to_owned();
             let decision = Decision { by, is_approved: false, note, signature: None, at: now };
             let ended = run::deny(run_context, cause, approval.action_hash.clone());
             Ok([context.decided(decision, None)].into_iter().chain(ended).collect())
@@ -131,8 +132,8 @@ pub fn decide(
         (Command::Revoke { note }, State::Pending { .. } | State::Approved { .. }) => {
             let note = note.map(|note| format!(": {note}")).unwrap_or_default();
             let cause =
-                Cause::new("revoked", &format!("{} revoked the approval{note}", actor.name));
-            Ok(context.lapse(LapseReason::Revoked, Some(actor.name.clone()), cause))
+                Cause::new("revoked", &format!("{} revoked the approval{note}", actor.name()));
+            Ok(context.lapse(LapseReason::Revoked, Some(actor.name().to_owned()), cause))
         }
         (Command::Revoke { .. }, _) => closed("revoked"),
     }
@@ -161,18 +162,19 @@ impl ApprovalContext<'_> {
         if required.needs_signature && signature.is_none() {
             return Err(Refusal::NotSigned(id.clone()));
         }
-        if required.needs_personal_token && by.is_local_user() {
+        if required.needs_personal_token && !matches!(by.principal(), Principal::Person(_)) {
             return Err(Refusal::NotPersonal(id.clone()));
         }
-        let is_author = required.needs_personal_token && approval.authors.contains(&by.name);
+        let is_author = required.needs_personal_token && approval.authors.contains(by.principal());
         // An agent never approves its own schedule, even with an operator's token of the same name.
-        if is_author || approval.authors.contains(&Actor::agent_author_name(&by.name)) {
-            return Err(Refusal::Author { id: id.clone(), by: by.name.clone() });
+        let same_agent = by.name().parse().ok().map(Principal::Agent);
+        if is_author || same_agent.is_some_and(|agent| approval.authors.contains(&agent)) {
+            return Err(Refusal::Author { id: id.clone(), by: by.name().to_owned() });
         }
-        if approval.assents.iter().any(|assent| assent.by == by.name) {
+        if approval.assents.iter().any(|assent| assent.by == by.name()) {
             return Ok(Vec::new());
         }
-        let (by, now) = (by.name.clone(), run_context.now);
+        let (by, now) = (by.name().to_owned(), run_context.now);
         let decision = Decision { by, is_approved: true, note, signature, at: now };
         Ok(vec![match approval.assents.len() + 1 < required.persons.into() {
             true => {

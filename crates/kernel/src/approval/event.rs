@@ -7,6 +7,7 @@ use crate::agent::AgentName;
 use crate::budget::Charge;
 use crate::id::{RunId, TokenId};
 use crate::policy_decision::{Facts, PolicyDecision, Request};
+use crate::principal::Principal;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Requested {
     pub ruling: PolicyDecision,
     /// The authors of the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub authors: Vec<String>,
+    pub authors: Vec<Principal>,
     /// The counters of approval requests that it adds to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Charge>,

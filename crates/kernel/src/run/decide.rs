@@ -18,6 +18,7 @@ use crate::event::EventBody;
 use crate::id::{ApprovalId, RunId};
 use crate::policy_decision::{DecisionContext, Details, PolicyDecision, Request, Verdict};
 use crate::posture::Trust;
+use crate::principal::{Principal, SYSTEM_NAME};
 use crate::progress::{Progress, Status};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_overlap};
@@ -26,8 +27,6 @@ use crate::tick::Tick;
 use crate::time::Timestamp;
 use crate::tool::ToolCall;
 
-/// The name under which Midwatch itself acts.
-pub(crate) const SYSTEM_NAME: &str = "midwatch";
 const REPLACED: &str = "a newer slot replaced it";
 /// Longest wait before a retry that an agent can ask for.
 pub const RETRY_WAIT_US_MAX: i64 = 60 * 60 * 1_000_000;
@@ -112,7 +111,7 @@ pub struct StartContext<'a> {
     pub is_signed: &'a dyn Fn(&Decision) -> bool,
     pub new_approval: &'a dyn Fn() -> ApprovalId,
     /// Authors of the schedule.
-    pub authors: &'a [String],
+    pub authors: &'a [Principal],
     pub limits: &'a Limits,
     /// The tool call of the schedule, or why it cannot be made; `None` for a prompt.
     pub tool_call: Option<&'a Result<ToolCall, Cause>>,
@@ -143,7 +142,7 @@ pub fn decide(
     let wrong = |needed, done| {
         Err(Refusal::Wrong { id: id.clone(), state: run.state.name(), needed, done })
     };
-    let by = actor.name.clone();
+    let by = actor.name().to_owned();
     match (command, &run.state) {
         (Command::Cancel { note }, State::Queued { .. } | State::Parked) => {
             check_note(note.as_deref())?;
@@ -826,8 +825,7 @@ impl RunContext<'_> {
     }
 
     fn pause_schedule(&self, note: String) -> EventBody {
-        let paused =
-            schedule::Paused { by: SYSTEM_NAME.to_owned(), note: Some(note), at: self.now };
+        let paused = schedule::Paused { by: Principal::System, note: Some(note), at: self.now };
         EventBody::Schedule(self.run.schedule.clone(), schedule::Event::Paused(paused))
     }
 }

@@ -4,7 +4,7 @@
 //! that it was queued for. Tier, agent details and facts are known at the start, and recorded then.
 
 use super::{Cause, Ended, Event, Run, StartContext, Started};
-use crate::actor::{Actor, Role};
+use crate::actor::Actor;
 use crate::agent::{Agent, AgentName};
 use crate::approval::{self, PlannedTool};
 use crate::authority::LeaseState;
@@ -261,11 +261,6 @@ impl ToolCall {
     }
 }
 
-/// Returns the policy principal of a schedule's runs.
-pub fn schedule_principal(schedule: &ScheduleId) -> String {
-    format!("schedule:{schedule}")
-}
-
 /// Returns the tier of a schedule's prompts: its own, but at least its agent's.
 pub fn effective_tier(definition: &Definition, agent: &Agent) -> Tier {
     definition.tier.unwrap_or(agent.tier).max(agent.tier)
@@ -291,8 +286,7 @@ pub(super) fn request(
     tier: Tier,
     details: Details,
 ) -> Request {
-    let by = Actor { name: schedule_principal(schedule), role: Role::Runner };
-    prompt_request(by, agent, tier, details)
+    prompt_request(Actor::for_schedule(schedule), agent, tier, details)
 }
 
 /// Returns the policy request of an actor that wants to prompt an agent.
@@ -303,8 +297,8 @@ pub fn prompt_request(
     details: Details,
 ) -> Request {
     Request {
-        principal: by.name,
         role: by.role,
+        principal: by.into_name(),
         capability: PROMPT.to_owned(),
         tier,
         agent: agent.cloned(),

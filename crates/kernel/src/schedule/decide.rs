@@ -13,6 +13,7 @@ use crate::backend::Tier;
 use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
 use crate::money::Money;
+use crate::principal::Principal;
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, Occurrence, Queued, Run};
 use crate::slot::{Disposition, Reason, Slot, SlotOutcome};
@@ -119,7 +120,7 @@ pub enum Refusal {
     OtherAgent(AgentName),
     #[error("only a human may raise a limit, lower the tier or unseal a sensitive text")]
     LoosensLimits,
-    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name, actor.role.name())]
+    #[error("this needs the role `{}`, but `{}` has the role `{}`", needed.name(), actor.name(), actor.role.name())]
     RoleTooLow { actor: Actor, needed: Role },
 }
 
@@ -192,7 +193,7 @@ pub fn decide(
         }
         (_, None) => Err(Refusal::Unknown(context.id.clone())),
         (Command::Edit { definition }, Some((schedule, progress))) => {
-            edit(context, schedule, progress, *definition, &actor.name)
+            edit(context, schedule, progress, *definition, actor.principal())
         }
         (Command::Pause { note }, Some((_, progress))) => {
             check_note(note.as_deref())?;
@@ -230,13 +231,13 @@ fn add(
     let after = decided.max(context.now.as_micros());
     let next_fire = context.first_slot(&definition, &calendar, after, 0)?;
     let definition = Box::new(definition);
-    let added =
-        Added { definition, by: actor.name.clone(), added_by_agent, at: context.now, next_fire };
+    let by = actor.principal().clone();
+    let added = Added { definition, by, added_by_agent, at: context.now, next_fire };
     Ok(vec![context.event(Event::Added(added))])
 }
 
 fn pause(context: ScheduleContext<'_>, actor: &Actor, note: Option<String>) -> EventBody {
-    context.event(Event::Paused(Paused { by: actor.name.clone(), note, at: context.now }))
+    context.event(Event::Paused(Paused { by: actor.principal().clone(), note, at: context.now }))
 }
 
 /// Replaces the definition. Waiting slots and undecided due slots are superseded.
@@ -245,7 +246,7 @@ fn edit(
     schedule: &Schedule,
     progress: &Progress,
     definition: Definition,
-    by: &str,
+    by: &Principal,
 ) -> Result<Vec<EventBody>, Refusal> {
     if definition == schedule.definition {
         return Ok(Vec::new());
@@ -260,7 +261,7 @@ fn edit(
     let former_upstream =
         upstream(&schedule.definition).filter(|id| Some(id) != upstream(&definition).as_ref());
     let definition = Box::new(definition);
-    let by = Some(by.to_owned());
+    let by = Some(by.clone());
     let changed = Changed { definition, former_upstream, by, at: context.now, next_fire };
     events.push(context.event(Event::Changed(changed)));
     Ok(events)
@@ -341,7 +342,7 @@ fn backfill(
         count,
         at_once,
         gap: request.gap,
-        by: actor.name.clone(),
+        by: actor.name().to_owned(),
         at: context.now,
     };
     Ok(vec![context.event(Event::BackfillStarted(started))])
@@ -528,8 +529,9 @@ impl ScheduleContext<'_> {
             Command::Backfill(_) | Command::EndBackfill => Err(too_low()),
             // A tool call may resume what another one paused: people wrote both schedules.
             Command::Resume | Command::Fire { .. }
-                if paused_by
-                    .is_some_and(|by| *by != actor.name && !Actor::is_tool_call_name(by)) =>
+                if paused_by.is_some_and(|by| {
+                    by != actor.principal() && !matches!(by, Principal::ToolCall(_))
+                }) =>
             {
                 Err(too_low())
             }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Definition;
 use crate::agent::AgentName;
 use crate::id::{RunId, ScheduleId};
+use crate::principal::Principal;
 use crate::progress::NextFire;
 use crate::slot::{Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
@@ -29,7 +30,7 @@ pub enum Event {
 #[serde(deny_unknown_fields)]
 pub struct Added {
     pub definition: Box<Definition>,
-    pub by: String,
+    pub by: Principal,
     #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
     pub added_by_agent: Option<AddingAgent>,
     pub at: Timestamp,
@@ -50,7 +51,7 @@ pub struct AddingAgent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paused {
-    pub by: String,
+    pub by: Principal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     pub at: Timestamp,
@@ -85,7 +86,7 @@ pub struct Changed {
     #[serde(rename = "unfollows", default, skip_serializing_if = "Option::is_none")]
     pub former_upstream: Option<ScheduleId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Principal>,
     pub at: Timestamp,
     #[serde(rename = "ahead")]
     pub next_fire: NextFire,

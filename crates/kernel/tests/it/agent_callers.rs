@@ -6,7 +6,7 @@ use kernel::schedule::terms::Terms;
 use kernel::schedule::{
     Action, AgentCaller, CallingRun, Command, Definition, Event, Schedule, ScheduleContext, decide,
 };
-use kernel::{Actor, EventBody, Role, RunId};
+use kernel::{Actor, EventBody, Principal, Role, RunId};
 
 use crate::support::{Op, World, at, every};
 
@@ -105,14 +105,6 @@ fn schedule_added_by_an_agent_cannot_add_schedules() {
     );
 }
 
-#[test]
-fn actor_named_like_a_run_is_a_run_only_as_runner() {
-    let name = Actor::for_run(&RunId::of(42)).name;
-    assert_eq!(Actor { name: name.clone(), role: Role::Runner }.run_id(), Some(RunId::of(42)));
-    assert_eq!(Actor { name, role: Role::Operator }.run_id(), None);
-    assert_eq!(Actor::system().run_id(), None);
-}
-
 /// The result of a command by a caller with the token of `ada`, about a schedule of agent `of`.
 fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command) -> String {
     let mut world = World::new(every(60), Terms::default());
@@ -140,7 +132,7 @@ fn by_token(of: &str, reaches_others: bool, command: impl Fn(&World) -> Command)
         }),
         now: at(1),
     };
-    let actor = Actor { name: "ada".to_owned(), role: Role::Runner };
+    let actor = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
     match decide(context, &actor, command) {
         Ok(bodies) => format!("{} done", bodies.len()),
         Err(refusal) => refusal.to_string(),
@@ -183,12 +175,12 @@ fn agent_token_manages_only_its_own_schedules() {
 
 #[test]
 fn assistant_manages_schedules_but_starts_no_backfill() {
-    let assistant = Actor { name: "mia".to_owned(), role: Role::Maintainer }.into_assistant();
-    assert_eq!((assistant.name.as_str(), assistant.role), ("mcp:mia", Role::Runner));
+    let assistant = Actor::token_holder("mia".parse().unwrap(), Role::Maintainer).into_assistant();
+    assert_eq!((assistant.name(), assistant.role), ("mcp:mia", Role::Runner));
     assert!(assistant.is_assistant());
-    assert_eq!(Actor::person_behind(&assistant.name), "mia");
+    assert_eq!(assistant.principal().person_behind(), Principal::parse("mia"));
     // The assistant of a runner is the runner itself.
-    let ada = Actor { name: "ada".to_owned(), role: Role::Runner };
+    let ada = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
     assert_eq!(ada.clone().into_assistant(), ada);
     let mut world = World::new(every(60), Terms::default());
     world.perform(0, &Op::Add);
@@ -223,7 +215,7 @@ fn assistant_cannot_loosen_limits() {
         pause_after: 3,
         ..Terms::default()
     };
-    let human = Actor { name: "mia".to_owned(), role: Role::Operator };
+    let human = Actor::token_holder("mia".parse().unwrap(), Role::Operator);
     type Edits<'a> = &'a dyn Fn(&mut Definition);
     let table: [(Edits<'_>, bool); 12] = [
         (&|it| it.name = "other".to_owned(), true),

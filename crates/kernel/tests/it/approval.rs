@@ -12,7 +12,7 @@ use kernel::run::{Cause, Command as RunCommand};
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::slot::Disposition;
-use kernel::{Actor, Counter, Role, RunId, TokenId};
+use kernel::{Actor, Counter, Principal, Role, RunId, TokenId};
 
 use crate::support::{DENIED_FOR_US, Op, PolicySetup, World, at, every, failed_attempt};
 use Op::{Add, ApprovalCommand, Expire, Fire, OnRun, Recover, StartUnder, Tick};
@@ -265,16 +265,16 @@ fn denying_an_approved_run_before_its_start_cancels_it() {
 fn b06_deciding_requires_operator() {
     let actors = [
         ("observer", Role::Observer, false),
-        ("run:run_1", Role::Runner, false),
+        ("run:unknown", Role::Runner, false),
         ("ada", Role::Operator, true),
         ("ada", Role::Maintainer, true),
     ];
     for (name, role, may) in actors {
         let mut world = parked();
-        (world.actor.name, world.actor.role) = (name.to_owned(), role);
+        world.actor = Actor::new(Principal::parse(name), role);
         for op in [approve(&world), deny(&world), revoke()] {
             let mut world = parked();
-            (world.actor.name, world.actor.role) = (name.to_owned(), role);
+            world.actor = Actor::new(Principal::parse(name), role);
             let op = match op {
                 ApprovalCommand(_, Command::Approve { .. }) => approve(&world),
                 ApprovalCommand(_, Command::Deny { .. }) => deny(&world),
@@ -358,7 +358,7 @@ fn editing_the_schedule_voids_the_approval() {
 
 /// An approval by this person, submitted by themselves, or signed and submitted by the local user.
 fn approval_by(world: &mut World, name: &str, role: Role, is_signed: bool) -> Op {
-    let by = Actor { name: name.to_owned(), role };
+    let by = Actor::new(Principal::parse(name), role);
     let signed = is_signed.then(|| Signed {
         by: by.clone(),
         signature: Signature {
@@ -377,10 +377,10 @@ fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World 
     world.policy =
         PolicySetup { posture, approvers, signatures_hold: true, ..PolicySetup::default() };
     let (first, later) = authors.split_first().unwrap();
-    world.actor = Actor { name: (*first).to_owned(), role: Role::Maintainer };
+    world.actor = Actor::new(Principal::parse(first), Role::Maintainer);
     world.perform(0, &Add);
     for (edit, author) in later.iter().enumerate() {
-        world.actor.name = (*author).to_owned();
+        world.actor = Actor::new(Principal::parse(author), Role::Maintainer);
         world.definition.name = format!("edit {edit}");
         world.perform(0, &Op::Edit);
     }

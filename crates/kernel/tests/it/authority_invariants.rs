@@ -138,11 +138,11 @@ fn schedule_id(agent: usize) -> ScheduleId {
 }
 
 fn actor(caller: CallerKind) -> Actor {
-    let person = |role| Actor { name: "mia".into(), role };
+    let person = |role| Actor::token_holder("mia".parse().unwrap(), role);
     match caller {
         CallerKind::Observer => person(Role::Observer),
         CallerKind::Run => Actor::for_run(&RunId::of(1)),
-        CallerKind::Agent => Actor { name: AGENTS[0].0.into(), role: Role::Runner },
+        CallerKind::Agent => Actor::token_holder(AGENTS[0].0.parse().unwrap(), Role::Runner),
         CallerKind::Assistant => person(Role::Maintainer).into_assistant(),
         CallerKind::Operator => person(Role::Operator),
         CallerKind::Maintainer => person(Role::Maintainer),
@@ -666,7 +666,7 @@ impl Account {
             }
             approval::Event::Assented(_) => panic!("one is enough here"),
             approval::Event::Decided(decided) => {
-                let is_human = Role::Operator <= by.role && by.name == "mia";
+                let is_human = Role::Operator <= by.role && by.name() == "mia";
                 assert!(is_human && by.role != Role::System, "{by:?} has decided");
                 self.approved.remove(id);
                 if let Some(execute_by) = decided.execute_by {

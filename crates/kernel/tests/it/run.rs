@@ -1,6 +1,5 @@
 //! A run from the queue to its end: allowed commands, retries, recovery.
 
-use kernel::Role;
 use kernel::backend::{Backend, BackendKind, Settings, Tier};
 use kernel::run::{
     Cause, Command, Failure, FailureKind, MESSAGE_BYTES_MAX, OUTPUT_BYTES_MAX, Outcome, Output,
@@ -8,7 +7,7 @@ use kernel::run::{
 };
 use kernel::schedule::Action;
 use kernel::schedule::terms::{Overlap, Retry, Terms};
-use kernel::{EventBody, RunId};
+use kernel::{Actor, EventBody, Role, RunId};
 
 use crate::support::{Op, World, at, every, failed_attempt};
 use Op::{Add, Finish, Fire, Interrupt, OnRun, Recover, Remove, Start, StartWithoutAgent, Tick};
@@ -380,7 +379,7 @@ fn retry_respects_the_overlap_policy() {
 fn run_commands_need_an_operator() {
     let mut world = world(Terms::default());
     check(&mut world, &[]);
-    (world.actor.name, world.actor.role) = ("bob".into(), Role::Runner);
+    world.actor = Actor::token_holder("bob".parse().unwrap(), Role::Runner);
     for op in [cancel(), retry(), settle(Outcome::Done)] {
         let expected = "no: this needs the role `operator`, but `bob` has the role `runner`";
         assert_eq!(world.perform(61, &op), expected);

@@ -166,7 +166,7 @@ fn manual_key_has_its_own_slot_row() {
 fn schedule_commands_need_an_operator() {
     for role in [Role::Observer, Role::Runner] {
         let mut world = World::new(every(60), Terms::default());
-        world.actor = Actor { name: "bob".into(), role };
+        world.actor = Actor::token_holder("bob".parse().unwrap(), role);
         let expected =
             format!("no: this needs the role `operator`, but `bob` has the role `{}`", role.name());
         assert_eq!(world.perform(0, &Add), expected);

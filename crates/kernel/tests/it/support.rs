@@ -19,7 +19,8 @@ use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Sched
 use kernel::slot::{self, Slot, Source};
 use kernel::tick::{EventOccurrence, Tick, decide_event, tick};
 use kernel::{
-    Actor, ApprovalId, Counter, EventBody, Noun, RunId, ScheduleId, State, Tables, Timestamp,
+    Actor, ApprovalId, Counter, EventBody, Noun, Principal, RunId, ScheduleId, State, Tables,
+    Timestamp,
 };
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
@@ -164,7 +165,7 @@ impl World {
         self.tables.counters.get(counter).copied().unwrap_or_default()
     }
 
-    fn authors(&self) -> Vec<String> {
+    fn authors(&self) -> Vec<Principal> {
         self.schedule().map(|schedule| schedule.authors()).unwrap_or_default()
     }
 
@@ -431,7 +432,7 @@ impl World {
 
 /// Calls `decide` with the context of a start under a policy that always has this verdict.
 pub(crate) fn with_start_context<T>(
-    (policy, authors): (&PolicySetup, &[String]),
+    (policy, authors): (&PolicySetup, &[Principal]),
     verdict: Verdict,
     approval: Option<&Approval>,
     decide: impl FnOnce(&StartContext<'_>) -> T,

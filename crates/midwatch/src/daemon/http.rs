@@ -100,7 +100,7 @@ impl Authenticator for TokenAuthenticator {
         async move {
             let engine = self.engine.clone();
             let actor = engine.authenticate_token(&token).await?;
-            let name = actor.name.clone();
+            let name = actor.name().to_owned();
             let handle = engine.handle(actor);
             Ok(Authenticated { name, handle: Arc::new(TokenHandle { token, handle, engine }) })
         }
@@ -124,7 +124,7 @@ impl Authenticator for TokenAuthenticator {
             let peer = peer.map_err(|error| Error::new(Code::Failed, error))?;
             let credentials = Credentials { token: Some(&token), ..peer.credentials() };
             let actor = engine.authenticate_person(credentials).await?;
-            let name = actor.name.clone();
+            let name = actor.name().to_owned();
             Ok(Authenticated { name, handle: Arc::new(engine.handle(actor)) })
         }
         .boxed()

@@ -135,9 +135,9 @@ impl ConnectionLimits {
             return Ok(None);
         }
         let non_operators = Arc::clone(&self.non_operators).try_acquire_owned().ok();
-        let permit = self.per_principal.try_acquire(actor.name.clone()).zip(non_operators);
+        let permit = self.per_principal.try_acquire(actor.name().to_owned()).zip(non_operators);
         permit.map(Some).ok_or_else(|| {
-            let what = format!("`{}` has too many connections", actor.name);
+            let what = format!("`{}` has too many connections", actor.name());
             Error::new(Code::LimitReached, what).hint("try again when some of its calls are done")
         })
     }

@@ -59,16 +59,16 @@ impl Audit {
             return;
         }
         let AuditedCall { by, call, subject } = call;
-        let Some(before) = self.refusals.count(&by.name, call, self.time.now()) else { return };
+        let Some(before) = self.refusals.count(by.name(), call, self.time.now()) else { return };
         let refused = Refused {
-            by: by.name.clone(),
+            by: by.name().to_owned(),
             call: call.map(str::to_owned),
             about: subject,
             code: refusal.code.name().to_owned(),
             before,
         };
         if let Err(failed) = self.transactions.record(InstallationEvent::Refused(refused)).await {
-            warn!(%failed, by = by.name, "failed to record a refusal");
+            warn!(%failed, by = by.name(), "failed to record a refusal");
         }
     }
 }

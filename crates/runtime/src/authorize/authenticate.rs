@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use api::wire::Secret;
 use api::{Code, Error};
-use kernel::{Actor, Role, RunId};
+use kernel::{Actor, Principal, Role, RunId};
 use store::Store;
 
 use crate::authorize::audit::{Audit, AuditedCall};
@@ -22,8 +22,6 @@ use crate::commit::ids::run_row;
 use crate::commit::transaction::Transactions;
 use crate::config::Config;
 
-/// The name of a network client without a valid token.
-const UNKNOWN_CLIENT: &str = "http:stranger";
 /// The name under which a refused visit of a page for people is recorded.
 const PAGE: &str = "approval.page";
 
@@ -99,7 +97,7 @@ impl Authenticator {
         if actor.role != Role::Runner {
             return Ok(actor);
         }
-        let what = format!("this page is for people, and `{}` is an agent or a run", actor.name);
+        let what = format!("this page is for people, and `{}` is an agent or a run", actor.name());
         let refusal = Error::new(Code::HumanNeeded, what)
             .hint("use a token of your own; `midwatch approval list` shows the same in a terminal");
         let call = AuditedCall { by: &actor, call: Some(PAGE), subject: None };
@@ -109,14 +107,14 @@ impl Authenticator {
 
     /// Authenticates a network client by its token alone. An agent may be behind it.
     pub(crate) async fn authenticate_token(&self, token: &Secret) -> Result<Actor, Error> {
-        Ok(self.find_token_holder(token, &unknown_client()).await?.into_assistant())
+        Ok(self.find_token_holder(token, &Actor::unknown_client()).await?.into_assistant())
     }
 
     /// The holder of the token, or the user of the machine.
     async fn find_person(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
         let local = match credentials.uid {
-            UNKNOWN_UID => unknown_client(),
-            uid => Actor { role: self.local_role().await?, ..Actor::local_user(uid) },
+            UNKNOWN_UID => Actor::unknown_client(),
+            uid => Actor::new(Principal::User(uid), self.local_role().await?),
         };
         match credentials.token {
             None => Ok(local),
@@ -153,10 +151,6 @@ impl Authenticator {
             _ => Ok(Role::Maintainer),
         }
     }
-}
-
-fn unknown_client() -> Actor {
-    Actor { name: UNKNOWN_CLIENT.to_owned(), role: Role::Observer }
 }
 
 /// A role of the request table as the kernel knows it.

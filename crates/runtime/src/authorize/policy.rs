@@ -132,7 +132,7 @@ impl Policy {
         details: Details,
     ) -> PolicyDecision {
         self.config.active().rules.decide(&Request {
-            principal: actor.name.clone(),
+            principal: actor.name().to_owned(),
             role: actor.role,
             capability: capability.to_owned(),
             tier: capability::tier(capability),

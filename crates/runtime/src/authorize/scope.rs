@@ -8,7 +8,7 @@ use kernel::agent::AgentName;
 use kernel::policy_decision::{Details, PolicyDecision, Verdict};
 use kernel::schedule::{Action, AgentCaller, CallingRun, Definition, Refusal as ScheduleRefusal};
 use kernel::sealable_text::SealableText;
-use kernel::{Actor, ApprovalId, Noun, Role, RunId, ScheduleId, agent, approval, run};
+use kernel::{Actor, ApprovalId, Noun, Principal, Role, RunId, ScheduleId, agent, approval, run};
 
 use crate::authorize::policy::{PRESENT_TENSE, Policy, decision_sentence};
 use crate::authorize::schedule_action::{edited_action, invalid_call};
@@ -134,13 +134,23 @@ impl Scope {
         if actor.role != Role::Runner {
             return Ok(None);
         }
-        let (agent, run) = match actor.run_id() {
-            Some(id) => {
-                let rows = self.transactions.load(&[run_row(&id)]).await?;
-                let run = rows.run(&id).ok_or_else(|| unknown_run(&id))?;
-                (run.agent.clone(), Some((id, run.schedule.clone())))
+        let (agent, run) = match actor.principal() {
+            Principal::Run(id) => {
+                let rows = self.transactions.load(&[run_row(id)]).await?;
+                let run = rows.run(id).ok_or_else(|| unknown_run(id))?;
+                (run.agent.clone(), Some((id.clone(), run.schedule.clone())))
             }
-            None => (actor.name.parse().ok(), None),
+            // A runner's token belongs to the agent of its name.
+            Principal::Person(name) => (name.as_str().parse().ok(), None),
+            Principal::User(_)
+            | Principal::Agent(_)
+            | Principal::UnknownRun
+            | Principal::ToolCall(_)
+            | Principal::Assistant(_)
+            | Principal::Schedule(_)
+            | Principal::UnknownClient
+            | Principal::System
+            | Principal::Unrecognized(_) => (None, None),
         };
         let Some(agent) = agent else { return Ok(None) };
         let may_manage_others = self.may_manage_others(actor, &agent, capability, resource);
@@ -200,7 +210,7 @@ impl Scope {
     ) -> Result<(), Error> {
         let Class::Change(_) = request.class() else { return Ok(()) };
         let (principal, is_approved) = match actor.tool_call_run() {
-            Some(run) => self.tool_call_principal(&run).await?,
+            Some(run) => self.tool_call_principal(run).await?,
             None => (actor.clone(), false),
         };
         let PolicyTarget { capability, resource, agents } = self.policy_target(request, of).await?;
@@ -225,8 +235,7 @@ impl Scope {
         let run = rows.run(id).ok_or_else(|| unknown_run(id))?;
         let was_asked = |decision: &PolicyDecision| decision.verdict == Verdict::Ask;
         let is_approved = run.ruling.as_ref().is_some_and(was_asked);
-        let principal = Actor { name: run::schedule_principal(&run.schedule), role: Role::Runner };
-        Ok((principal, is_approved))
+        Ok((Actor::for_schedule(&run.schedule), is_approved))
     }
 
     /// A caller may schedule only tool calls that it could make itself.

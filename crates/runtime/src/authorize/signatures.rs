@@ -82,7 +82,7 @@ pub(crate) fn is_validly_signed(
     token: Option<&Token>,
 ) -> bool {
     let (Some(signature), Some(token)) = (&decision.signature, token) else { return false };
-    let is_theirs = token.actor().is_some_and(|actor| actor.name == decision.by);
+    let is_theirs = token.actor().is_some_and(|actor| actor.name() == decision.by);
     let approve_by = rfc3339(signature.expires_at);
     let statement = statement(id, approval, &approve_by);
     is_theirs && decision.at < signature.expires_at && statement.is_signed(&signature.text, token)

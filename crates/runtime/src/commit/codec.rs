@@ -29,7 +29,7 @@ pub(crate) fn draft_entry(event: Event<'_>) -> Result<Draft, Error> {
         ts_us: at.as_micros(),
         kind: label.kind,
         version: label.version,
-        actor: &actor.name,
+        actor: actor.name(),
         role: actor.role.name(),
         cause,
         noun: body.noun().name(),

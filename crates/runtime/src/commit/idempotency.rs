@@ -30,7 +30,7 @@ impl IdempotencyKey {
             let what = "an idempotency key is 1 to 128 printable characters without blanks";
             return Err(Error::new(Code::InvalidInput, what));
         }
-        let name = format!("{}/{key}", actor.name);
+        let name = format!("{}/{key}", actor.name());
         Ok(Some(IdempotencyKey { name, request_hash: request_hash(&call.request, sealing)? }))
     }
 

@@ -98,7 +98,7 @@ impl Engine {
         });
         let tokens = self.tokens.all().await.unwrap_or_default().into_iter();
         let tokens = tokens.filter_map(|(_, token)| {
-            let name = token.actor()?.name;
+            let name = token.actor()?.into_name();
             Some((Purpose::Token(name), token.hash.into()))
         });
         Ok(keys.chain(agents).chain(tokens).collect())

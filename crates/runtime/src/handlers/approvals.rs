@@ -190,7 +190,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         note: decision.as_ref().and_then(|it| it.note.clone()),
         needs: wire_requirements(approval),
         assents: approval.assents.iter().map(|it| it.by.clone()).collect(),
-        authors: approval.authors.clone(),
+        authors: approval.authors.iter().map(ToString::to_string).collect(),
         ruling: policy::wire(&approval.ruling),
         action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),

@@ -156,7 +156,7 @@ mod tests {
     async fn an_event_does_not_fire_a_schedule_that_was_edited_after_it_was_found() {
         let data = tempfile::tempdir().unwrap();
         let engine = engine(data.path()).await;
-        let actor = Actor { name: "olga".into(), role: Role::Operator };
+        let actor = Actor::token_holder("olga".parse().unwrap(), Role::Operator);
         let handle = engine.handle(actor.clone());
         let agent =
             AgentAdd { name: "ada".into(), backend: "builtin".into(), ..AgentAdd::default() };

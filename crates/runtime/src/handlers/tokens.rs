@@ -85,7 +85,7 @@ impl Engine {
     async fn create_command(&self, create: &TokenCreate) -> Result<Command, Error> {
         let (name, role, hash, key) = parse(create)?;
         let holders = self.tokens.all().await?.into_iter().filter_map(|(_, token)| token.actor());
-        let same_name = holders.filter(|holder| holder.name == create.name);
+        let same_name = holders.filter(|holder| holder.name() == create.name);
         let existing_roles = same_name.map(|holder| holder.role).collect();
         Ok(Command::Create { name, role, hash, key, existing_roles })
     }

@@ -122,7 +122,7 @@ async fn observers_and_runners_cannot_change_agents() {
 async fn a_stored_response_is_not_returned_to_a_role_that_may_not_send_the_request() {
     let world = World::new().await;
     world.send_with_key("k", builtin("ada")).await.unwrap();
-    let observer = Actor { name: "olga".into(), role: Role::Observer };
+    let observer = Actor::token_holder("olga".parse().unwrap(), Role::Observer);
     let call = Call { key: Some("k".into()), ..Call::new(builtin("ada")) };
     let refused = call.send::<AgentAdd>(&world.engine.handle(observer)).await.unwrap_err();
     assert_eq!(refused.code, Code::RoleTooLow);

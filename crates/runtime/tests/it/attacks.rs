@@ -73,7 +73,7 @@ async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
         world.send(approve).await.unwrap();
         let (edit, is_the_same) = edits(&schedule).remove(place);
         if let Some(request) = edit.clone() {
-            let operator = Actor { name: "olga".into(), role: kernel::Role::Operator };
+            let operator = Actor::token_holder("olga".parse().unwrap(), kernel::Role::Operator);
             world.engine.handle(operator).call(call(request)).await.unwrap();
         }
         run_engine(&world, async {
@@ -111,7 +111,7 @@ async fn a_refused_decision_is_recorded() {
         ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() }.into_request()
     };
     let show = ApprovalShow { id: id.clone() }.into_request();
-    let actor = |name: &str, role| Actor { name: name.to_owned(), role };
+    let actor = |name: &str, role| Actor::token_holder(name.parse().unwrap(), role);
     for (by, asked, about, code) in [
         (actor("mia", Role::Operator), answer(&other), Some(&*other), "not_now"),
         (actor("zoe", Role::Operator), answer(&"\n".repeat(9)), None, "not_now"),
@@ -121,7 +121,7 @@ async fn a_refused_decision_is_recorded() {
         let refused = world.engine.handle(by.clone()).call(call(asked)).await.unwrap_err();
         assert_eq!(refused.code.name(), code);
         let noted = world.events().await.pop().unwrap();
-        assert_eq!((noted.kind.as_str(), &noted.body["by"]), ("watch.refused", &by.name.into()));
+        assert_eq!((noted.kind.as_str(), &noted.body["by"]), ("watch.refused", &by.name().into()));
         assert_eq!((&noted.body["call"], &noted.body["code"]), (&call_name.into(), &code.into()));
         assert_eq!(noted.body["about"].as_str(), about);
     }

@@ -137,7 +137,7 @@ async fn agent_cannot_read_or_change_objects_of_another_agent() {
     let world = world_of_two_agents().await;
     run_engine(&world, async {
         let eve = others(&world).await;
-        let ada = Actor { name: "ada".into(), role: Role::Runner };
+        let ada = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
         for (name, with, expected, _) in table(&eve) {
             let (found, answer) = outcome(&world, &ada, name, &with).await;
             assert_eq!(found, expected, "{name}");
@@ -154,7 +154,7 @@ async fn observer_can_read_and_cannot_change() {
     let world = world_of_two_agents().await;
     run_engine(&world, async {
         let eve = others(&world).await;
-        let observer = Actor { name: "otto".into(), role: Role::Observer };
+        let observer = Actor::token_holder("otto".parse().unwrap(), Role::Observer);
         for (name, with, _, expected) in table(&eve) {
             let (found, _) = outcome(&world, &observer, name, &with).await;
             assert_eq!(found, expected, "{name}");

@@ -319,7 +319,7 @@ async fn an_assistant_cannot_schedule_a_call_that_it_may_not_send() {
     world.reopen().await.unwrap();
     TestTools::on(&world);
     let target = idle_schedule(&world).await;
-    let mia = Actor { name: "mia".into(), role: Role::Operator }.into_assistant();
+    let mia = Actor::token_holder("mia".parse().unwrap(), Role::Operator).into_assistant();
     let handle = world.engine.handle(mia);
     let refused = send(&handle, call("start it", "start", &target)).await.unwrap_err();
     assert_eq!(refused.code, Code::Denied, "{refused:?}");
@@ -328,7 +328,7 @@ async fn an_assistant_cannot_schedule_a_call_that_it_may_not_send() {
     let edit = ScheduleEdit { id: paused, action, ..Default::default() };
     assert_eq!(send(&handle, edit).await.unwrap_err().code, Code::Denied);
     // An agent cannot schedule any tool call.
-    let ada = world.engine.handle(Actor { name: "ada".into(), role: Role::Runner });
+    let ada = world.engine.handle(Actor::token_holder("ada".parse().unwrap(), Role::Runner));
     let refused = send(&ada, call("look", "look", "")).await.unwrap_err();
     assert_eq!(refused.code, Code::RoleTooLow, "{refused:?}");
 }

@@ -682,7 +682,7 @@ async fn an_agent_can_depend_on_its_own_schedules_only() {
     world.send(builtin("two")).await.unwrap();
     let own = add(&world, named("own", "ada", every("1h", "hello"))).await;
     let theirs = add(&world, named("theirs", "two", every("1h", "hello"))).await;
-    let ada = world.engine.handle(Actor { name: "ada".into(), role: Role::Runner });
+    let ada = world.engine.handle(Actor::token_holder("ada".parse().unwrap(), Role::Runner));
     let follow = |of: &str| after_run("after", of, None);
     let all = |of: &str| ScheduleAddAll { schedules: vec![follow(of)], dry_run: false };
     let dry = |of: &str| ScheduleAdd { dry_run: true, ..follow(of) };

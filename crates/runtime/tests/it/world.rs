@@ -189,7 +189,7 @@ impl World {
         role: Role,
         request: R,
     ) -> Result<R::Response, Error> {
-        let actor = Actor { name: "olga".into(), role };
+        let actor = Actor::token_holder("olga".parse().unwrap(), role);
         send(&self.engine.handle(actor), request).await
     }
 
@@ -198,7 +198,7 @@ impl World {
         key: &str,
         request: R,
     ) -> Result<R::Response, Error> {
-        let actor = Actor { name: "olga".into(), role: Role::Operator };
+        let actor = Actor::token_holder("olga".parse().unwrap(), Role::Operator);
         let call = Call { key: Some(key.to_owned()), ..Call::new(request) };
         call.send::<R>(&self.engine.handle(actor)).await
     }

@@ -199,7 +199,7 @@ impl Engine {
         let scope = match actor.tool_call_run() {
             Some(run) => {
                 let definition = drafts.first().map(|draft| &draft.definition);
-                self.scope.tool_call_scope(&run, definition).await?
+                self.scope.tool_call_scope(run, definition).await?
             }
             None => self.scope.runner_scope(actor, "schedule.create", None).await?,
         };

@@ -68,9 +68,11 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
     };
     let Schedule { definition, .. } = schedule;
     let paused = match &progress.status {
-        Status::Paused(pause) => {
-            Some(Paused { by: pause.by.clone(), at: rfc3339(pause.at), note: pause.note.clone() })
-        }
+        Status::Paused(pause) => Some(Paused {
+            by: pause.by.to_string(),
+            at: rfc3339(pause.at),
+            note: pause.note.clone(),
+        }),
         Status::Active | Status::Removed => None,
     };
     Ok(api::Schedule {
