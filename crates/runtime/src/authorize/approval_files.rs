@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use api::{Code, Error, json};
 use calendar::parse_instant;
-use kernel::approval::{self, ApprovalContext, Command, OPEN, State, TokenFile};
+use kernel::approval::{self, Approval, ApprovalContext, Command, OPEN, State, TokenFile};
 use kernel::{Actor, ApprovalId, Noun, ScheduleId, Timestamp};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -25,7 +25,7 @@ use tracing::{info, warn};
 use crate::authorize::approvals::{Approvals, find_approval};
 use crate::authorize::audit::{Audit, AuditedCall};
 use crate::authorize::authority::AuthorityControl;
-use crate::commit::codec::decode_approval;
+use crate::commit::codec::decode_listed;
 use crate::commit::ids::approval_row;
 use crate::commit::rows::{Rows, authority_row};
 use crate::commit::run_context::run_context;
@@ -107,7 +107,7 @@ impl ApprovalFiles {
     ) -> Result<Option<ApprovalId>, Error> {
         let open = self.store.list_newest(Noun::Approval.name(), Some(OPEN), "", OPEN_MAX).await;
         for item in open.map_err(errors::store)? {
-            let (id, approval) = decode_approval(&item)?;
+            let (id, approval) = decode_listed::<Approval>(&item)?;
             let is_pending = matches!(approval.state, State::Pending { .. });
             if is_pending && approval.plan.schedule == *schedule {
                 return Ok(Some(id));

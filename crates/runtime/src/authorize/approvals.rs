@@ -69,7 +69,7 @@ impl Approvals {
         let (rows, reads) = self.rows_of(&id).await?;
         let decide = |rows: &Rows, now| {
             let approval = find_approval(rows, &id)?;
-            let Plan { run, schedule, policy, .. } = &approval.plan;
+            let Plan { run, schedule, policy, .. } = &*approval.plan;
             let expire = |run_context| {
                 approval::expire(ApprovalContext {
                     id: &id,
@@ -90,7 +90,7 @@ impl Approvals {
         id: &ApprovalId,
     ) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
         let loaded = self.transactions.load(&[approval_row(id)]).await?;
-        let Plan { run, schedule, agent, .. } = &find_approval(&loaded, id)?.plan;
+        let Plan { run, schedule, agent, .. } = &*find_approval(&loaded, id)?.plan;
         let mut rows = run_rows(run, schedule);
         rows.push(approval_row(id));
         rows.extend(agent.as_ref().map(agent_row));

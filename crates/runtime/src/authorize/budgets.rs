@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use api::{Amount, Budget, BudgetLimit, Error};
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
 use kernel::backend::Tier;
-use kernel::budget::{self, Limits};
+use kernel::budget::{self, Limits, run_counter_limits};
 use kernel::money::Money;
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{Definition, Schedule};
-use kernel::tables::run_counter_limits;
 use kernel::tick::Tick;
-use kernel::{Counter, EventBody, Noun, ScheduleId, State, run};
+use kernel::{Counter, EventBody, NounState, ScheduleId, run};
 use store::Store;
 
 use crate::clock::Time;
@@ -185,7 +184,7 @@ impl Budgets {
 
     async fn agent_limits(&self, day: i64) -> Result<Vec<BudgetLimit>, Error> {
         let mut found = Vec::new();
-        for (_, agent) in self.load_all(Noun::Agent, State::agent).await? {
+        for (_, agent) in self.load_all::<Agent>().await? {
             let name = agent.name;
             let runs = Counter::AgentRuns(name.clone(), day);
             let tokens = Counter::AgentTokensSpent(name.clone(), day);
@@ -197,7 +196,7 @@ impl Budgets {
 
     async fn schedule_limits(&self, day: i64) -> Result<Vec<BudgetLimit>, Error> {
         let mut found = Vec::new();
-        for (id, schedule) in self.load_all(Noun::Schedule, State::schedule).await? {
+        for (id, schedule) in self.load_all::<Schedule>().await? {
             let id: ScheduleId = id.parse().map_err(errors::internal)?;
             let tokens = Counter::ScheduleTokensSpent(id.clone(), day);
             let counters = vec![tokens, Counter::ScheduleCost(id, day)];
@@ -226,20 +225,15 @@ impl Budgets {
         Ok(found)
     }
 
-    async fn load_all<T>(
-        &self,
-        noun: Noun,
-        state_of: fn(State) -> Option<T>,
-    ) -> Result<Vec<(String, T)>, Error> {
+    async fn load_all<T: NounState>(&self) -> Result<Vec<(String, T)>, Error> {
         let mut found = Vec::new();
         let mut after = String::new();
         loop {
-            let page = self.store.list(noun.name(), &after, PAGE_ITEMS).await;
+            let page = self.store.list(T::NOUN.name(), &after, PAGE_ITEMS).await;
             let page = page.map_err(errors::store)?;
             let Some(last) = page.last().map(|item| item.id.clone()) else { return Ok(found) };
             for item in page {
-                let state = item.body.map(|body| codec::decode_state(noun, &body)).transpose()?;
-                found.extend(state.and_then(state_of).map(|state| (item.id, state)));
+                found.extend(codec::decode_item(&item)?.map(|state| (item.id, state)));
             }
             after = last;
         }

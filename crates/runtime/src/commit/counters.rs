@@ -1,7 +1,6 @@
 //! Counters: how an event changes them, and the limits that they must not pass.
 
-use kernel::budget::Limits;
-use kernel::tables::{counter_deltas, start_counter_guards, test_counter_guards};
+use kernel::budget::{Limits, start_counter_guards, test_counter_guards};
 use kernel::{Counter, EventBody, agent};
 
 use crate::commit::rows::Rows;
@@ -34,7 +33,7 @@ pub(crate) fn counter_changes(
         guards.extend(test_counter_guards(agent, tested, limits));
     }
     let guards = guards.into_iter().map(|(counter, max)| CounterChange { counter, add: 0, max });
-    let deltas = counter_deltas(event).into_iter().map(|(counter, add)| {
+    let deltas = event.counter_deltas().into_iter().map(|(counter, add)| {
         // A refund is not refused because the limit was lowered meanwhile.
         let max = if add < 0 { i64::MAX } else { counter.max_value(limits) };
         CounterChange { counter, add, max }

@@ -7,11 +7,11 @@ use api::Error;
 use kernel::agent::{Agent, AgentName};
 use kernel::approval::Approval;
 use kernel::authority::Authority;
+use kernel::noun::ChangedRow;
 use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::slot::Slot;
-use kernel::tables::{ChangedRow, changed_rows};
 use kernel::token::Token;
 use kernel::tool::{ToolName, ToolStats};
 use kernel::{ApprovalId, EventBody, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
@@ -129,7 +129,8 @@ impl Rows {
 
     /// The rows that the events change and that are not loaded yet.
     pub(crate) fn missing(&self, events: &[EventBody]) -> Vec<RowKey> {
-        let touched = events.iter().flat_map(changed_rows).filter(|touched| !touched.is_new);
+        let touched =
+            events.iter().flat_map(EventBody::changed_rows).filter(|touched| !touched.is_new);
         let keys = touched.map(|ChangedRow { noun, id, .. }| (noun, id));
         keys.filter(|key| !self.0.contains_key(key)).collect()
     }
@@ -138,7 +139,7 @@ impl Rows {
     pub(crate) fn after(&self, events: &[EventBody]) -> Rows {
         let mut rows = self.0.clone();
         for event in events {
-            for ChangedRow { noun, id, .. } in changed_rows(event) {
+            for ChangedRow { noun, id, .. } in event.changed_rows() {
                 let key = (noun, id);
                 let id = key.1.clone();
                 Arc::make_mut(rows.entry(key).or_default()).apply(noun, &id, event);

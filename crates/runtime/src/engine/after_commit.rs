@@ -51,10 +51,7 @@ impl CommitObserver for AfterCommit {
                     Some(agent) => self.dispatcher.set_agent(agent),
                     None => self.dispatcher.remove_agent(name),
                 },
-                EventBody::Schedule(..)
-                | EventBody::Token(..)
-                | EventBody::Tool(..)
-                | EventBody::Installation(..) => {}
+                _ => {}
             }
         }
         if let Some(due) = rows.earliest_due() {

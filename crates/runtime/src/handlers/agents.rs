@@ -7,7 +7,7 @@ use api::{
 use kernel::agent::{self, Agent, AgentName, Command, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::money::{InvalidMoney, Money, Price};
-use kernel::{Actor, EventBody, Noun, Row, State};
+use kernel::{Actor, EventBody, Noun};
 
 use crate::commit::codec;
 use crate::commit::idempotency::IdempotencyKey;
@@ -137,7 +137,7 @@ impl Engine {
         let row = self.store.load(Noun::Agent.name(), name.as_str()).await;
         let row = codec::decode_row(Noun::Agent, row.map_err(errors::store)?)?;
         let unknown = || errors::agent(agent::Refusal::Unknown(name));
-        Ok(AgentShown { agent: wire(agent_in(&row).ok_or_else(unknown)?) })
+        Ok(AgentShown { agent: wire(row.get().ok_or_else(unknown)?) })
     }
 
     pub(crate) async fn agent_list(&self, list: AgentList) -> Result<Agents, Error> {
@@ -156,8 +156,7 @@ impl Engine {
             cursor: list.cursor,
         };
         let (agents, cursor) = pages::page::<AgentName, _>(&*self.store, page, |item| {
-            let row = store::Row { version: item.version, body: item.body.clone() };
-            Ok(agent_in(&codec::decode_row(Noun::Agent, row)?).map(wire))
+            Ok(codec::decode_item(item)?.as_ref().map(wire))
         })
         .await?;
         Ok(Agents { agents, cursor })
@@ -195,13 +194,6 @@ pub(crate) fn parse_money(text: Option<String>) -> Result<Option<Money>, Error> 
 
 fn parse_secret(text: String) -> Result<SecretRef, Error> {
     text.parse().map_err(errors::invalid)
-}
-
-fn agent_in(row: &Row) -> Option<&Agent> {
-    match row.state.as_ref()? {
-        State::Agent(agent) => Some(agent),
-        _ => None,
-    }
 }
 
 /// The agent of a command that the kernel has accepted.

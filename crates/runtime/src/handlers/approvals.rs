@@ -15,7 +15,7 @@ use store::Item;
 use crate::authorize::approvals::find_approval;
 use crate::authorize::policy;
 use crate::authorize::signatures::statement;
-use crate::commit::codec::decode_approval;
+use crate::commit::codec::decode_listed;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::{approval_id, approval_row, token_row};
 use crate::commit::rows::Rows;
@@ -37,7 +37,7 @@ impl Engine {
             cursor: list.cursor,
         };
         let (approvals, cursor) = pages::page::<ApprovalId, _>(&*self.store, page, |item| {
-            let (id, approval) = decode_approval(item)?;
+            let (id, approval) = decode_listed::<Approval>(item)?;
             let of = approval.plan.agent.as_ref().map(|agent| agent.as_str());
             let matches = agent.is_none() || agent == of;
             matches.then(|| wire(&id, &approval)).transpose()
@@ -56,7 +56,7 @@ impl Engine {
         let id = approval_id(&show.id)?;
         let rows = self.transactions.load(&[approval_row(&id)]).await?;
         let mut approval = self.with_link(wire_in(&rows, &id)?);
-        let Plan { prompt, agent, .. } = &find_approval(&rows, &id)?.plan;
+        let Plan { prompt, agent, .. } = &*find_approval(&rows, &id)?.plan;
         if prompt.is_sealed() && self.scope.may_read_sealed(actor, agent.as_ref()).await? {
             approval.unsealed = Some(self.sealing.open(prompt, Purpose::PrivateFields)?);
         }
@@ -154,7 +154,7 @@ fn parse_command(request: ApprovalDecide, signed: Option<Signed>) -> Result<Comm
 
 /// Whether a listed approval is pending.
 pub(crate) fn is_pending(item: &Item) -> Result<bool, Error> {
-    Ok(matches!(decode_approval(item)?.1.state, State::Pending { .. }))
+    Ok(matches!(decode_listed::<Approval>(item)?.1.state, State::Pending { .. }))
 }
 
 fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {

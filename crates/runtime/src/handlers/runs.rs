@@ -8,7 +8,7 @@ use kernel::run::{self, Command, Outcome, Run, State};
 use kernel::slot::Source;
 use kernel::{Actor, Noun, RunId, ScheduleId};
 
-use crate::commit::codec::decode_run;
+use crate::commit::codec::decode_listed;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::run_id;
 use crate::commit::rows::Rows;
@@ -47,7 +47,7 @@ impl Engine {
             cursor: list.cursor,
         };
         let (runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
-            let (id, run) = decode_run(item)?;
+            let (id, run) = decode_listed::<Run>(item)?;
             let of = run.agent.as_ref().map(|agent| agent.as_str());
             let matches = (agent.is_none() || agent == of)
                 && state.is_none_or(|state| state == run.state.name());

@@ -6,7 +6,7 @@ use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
 use kernel::{Actor, EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
-use crate::commit::codec::decode_token;
+use crate::commit::codec::decode_item;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
@@ -78,7 +78,7 @@ impl Engine {
             cursor: list.cursor,
         };
         let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
-            let token = decode_token(item)?;
+            let token = decode_item(item)?;
             let token = token.ok_or_else(|| internal("a listed token has no state"))?;
             Ok(Some(wire(&item.id, &token)))
         })

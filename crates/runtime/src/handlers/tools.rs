@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use api::{Error, ToolTally, ToolUse};
+use kernel::Noun;
 use kernel::budget::day;
 use kernel::tool::{self, CallCounts, ToolStats};
-use kernel::{Noun, State};
 
 use crate::commit::codec;
 use crate::engine::Engine;
@@ -21,7 +21,7 @@ impl Engine {
         let items = self.store.list(Noun::Tool.name(), "", TOOLS_MAX).await;
         let mut stats: BTreeMap<String, ToolStats> = BTreeMap::new();
         for item in items.map_err(errors::store)? {
-            let stored = codec::decode_item(Noun::Tool, &item)?.and_then(State::tool);
+            let stored = codec::decode_item(&item)?;
             stats.extend(stored.map(|stored| (item.id, stored)));
         }
         let now = self.time.now();

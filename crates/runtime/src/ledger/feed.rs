@@ -9,7 +9,6 @@ use api::{
 };
 use kernel::run::Origin;
 use kernel::slot::Source;
-use kernel::tables::changed_rows;
 use kernel::{EventBody, Noun, RunId, Timestamp, run};
 use ledger::EntryRef;
 use store::{PAGE_ENTRIES_MAX, Store};
@@ -171,7 +170,7 @@ fn changes_run(fields: &EntryRef<'_>, id: &RunId) -> Result<bool, Error> {
     if !mentions(fields, id.as_str()) {
         return Ok(false);
     }
-    let changed = changed_rows(&codec::decode_facts(fields)?);
+    let changed = codec::decode_facts(fields)?.changed_rows();
     Ok(changed.iter().any(|it| it.noun == Noun::Run && it.id == id.as_str()))
 }
 

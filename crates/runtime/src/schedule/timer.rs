@@ -14,7 +14,7 @@ use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::slot::Slot;
 use kernel::tick::{Tick, tick};
-use kernel::{Actor, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::{Actor, Noun, NounState, Row, RunId, ScheduleId, Timestamp};
 use store::{BEFORE_ALL_DUE, Item, Store};
 use tokio::select;
 use tokio::sync::Notify;
@@ -178,7 +178,7 @@ impl Timer {
         let FastStarts { sender, stop } = fast_starts;
         let id: ScheduleId = item.id.parse().map_err(internal)?;
         let row = self.progress_row(item, generation)?;
-        let Some(State::Progress(progress)) = &row.state else { return Ok(()) };
+        let Some(progress) = row.get::<Progress>() else { return Ok(()) };
         let compiled = self.schedules.compiled(&id, progress.revision).await?;
         let Some(compiled) = compiled else { return Ok(()) };
         let inputs = self.tick_inputs(&id, &compiled, progress).await?;

@@ -2,7 +2,7 @@
 
 use api::{BackfillEnded, Code, Error, Response, ScheduleBackfill, ScheduleBackfillEnd};
 use kernel::schedule::{self, Backfill, Command, backfill_range};
-use kernel::slot::{self, SlotOutcome};
+use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Actor, Noun, ScheduleId, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
@@ -115,9 +115,7 @@ impl Engine {
                 let page = page.map_err(errors::store)?;
                 let Some(newest) = page.last().map(|item| item.id.clone()) else { break };
                 for item in page.iter().filter(|item| item.id <= end) {
-                    let state =
-                        item.body.as_deref().map(|body| codec::decode_state(Noun::Slot, body));
-                    let slot = state.transpose()?.and_then(kernel::State::slot);
+                    let slot = codec::decode_item::<Slot>(item)?;
                     let has_run =
                         slot.is_some_and(|it| matches!(it.outcome, SlotOutcome::Run { .. }));
                     count += u64::from(has_run);

@@ -15,7 +15,7 @@ use kernel::schedule::{self, Action, Command, Schedule, ScheduleContext};
 use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp, slot};
 
 use crate::authorize::scope::RunnerScope;
-use crate::commit::codec::decode_schedule;
+use crate::commit::codec::decode_listed;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::schedule_id;
 use crate::commit::rows::{RowKey, Rows, authority_row};
@@ -52,7 +52,7 @@ impl Engine {
             cursor: list.cursor,
         };
         let (ids, cursor) = pages::page::<ScheduleId, _>(&*self.store, page, |item| {
-            let (id, schedule) = decode_schedule(item)?;
+            let (id, schedule) = decode_listed::<Schedule>(item)?;
             Ok(matches(&schedule).then_some(id))
         })
         .await?;

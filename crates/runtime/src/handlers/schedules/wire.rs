@@ -5,7 +5,7 @@ use kernel::progress::{self, Progress, Status};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Definition, Schedule};
 use kernel::tick::Tick;
-use kernel::{RunId, ScheduleId, Timestamp};
+use kernel::{NounState, RunId, ScheduleId, Timestamp};
 
 use crate::commit::rows::Rows;
 use crate::errors::{self, internal};
