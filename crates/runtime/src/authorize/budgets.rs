@@ -7,6 +7,7 @@ use kernel::agent::{Agent, AgentName};
 use kernel::backend::Tier;
 use kernel::budget::{self, Limits, run_counter_limits};
 use kernel::money::Money;
+use kernel::progress::Progress;
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{Definition, Schedule};
 use kernel::tick::Tick;
@@ -69,11 +70,12 @@ pub(crate) struct Budgets {
 impl Budgets {
     /// Warnings about budgets that the schedule exceeds alone, so that it skips slots every day.
     pub(crate) fn exceeded_by(&self, id: &ScheduleId, rows: &Rows) -> Result<Vec<String>, Error> {
-        let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+        let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+        else {
             return Ok(Vec::new());
         };
         let Schedule { definition, .. } = schedule;
-        let Some(agent) = definition.action.agent().and_then(|name| rows.agent(name)) else {
+        let Some(agent) = definition.action.agent().and_then(|name| rows.get::<Agent>(name)) else {
             return Ok(Vec::new());
         };
         let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
@@ -117,8 +119,8 @@ impl Budgets {
         agent: Option<&AgentName>,
     ) -> Result<Vec<(Counter, i64)>, Error> {
         let rows = self.transactions.load_cached(&definition_rows(schedule, agent)).await?;
-        let agent = agent.and_then(|name| rows.agent(name));
-        let Some(found) = rows.schedule(schedule) else { return Ok(Vec::new()) };
+        let agent = agent.and_then(|name| rows.get::<Agent>(name));
+        let Some(found) = rows.get::<Schedule>(schedule) else { return Ok(Vec::new()) };
         let config = self.config.active();
         let rules = (&found.definition.terms, &config.limits);
         // The tier of a tool call is known later; the highest one has the most counters.

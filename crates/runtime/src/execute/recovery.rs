@@ -104,7 +104,9 @@ impl Executor {
         let recovered = self.transactions.commit_own(rows, reads, |rows, now| {
             Ok(run_context(rows, id, schedule, now).map(run::recover).unwrap_or_default())
         });
-        if let Some(run) = recovered.await?.as_ref().and_then(|committed| committed.after.run(id)) {
+        if let Some(run) =
+            recovered.await?.as_ref().and_then(|committed| committed.after.get::<Run>(id))
+        {
             info!(run = %id, state = run.state.name(), "recovered a run of a previous process");
         }
         Ok(())

@@ -70,7 +70,7 @@ impl Engine {
 
     async fn check_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
         let rows = self.transactions.load(&[(Noun::Agent, name.to_string())]).await?;
-        match rows.agent(name) {
+        match rows.get::<Agent>(name) {
             Some(agent) => Ok(self.backend.check_server(agent.clone()).await),
             None => Ok(Vec::new()),
         }
@@ -173,11 +173,13 @@ impl Engine {
         let rows = vec![(Noun::Agent, name.to_string())];
         let transaction = Transaction { rows, ..Transaction::by(actor, key) };
         let decide = |rows: &Rows, now| {
-            let event = agent::decide(name, rows.agent(name), now, actor, command.clone());
+            let event = agent::decide(name, rows.get::<Agent>(name), now, actor, command.clone());
             let event = event.map_err(errors::agent)?;
             Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
         };
-        let respond = |before: &Rows, after: &Rows| respond(before.agent(name), after.agent(name));
+        let respond = |before: &Rows, after: &Rows| {
+            respond(before.get::<Agent>(name), after.get::<Agent>(name))
+        };
         self.transactions.respond(transaction, decide, respond).await
     }
 }

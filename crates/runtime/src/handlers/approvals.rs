@@ -4,6 +4,7 @@ use api::{
     ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals, Code,
     Error, Response,
 };
+use kernel::agent::Agent;
 use kernel::approval::{
     self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Requirements,
     Signature, Signed, State,
@@ -17,8 +18,8 @@ use crate::authorize::policy;
 use crate::authorize::signatures::statement;
 use crate::commit::codec::decode_listed;
 use crate::commit::idempotency::IdempotencyKey;
-use crate::commit::ids::{approval_id, approval_row, token_row};
-use crate::commit::rows::Rows;
+use crate::commit::ids::approval_id;
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::run_context;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
@@ -54,7 +55,7 @@ impl Engine {
         show: ApprovalShow,
     ) -> Result<ApprovalShown, Error> {
         let id = approval_id(&show.id)?;
-        let rows = self.transactions.load(&[approval_row(&id)]).await?;
+        let rows = self.transactions.load(&[row_key::<Approval>(&id)]).await?;
         let mut approval = self.with_link(wire_in(&rows, &id)?);
         let Plan { prompt, agent, .. } = &*find_approval(&rows, &id)?.plan;
         if prompt.is_sealed() && self.scope.may_read_sealed(actor, agent.as_ref()).await? {
@@ -84,14 +85,14 @@ impl Engine {
             Some(signature) => self.find_signer(&id, signature).await?,
             None => None,
         };
-        rows.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
+        rows.extend(signed.iter().map(|signed| row_key::<Token>(&signed.signature.token)));
         let command = parse_command(request, signed)?;
         let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
         let decide = |rows: &Rows, now| {
             let approval = find_approval(rows, &id)?;
             let run_context = run_context(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            let agent = approval.plan.agent.as_ref().and_then(|name| rows.agent(name));
+            let agent = approval.plan.agent.as_ref().and_then(|name| rows.get::<Agent>(name));
             let config = self.config.active();
             let active_policy = config.rules.version();
             let context = ApprovalContext { id: &id, approval, run_context, agent, active_policy };
@@ -99,7 +100,7 @@ impl Engine {
                 .map_err(errors::approval)
         };
         let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.approval(&id) != after.approval(&id);
+            let changed = before.get::<Approval>(&id) != after.get::<Approval>(&id);
             let decided = find_approval(after, &id)?;
             let remember =
                 remember.then(|| ::policy::how_to_allow(&decided.request, &decided.ruling));
@@ -113,7 +114,7 @@ impl Engine {
 
     /// The person who made a signature. `None` if the approval is not pending any more.
     async fn find_signer(&self, id: &ApprovalId, signature: &str) -> Result<Option<Signed>, Error> {
-        let rows = self.transactions.load(&[approval_row(id)]).await?;
+        let rows = self.transactions.load(&[row_key::<Approval>(id)]).await?;
         let approval = find_approval(&rows, id)?;
         let State::Pending { approve_by: expires_at } = approval.state else { return Ok(None) };
         let approve_by = rfc3339(expires_at);

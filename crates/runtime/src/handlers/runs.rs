@@ -61,7 +61,8 @@ impl Engine {
         let id = run_id(&show.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let mut shown = wire_in(&rows, &id)?;
-        let stored = rows.run(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
+        let stored =
+            rows.get::<Run>(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
         if let (Some((text, agent)), Some(output)) = (stored, &mut shown.output)
             && output.sealed
             && self.scope.may_read_sealed(actor, agent.as_ref()).await?
@@ -69,7 +70,7 @@ impl Engine {
             output.text = self.sealing.open(text, Purpose::Output)?;
             output.sealed = false;
         }
-        if let Some(run) = rows.run(&id) {
+        if let Some(run) = rows.get::<Run>(&id) {
             shown.source = self.feed.source_of(&id, run).await?.map(|source| match source {
                 Source::Run(id) => RunSource::Run(id.to_string()),
                 Source::Event(id) => RunSource::Event(id),
@@ -98,7 +99,7 @@ impl Engine {
         };
         // An earlier request, whose response was lost, may have committed the cancellation.
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        if rows.run(&id).is_some_and(|run| run.cancel.is_some()) {
+        if rows.get::<Run>(&id).is_some_and(|run| run.cancel.is_some()) {
             self.dispatcher.cancel(&id);
         }
         Ok(response)
@@ -141,7 +142,7 @@ impl Engine {
     ) -> Result<Response, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
+        let schedule = found.get::<Run>(id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
         let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
         let decide = |rows: &Rows, now| {
@@ -149,7 +150,7 @@ impl Engine {
             run::decide(context, actor, command.clone()).map_err(errors::run)
         };
         let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.run(id) != after.run(id);
+            let changed = before.get::<Run>(id) != after.get::<Run>(id);
             Ok(respond(RunChanged { run: wire_in(after, id)?, changed }))
         });
         response.await
@@ -165,7 +166,7 @@ fn cancelled_unrecorded() -> Error {
 
 /// A run of these rows in wire form.
 pub(crate) fn wire_in(rows: &Rows, id: &RunId) -> Result<api::Run, Error> {
-    let run = rows.run(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+    let run = rows.get::<Run>(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
     Ok(wire(id, run))
 }
 

@@ -105,14 +105,16 @@ impl Engine {
         let rows = vec![(Noun::Token, id.to_string())];
         let transaction = Transaction { rows, ..Transaction::by(actor, key) };
         let decide = |rows: &Rows, now| {
-            let event = token::decide(id.as_str(), rows.token(&id), actor, command.clone(), now);
+            let event =
+                token::decide(id.as_str(), rows.get::<Token>(&id), actor, command.clone(), now);
             let event = event.map_err(errors::token)?;
             Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
         };
         let response = self.transactions.respond(transaction, decide, |before, after| {
-            let changed = before.token(&id) != after.token(&id);
-            let token =
-                after.token(&id).ok_or_else(|| internal("the changed token does not exist"))?;
+            let changed = before.get::<Token>(&id) != after.get::<Token>(&id);
+            let token = after
+                .get::<Token>(&id)
+                .ok_or_else(|| internal("the changed token does not exist"))?;
             respond(changed, wire(id.as_str(), token))
         });
         response.await

@@ -28,8 +28,9 @@ impl Engine {
         let key = |noun: Noun| (noun, id.to_string());
         let rows = self.transactions.load(&[key(Noun::Schedule), key(Noun::Progress)]).await?;
         let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
-        let progress = rows.progress(&id).ok_or_else(unknown)?;
-        let current = rows.schedule(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
+        let progress = rows.get::<Progress>(&id).ok_or_else(unknown)?;
+        let current =
+            rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
         let explainer = Explainer { id: &id, progress, current };
         let at = match request.at {
             Some(text) => {
@@ -76,15 +77,18 @@ impl Engine {
 
     async fn load_slot(&self, key: &str) -> Result<Option<Slot>, Error> {
         let rows = self.transactions.load(&[(Noun::Slot, key.to_owned())]).await?;
-        Ok(rows.slot(key).cloned())
+        Ok(rows.get::<Slot>(key).cloned())
     }
 
     async fn with_run(&self, slot: Option<Slot>) -> Result<Option<SlotWithRun>, Error> {
         let Some(slot) = slot else { return Ok(None) };
         let run = match &slot.outcome {
-            SlotOutcome::Run { run, .. } => {
-                self.transactions.load(&[(Noun::Run, run.to_string())]).await?.run(run).cloned()
-            }
+            SlotOutcome::Run { run, .. } => self
+                .transactions
+                .load(&[(Noun::Run, run.to_string())])
+                .await?
+                .get::<Run>(run)
+                .cloned(),
             SlotOutcome::Passed { .. } | SlotOutcome::Buffered => None,
         };
         Ok(Some((slot, run)))

@@ -7,7 +7,7 @@ use api::{
     Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunEventList, RunEvents,
     WaitForChanges,
 };
-use kernel::run::Origin;
+use kernel::run::{Origin, Run};
 use kernel::slot::Source;
 use kernel::{EventBody, Noun, RunId, Timestamp, run};
 use ledger::EntryRef;
@@ -91,7 +91,7 @@ impl Feed {
         let id = run_id(&request.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let queued_at = rows.run(&id).ok_or_else(unknown)?.queued_at;
+        let queued_at = rows.get::<Run>(&id).ok_or_else(unknown)?.queued_at;
         let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
         let first = self.position_before(queued_at).await?;
         let mut found =

@@ -79,7 +79,7 @@ impl Zones {
         let moved = self
             .transactions
             .commit_own(rows, vec![], |rows, now| {
-                let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
+                let Some(progress) = rows.get::<Progress>(&id) else { return Ok(Vec::new()) };
                 // An edit has recomputed it meanwhile.
                 if progress.revision != compiled.schedule.revision {
                     return Ok(Vec::new());

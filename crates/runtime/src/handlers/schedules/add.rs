@@ -6,6 +6,8 @@ use api::{
     AddedSchedule, Code, Error, Response, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleEdit,
     ScheduleEdited, SchedulesAdded,
 };
+use kernel::agent::Agent;
+use kernel::authority::Authority;
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
 use kernel::run::Cause;
@@ -24,7 +26,7 @@ use crate::authorize::schedule_action::invalid_call;
 use crate::authorize::scope::RunnerScope;
 use crate::commit::idempotency::IdempotencyKey;
 use crate::commit::ids::schedule_id;
-use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, internal};
@@ -69,7 +71,7 @@ impl Engine {
             };
             Ok(Response::ScheduleAdd(ScheduleAdded {
                 schedule: wire(id, after)?,
-                created: before.schedule(id).is_none(),
+                created: before.get::<Schedule>(id).is_none(),
                 next: upcoming(id, after, self.time.now())?,
                 bounds: bounds(id, after, self.time.now())?,
                 orders: Some(self.policy.preview(id, after, tool_call.as_ref())?),
@@ -113,7 +115,7 @@ impl Engine {
                 Ok(AddedSchedule {
                     id: draft.id.to_string(),
                     name: name.clone(),
-                    created: is_first && before.schedule(&draft.id).is_none(),
+                    created: is_first && before.get::<Schedule>(&draft.id).is_none(),
                     paused: is_paused(&draft.id, after),
                     next: upcoming(&draft.id, after, self.time.now())?,
                     orders: Some(self.policy.preview(
@@ -140,7 +142,8 @@ impl Engine {
         let id = schedule_id(&edit.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
-        let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
+        let Schedule { definition, revision, .. } =
+            rows.get::<Schedule>(&id).ok_or_else(unknown)?;
         let keeps_action = edit.action == api::Action::default();
         let parsed = define::parse_edit(definition, edit)?;
         // An edit that does not mention the tool keeps the version that was added.
@@ -154,7 +157,7 @@ impl Engine {
         let transaction = Transaction { rows, reads, ..Transaction::by(actor, key) };
         let decide = |rows: &Rows, now| {
             // Omitted fields keep their value, so they must not have changed since they were read.
-            if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
+            if rows.get::<Schedule>(&id).is_some_and(|schedule| schedule.revision != revision) {
                 return Err(Error::new(Code::Busy, "the schedule was changed at the same time")
                     .hint("try again"));
             }
@@ -164,7 +167,7 @@ impl Engine {
         let response = self.transactions.respond(transaction, decide, |before, after| {
             Ok(Response::ScheduleEdit(ScheduleEdited {
                 schedule: wire(&id, after)?,
-                changed: before.schedule(&id) != after.schedule(&id),
+                changed: before.get::<Schedule>(&id) != after.get::<Schedule>(&id),
                 next: upcoming(&id, after, self.time.now())?,
                 bounds: bounds(&id, after, self.time.now())?,
                 warnings: [&*draft.warnings, &self.budgets.exceeded_by(&id, after)?].concat(),
@@ -199,7 +202,7 @@ impl Engine {
         let AddSchedules { actor, ref key, is_dry_run, .. } = *request;
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(Draft::rows).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
-        reads.push(authority_row(&self.installation.instance));
+        reads.push(row_key::<Authority>(&self.installation.instance));
         let scope = match actor.tool_call_run() {
             Some(run) => {
                 let definition = drafts.first().map(|draft| &draft.definition);
@@ -273,7 +276,8 @@ impl Engine {
                 SCHEDULE_DIGITS => None,
                 _ => Some(self.transactions.load(&[row_of(hash, digits)]).await?),
             };
-            let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
+            let stored =
+                loaded.as_ref().unwrap_or(found).get::<Schedule>(&id).map(|it| &it.definition);
             match stored.or_else(|| in_batch(&id)) {
                 Some(other) if other.without_tool_hash() != content && digits < 64 => digits += 4,
                 _ => return Ok(id),
@@ -326,7 +330,9 @@ impl Engine {
             && upstream.len() <= CHAIN_MAX
         {
             let rows = self.transactions.load(&rows_of(&id)).await?;
-            if let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) {
+            if let (Some(schedule), Some(progress)) =
+                (rows.get::<Schedule>(&id), rows.get::<Progress>(&id))
+            {
                 next = schedule.definition.trigger.upstream().map(|(id, _)| id.clone());
                 upstream.push((id.clone(), schedule.clone(), progress.clone()));
             }
@@ -356,11 +362,11 @@ impl Draft {
         command: Command,
     ) -> Result<Vec<EventBody>, Error> {
         let mut upstream = self.upstream.iter();
-        if upstream.any(|(id, schedule, _)| rows.schedule(id) != Some(schedule)) {
+        if upstream.any(|(id, schedule, _)| rows.get::<Schedule>(id) != Some(schedule)) {
             let what = "an upstream schedule was changed at the same time";
             return Err(Error::new(Code::Busy, what).hint("try again"));
         }
-        let agent = self.definition.action.agent().and_then(|name| rows.agent(name));
+        let agent = self.definition.action.agent().and_then(|name| rows.get::<Agent>(name));
         let context = schedule_context(rows, &self.id, now);
         let context = ScheduleContext { agent, upstream: &self.upstream, caller, ..context };
         schedule::decide(context, actor, command).map_err(|refusal| {

@@ -1,7 +1,8 @@
 //! Starts and ends the backfill of a schedule, which runs slots of the past.
 
 use api::{BackfillEnded, Code, Error, Response, ScheduleBackfill, ScheduleBackfillEnd};
-use kernel::schedule::{self, Backfill, Command, backfill_range};
+use kernel::progress::Progress;
+use kernel::schedule::{self, Backfill, Command, Schedule, backfill_range};
 use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Actor, Noun, ScheduleId, Timestamp};
 use ledger::Hash;
@@ -34,7 +35,9 @@ impl Engine {
     ) -> Result<Response, Error> {
         let id = schedule_id(&request.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
-        let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) else {
+        let (Some(schedule), Some(progress)) =
+            (rows.get::<Schedule>(&id), rows.get::<Progress>(&id))
+        else {
             return Err(errors::schedule(schedule::Refusal::Unknown(id)));
         };
         let instant = |text: &str| {
@@ -90,7 +93,7 @@ impl Engine {
     ) -> Result<Response, Error> {
         let id = schedule_id(&request.id)?;
         self.change_schedule(actor, key, &id, Command::EndBackfill, |before, after| {
-            let changed = before.progress(&id) != after.progress(&id);
+            let changed = before.get::<Progress>(&id) != after.get::<Progress>(&id);
             Ok(Response::ScheduleBackfillEnd(BackfillEnded {
                 schedule: wire(&id, after)?,
                 changed,
