@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kernel::event::Label;
-use kernel::tables::changed_rows;
 use kernel::{EventBody, Noun, Row, Tables, Timestamp};
 use ledger::{Entry, canonical_json};
 use store::{PAGE_ENTRIES_MAX, Page, Store, UnchangedKeys, Write};
@@ -60,7 +59,7 @@ fn decisions(tables: &mut Tables, page: &Page) -> anyhow::Result<Vec<Decision>> 
         let label = Label { kind: fields.kind, version: fields.version, noun_id: fields.noun_id };
         let body =
             EventBody::decode(label, &mut serde_json::Deserializer::from_slice(fields.facts))?;
-        let rows = changed_rows(&body);
+        let rows = body.changed_rows();
         let progress = rows.iter().find(|row| row.noun == Noun::Progress);
         let key = (fields.ts_us, progress.map(|row| row.id.clone()).unwrap_or_default());
         if key != last || decisions.is_empty() {

@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::actor::{Actor, Role};
 use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
-use crate::budget::{self, Charge, Spent, Usage};
+use crate::budget::{self, Charge, Spent, Usage, run_deltas, spent_deltas};
+use crate::counter::Counter;
 use crate::money::{Money, Price};
+use crate::noun::{EventBody, NounEvent, NounState};
 use crate::schedule;
 use crate::time::Timestamp;
 
@@ -252,7 +254,7 @@ pub fn apply(name: &AgentName, agent: Option<Agent>, event: &Event) -> Option<Ag
 }
 
 /// The agent after one of its runs added a schedule, or after such a schedule was removed.
-pub(crate) fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
+fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event) -> Option<Agent> {
     agent.map(|agent| {
         let schedules_made = match event {
             schedule::Event::Added(_) => agent.schedules_made.saturating_add(1),
@@ -264,7 +266,7 @@ pub(crate) fn apply_schedule_event(agent: Option<Agent>, event: &schedule::Event
 }
 
 /// The agent after an approval of one of its runs was decided.
-pub(crate) fn apply_approval_event(agent: Option<Agent>, event: &approval::Event) -> Option<Agent> {
+fn apply_approval_event(agent: Option<Agent>, event: &approval::Event) -> Option<Agent> {
     let agent = agent?;
     let denials = match event {
         approval::Event::Decided(Decided { streak: Some(streak), .. }) => streak.denials,
@@ -273,14 +275,34 @@ pub(crate) fn apply_approval_event(agent: Option<Agent>, event: &approval::Event
     Some(Agent { denials, ..agent })
 }
 
-impl Agent {
-    /// Whether no more approvals are requested for it, because too many were denied in a row.
-    pub fn is_silenced(&self) -> bool {
-        DENIALS_MAX <= self.denials
+impl NounState for Agent {
+    type Id = AgentName;
+
+    fn apply(_: &str, agent: Option<Agent>, body: &EventBody) -> Option<Agent> {
+        match body {
+            EventBody::Agent(name, event) => apply(name, agent, event),
+            EventBody::Approval(_, event) => apply_approval_event(agent, event),
+            EventBody::Schedule(_, event) => apply_schedule_event(agent, event),
+            _ => agent,
+        }
     }
 
-    pub(crate) fn index_key(&self) -> Option<String> {
+    fn index_key(&self) -> Option<String> {
         self.is_silenced().then(|| SILENCED.to_owned())
+    }
+}
+
+impl NounEvent for Event {
+    type State = Agent;
+
+    fn counter_deltas(&self) -> Vec<(Counter, i64)> {
+        match self {
+            Event::Registered(_) => vec![(Counter::Agents, 1)],
+            Event::Removed(_) => vec![(Counter::Agents, -1)],
+            Event::Tested(tested) => run_deltas(tested.charge.as_ref(), 1),
+            Event::TestSpent(test) => spent_deltas(Some(&test.spent)),
+            Event::Changed(_) => Vec::new(),
+        }
     }
 }
 
@@ -326,6 +348,11 @@ impl PriceChange {
 }
 
 impl Agent {
+    /// Whether no more approvals are requested for it, because too many were denied in a row.
+    pub fn is_silenced(&self) -> bool {
+        DENIALS_MAX <= self.denials
+    }
+
     /// Whether a prompt may be executed twice without harm. The builtin echo always may; a scripted
     /// builtin stands in for another agent, so its declaration decides.
     pub fn is_repeatable(&self) -> bool {
@@ -381,6 +408,12 @@ impl FromStr for AgentName {
             true => Ok(AgentName(text.to_owned())),
             false => Err(InvalidName(text.chars().take(NAME_BYTES_MAX + 1).collect())),
         }
+    }
+}
+
+impl AsRef<str> for AgentName {
+    fn as_ref(&self) -> &str {
+        &self.0
     }
 }
 

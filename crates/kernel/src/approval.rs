@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Role;
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
-use crate::id::{RunId, ScheduleId};
+use crate::id::{ApprovalId, RunId, ScheduleId};
+use crate::noun::{EventBody, NounState};
 use crate::policy_decision::{PolicyDecision, Request};
 use crate::principal::Principal;
 use crate::run::Cause;
@@ -90,7 +91,8 @@ pub struct Hashes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    pub plan: Plan,
+    /// Boxed, because every row has room for the largest state.
+    pub plan: Box<Plan>,
     pub plan_hash: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_hash: Option<String>,
@@ -172,7 +174,7 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
     if let Event::Requested(requested) = event {
         let requested = (**requested).clone();
         return Some(Approval {
-            plan: requested.plan,
+            plan: Box::new(requested.plan),
             plan_hash: requested.plan_hash,
             action_hash: requested.action_hash,
             request: requested.request,
@@ -203,6 +205,30 @@ pub fn apply(approval: Option<Approval>, event: &Event) -> Option<Approval> {
     Some(approval)
 }
 
+impl NounState for Approval {
+    type Id = ApprovalId;
+
+    fn apply(_: &str, approval: Option<Approval>, body: &EventBody) -> Option<Approval> {
+        match body {
+            EventBody::Approval(_, event) => apply(approval, event),
+            _ => approval,
+        }
+    }
+
+    /// When it expires, while it is open.
+    fn due(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Pending { approve_by } => Some(approve_by),
+            State::Approved { execute_by } => Some(execute_by),
+            State::Denied | State::Consumed | State::Lapsed(_) => None,
+        }
+    }
+
+    fn index_key(&self) -> Option<String> {
+        self.due().map(|_| OPEN.to_owned())
+    }
+}
+
 impl Approval {
     /// Who must approve, and how.
     pub fn requirements(&self) -> Requirements {
@@ -220,19 +246,6 @@ impl Approval {
     /// The decisions of everyone who approved, in order.
     pub fn approving_decisions(&self) -> impl Iterator<Item = &Decision> {
         self.assents.iter().chain(&self.decision).filter(|decision| decision.is_approved)
-    }
-
-    /// When it expires, while it is open.
-    pub fn due(&self) -> Option<Timestamp> {
-        match self.state {
-            State::Pending { approve_by } => Some(approve_by),
-            State::Approved { execute_by } => Some(execute_by),
-            State::Denied | State::Consumed | State::Lapsed(_) => None,
-        }
-    }
-
-    pub(crate) fn index_key(&self) -> Option<String> {
-        self.due().map(|_| OPEN.to_owned())
     }
 
     /// Whether it is pending and has this action hash.

@@ -10,9 +10,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
-use crate::installation::{ClockAnomaly, Started};
+use crate::installation::{self, ClockAnomaly, Started};
+use crate::noun::{EventBody, NounEvent, NounState};
 use crate::posture::Posture;
 use crate::principal::SYSTEM_NAME;
+use crate::private_fields::{PrivateField, note};
 use crate::schedule::{Refusal, check_note};
 use crate::time::{Now, Timestamp};
 
@@ -165,7 +167,7 @@ pub fn decide(
 }
 
 /// The authority after the daemon started. The first start begins the lease.
-pub(crate) fn apply_started(authority: Option<Authority>, started: &Started) -> Authority {
+fn apply_started(authority: Option<Authority>, started: &Started) -> Authority {
     let mut authority = authority.unwrap_or_default();
     if let Some(at) = started.lease_from {
         authority.renewed =
@@ -178,10 +180,7 @@ pub(crate) fn apply_started(authority: Option<Authority>, started: &Started) -> 
 }
 
 /// The authority after the clock was set.
-pub(crate) fn apply_clock_anomaly(
-    authority: Option<Authority>,
-    anomaly: &ClockAnomaly,
-) -> Option<Authority> {
+fn apply_clock_anomaly(authority: Option<Authority>, anomaly: &ClockAnomaly) -> Option<Authority> {
     let mut authority = authority?;
     if let (Some(renewed), Some(from)) = (&mut authority.renewed, anomaly.lease_from) {
         renewed.clock = Some(from);
@@ -208,6 +207,37 @@ pub fn apply(authority: Option<Authority>, event: &Event) -> Authority {
         Event::Warned(warned) => authority.warned = Some(warned.state),
     }
     authority
+}
+
+impl NounState for Authority {
+    /// The instance of the installation.
+    type Id = str;
+
+    fn apply(_: &str, authority: Option<Authority>, body: &EventBody) -> Option<Authority> {
+        match body {
+            EventBody::Authority(_, event) => Some(apply(authority, event)),
+            EventBody::Installation(_, installation::Event::Started(started)) => {
+                Some(apply_started(authority, started))
+            }
+            EventBody::Installation(_, installation::Event::ClockAnomaly(anomaly)) => {
+                apply_clock_anomaly(authority, anomaly)
+            }
+            _ => authority,
+        }
+    }
+}
+
+impl NounEvent for Event {
+    type State = Authority;
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Event::Frozen(attribution)
+            | Event::Thawed(attribution)
+            | Event::Renewed(attribution) => note(&mut attribution.note),
+            Event::Warned(_) => Vec::new(),
+        }
+    }
 }
 
 impl Authority {

@@ -10,15 +10,19 @@
 //! usage yet. The reservation of an attempt that never reports stays. A run starts only if used, reserved and
 //! its own reservation together fit the limit; a running attempt is not stopped, so the last one may exceed it.
 
+mod counting;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
+use crate::counter::Counter;
 use crate::id::ScheduleId;
 use crate::money::Money;
 use crate::schedule::terms::Terms;
-use crate::tables::Counter;
 use crate::time::Timestamp;
+pub(crate) use counting::{reservation_deltas, run_deltas, spent_deltas};
+pub use counting::{run_counter_limits, start_counter_guards, test_counter_guards};
 
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 /// A first attempt without known usage reserves this fraction of the day's budget: 1 / 20.

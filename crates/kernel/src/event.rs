@@ -10,11 +10,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
-use crate::agent::{self, AgentName};
-use crate::id::{ApprovalId, RunId, ScheduleId, TokenId};
+use crate::noun::EventBody;
 use crate::time::Timestamp;
-use crate::tool::{self, ToolName};
-use crate::{approval, authority, installation, run, schedule, token};
+use crate::{agent, approval, authority, installation, run, schedule, token, tool};
 
 #[derive(Debug)]
 pub struct Event<'a> {
@@ -23,52 +21,6 @@ pub struct Event<'a> {
     /// The request or event that caused it; empty when Midwatch acted by itself.
     pub cause: &'a str,
     pub body: &'a mut EventBody,
-}
-
-/// What happened, with the id of the noun it happened to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventBody {
-    Agent(AgentName, agent::Event),
-    Approval(ApprovalId, approval::Event),
-    /// The id is that of the installation.
-    Authority(String, authority::Event),
-    Schedule(ScheduleId, schedule::Event),
-    Run(RunId, run::Event),
-    Token(TokenId, token::Event),
-    Tool(ToolName, tool::Event),
-    Installation(String, installation::Event),
-}
-
-/// The kind of a derived row. The names are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Noun {
-    Agent,
-    Approval,
-    Authority,
-    Progress,
-    Run,
-    Schedule,
-    Slot,
-    Token,
-    Tool,
-    Installation,
-}
-
-impl Noun {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Noun::Agent => "agent",
-            Noun::Approval => "approval",
-            Noun::Authority => "authority",
-            Noun::Progress => "progress",
-            Noun::Run => "run",
-            Noun::Schedule => "schedule",
-            Noun::Slot => "slot",
-            Noun::Token => "token",
-            Noun::Tool => "tool",
-            Noun::Installation => "watch",
-        }
-    }
 }
 
 /// The part of a stored event that says how to decode its facts.
@@ -173,19 +125,4 @@ kinds! {
     "tool.alerted" 1 Tool tool::Event::Alerted;
     "tool.used" 1 Installation installation::Event::ToolsUsed;
     "agent.answered" 1 Agent agent::Event::TestSpent;
-}
-
-impl EventBody {
-    pub const fn noun(&self) -> Noun {
-        match self {
-            EventBody::Agent(..) => Noun::Agent,
-            EventBody::Approval(..) => Noun::Approval,
-            EventBody::Authority(..) => Noun::Authority,
-            EventBody::Schedule(..) => Noun::Schedule,
-            EventBody::Run(..) => Noun::Run,
-            EventBody::Token(..) => Noun::Token,
-            EventBody::Tool(..) => Noun::Tool,
-            EventBody::Installation(..) => Noun::Installation,
-        }
-    }
 }

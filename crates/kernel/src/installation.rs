@@ -7,8 +7,10 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
+use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
+use crate::private_fields::PrivateField;
 use crate::time::Timestamp;
-use crate::tool::{CallCounts, ToolName};
+use crate::tool::{CallCounts, ToolName, ToolStats};
 
 /// The format version of a new ledger.
 pub const LEDGER_FORMAT: u16 = 1;
@@ -218,8 +220,45 @@ impl ClockAnomaly {
     }
 }
 
-pub fn changes_identity(event: &Event) -> bool {
-    matches!(event, Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_))
+impl NounState for Identity {
+    /// The instance of the installation.
+    type Id = str;
+
+    fn apply(_: &str, identity: Option<Identity>, body: &EventBody) -> Option<Identity> {
+        match body {
+            EventBody::Installation(instance, event) => apply(instance, identity, event),
+            _ => identity,
+        }
+    }
+}
+
+impl NounEvent for Event {
+    type State = Identity;
+
+    fn changed_rows(&self, instance: &str) -> Vec<ChangedRow> {
+        let authority = || vec![ChangedRow::existing::<Authority>(instance)];
+        match self {
+            Event::Genesis(_) | Event::KeyReplaced(_) | Event::TzChanged(_) => {
+                vec![ChangedRow::existing::<Identity>(instance)]
+            }
+            Event::Started(started) if started.lease_from.is_some() => authority(),
+            Event::Started(started) if started.is_other_posture => authority(),
+            Event::ClockAnomaly(anomaly) if anomaly.lease_from.is_some() => authority(),
+            Event::ToolsUsed(summary) => {
+                let tools = summary.tools.iter();
+                tools.map(|used| ChangedRow::existing::<ToolStats>(&used.tool)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            // The reason quotes from the file.
+            Event::ReloadRefused(refused) => vec![("reason", &mut refused.reason)],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// The identity after an event.

@@ -4,6 +4,8 @@
 //! every input is an argument. A noun has a `decide` that holds its rules and an `apply` that holds
 //! none, so a replay of the ledger never decides again.
 //!
+//! The nouns are listed in [`noun`].
+//!
 //! Event bodies and states are stored. Their serde names are the stored format and are locked by
 //! the golden files in `tests/golden`.
 
@@ -13,11 +15,13 @@ pub mod approval;
 pub mod authority;
 pub mod backend;
 pub mod budget;
+pub mod counter;
 pub mod event;
 pub mod id;
 pub mod installation;
 pub mod money;
 pub mod notice;
+pub mod noun;
 pub mod policy_decision;
 pub mod posture;
 pub mod principal;
@@ -37,8 +41,10 @@ pub mod tool;
 pub mod variables;
 
 pub use actor::{Actor, Role};
-pub use event::{Event, EventBody, Noun};
+pub use counter::Counter;
+pub use event::Event;
 pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
+pub use noun::{EventBody, Noun, NounState, State};
 pub use principal::Principal;
-pub use tables::{Counter, Row, State, Tables};
+pub use tables::{Row, Tables};
 pub use time::{Now, Timestamp};

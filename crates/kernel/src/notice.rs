@@ -10,8 +10,8 @@ use calendar::format_instant;
 
 use crate::approval::{self, Requested};
 use crate::authority::{self, LeaseState, Warned};
-use crate::event::EventBody;
 use crate::id::{ApprovalId, RunId, ScheduleId};
+use crate::noun::EventBody;
 use crate::principal::Principal;
 use crate::run::{self, Cause, Ended, Outcome};
 use crate::schedule::{self, Paused};

@@ -8,8 +8,8 @@ use calendar::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Usage, day};
-use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
+use crate::noun::{EventBody, NounState};
 use crate::principal::Principal;
 use crate::run::{self, Occurrence};
 use crate::schedule::{BackfillStarted, Event};
@@ -142,28 +142,6 @@ pub struct LastRun {
 pub const PAUSED_BY_SYSTEM: &str = "paused";
 
 impl Progress {
-    /// When the schedule must be ticked next.
-    pub fn due(&self) -> Option<Timestamp> {
-        match self.status {
-            Status::Active => {
-                // A waiting slot that may run is due at once, even if the clock was set back.
-                let has_room = self.room_since.map(|_| Timestamp::from_micros(0));
-                self.next_fire.due.into_iter().chain(has_room).chain(self.backfill_due()).min()
-            }
-            Status::Paused(_) | Status::Removed => None,
-        }
-    }
-
-    /// Index key of the schedule: those paused by Midwatch itself need a human's attention.
-    pub(crate) fn index_key(&self) -> Option<String> {
-        match &self.status {
-            Status::Paused(pause) if pause.by == Principal::System => {
-                Some(PAUSED_BY_SYSTEM.to_owned())
-            }
-            Status::Active | Status::Paused(_) | Status::Removed => None,
-        }
-    }
-
     /// When the next slot of a backfill may run. Waiting slots run first, and the live runs must be fewer
     /// than the backfill's own limit.
     pub(crate) fn backfill_due(&self) -> Option<Timestamp> {
@@ -251,24 +229,49 @@ impl Progress {
     }
 }
 
-/// Returns the progress of a schedule after an event.
-pub fn apply(id: &str, progress: Option<Progress>, body: &EventBody) -> Option<Progress> {
-    match body {
-        EventBody::Schedule(own, Event::Added(added)) if own.as_str() == id => {
-            let before = progress.as_ref().map_or(added.at, |before| before.decided_until);
-            let new = Progress::new(before.max(added.at), added.next_fire);
-            Some(match progress {
-                // Earlier runs of a schedule that is added again still count.
-                Some(Progress { live, today, dependents, .. }) => {
-                    Progress { live, today, dependents, ..new }
-                }
-                None => new,
-            })
+impl NounState for Progress {
+    type Id = ScheduleId;
+
+    fn apply(id: &str, progress: Option<Progress>, body: &EventBody) -> Option<Progress> {
+        match body {
+            EventBody::Schedule(own, Event::Added(added)) if own.as_str() == id => {
+                let before = progress.as_ref().map_or(added.at, |before| before.decided_until);
+                let new = Progress::new(before.max(added.at), added.next_fire);
+                Some(match progress {
+                    // Earlier runs of a schedule that is added again still count.
+                    Some(Progress { live, today, dependents, .. }) => {
+                        Progress { live, today, dependents, ..new }
+                    }
+                    None => new,
+                })
+            }
+            _ => progress.map(|mut progress| {
+                progress.apply(id, body);
+                progress
+            }),
         }
-        _ => progress.map(|mut progress| {
-            progress.apply(id, body);
-            progress
-        }),
+    }
+
+    /// When the schedule must be ticked next.
+    fn due(&self) -> Option<Timestamp> {
+        match self.status {
+            Status::Active => {
+                // A waiting slot that may run is due at once, even if the clock was set back.
+                let has_room = self.room_since.map(|_| Timestamp::from_micros(0));
+                self.next_fire.due.into_iter().chain(has_room).chain(self.backfill_due()).min()
+            }
+            Status::Paused(_) | Status::Removed => None,
+        }
+    }
+
+    /// Index key of the schedule: those paused by Midwatch itself need a human's attention.
+    fn index_key(&self) -> Option<String> {
+        match &self.status {
+            Status::Paused(pause) if pause.by == Principal::System => {
+                Some(PAUSED_BY_SYSTEM.to_owned())
+            }
+            Status::Active | Status::Paused(_) | Status::Removed => None,
+        }
     }
 }
 
@@ -286,11 +289,7 @@ impl Progress {
                 self.room_since = None;
             }
             EventBody::Run(id, run::Event::Ended(ended)) => self.record_ended(id, ended),
-            EventBody::Run(..) | EventBody::Approval(..) | EventBody::Authority(..) => {}
-            EventBody::Agent(..)
-            | EventBody::Token(..)
-            | EventBody::Tool(..)
-            | EventBody::Installation(..) => {}
+            _ => {}
         }
     }
 

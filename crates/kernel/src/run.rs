@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentName;
 use crate::approval;
 use crate::budget::{Charge, Reservation, Spent, Usage};
-use crate::id::{ApprovalId, ScheduleId};
+use crate::id::{ApprovalId, RunId, ScheduleId};
 use crate::money::{Money, Price};
+use crate::noun::{EventBody, NounState};
 use crate::policy_decision::{DecisionContext, PolicyDecision};
 use crate::schedule::{self, terms::Key};
 use crate::sealable_text::SealableText;
@@ -293,11 +294,7 @@ pub fn apply(run: Option<Run>, event: &Event) -> Option<Run> {
 }
 
 /// Returns the run after an event of its approval.
-pub(crate) fn apply_approval_event(
-    run: Option<Run>,
-    id: &ApprovalId,
-    event: &approval::Event,
-) -> Option<Run> {
+fn apply_approval_event(run: Option<Run>, id: &ApprovalId, event: &approval::Event) -> Option<Run> {
     let mut run = run?;
     match event {
         approval::Event::Requested(requested) => {
@@ -322,9 +319,38 @@ pub(crate) fn apply_approval_event(
 }
 
 /// Returns the run after an event of a schedule that it added.
-pub(crate) fn apply_schedule_event(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
+fn apply_schedule_event(run: Option<Run>, event: &schedule::Event) -> Option<Run> {
     let is_added = matches!(event, schedule::Event::Added(_));
     run.map(|run| Run { schedules_made: run.schedules_made + u32::from(is_added), ..run })
+}
+
+impl NounState for Run {
+    type Id = RunId;
+
+    fn apply(_: &str, run: Option<Run>, body: &EventBody) -> Option<Run> {
+        match body {
+            EventBody::Run(_, event) => apply(run, event),
+            EventBody::Approval(id, event) => apply_approval_event(run, id, event),
+            EventBody::Schedule(_, event) => apply_schedule_event(run, event),
+            _ => run,
+        }
+    }
+
+    /// Sort key of runs that need attention: from the daemon until they end, from a human while their
+    /// outcome is unknown.
+    fn due(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Queued { from } => Some(*from),
+            State::Parked | State::Running { .. } => Some(self.queued_at),
+            State::Ended(Outcome::Unknown) => self.finished_at,
+            State::Ended(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => None,
+        }
+    }
+
+    /// Its schedule.
+    fn index_key(&self) -> Option<String> {
+        Some(self.schedule.to_string())
+    }
 }
 
 impl Run {
@@ -396,17 +422,6 @@ impl Run {
         let unreleased = self.reservation.take().filter(|_| released.is_none()).map(|it| it.money);
         let cost = spent.map(|spent| spent.cost).into_iter().chain(unreleased);
         self.cost = cost.fold(self.cost, Money::saturating_add);
-    }
-
-    /// Sort key of runs that need attention: from the daemon until they end, from a human while their
-    /// outcome is unknown.
-    pub fn due(&self) -> Option<Timestamp> {
-        match &self.state {
-            State::Queued { from } => Some(*from),
-            State::Parked | State::Running { .. } => Some(self.queued_at),
-            State::Ended(Outcome::Unknown) => self.finished_at,
-            State::Ended(Outcome::Done | Outcome::Failed | Outcome::Cancelled) => None,
-        }
     }
 
     /// Time in the queue before the first attempt; 0 once the row describes a later attempt.

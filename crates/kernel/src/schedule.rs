@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentName;
 use crate::backend::Tier;
+use crate::id::ScheduleId;
+use crate::noun::{EventBody, NounState};
 use crate::principal::Principal;
 use crate::progress::Pause;
 use crate::sealable_text::SealableText;
@@ -127,6 +129,22 @@ fn add_editor(mut editors: Vec<Principal>, editor: Option<&Principal>) -> Vec<Pr
     editors
 }
 
+impl NounState for Schedule {
+    type Id = ScheduleId;
+
+    fn apply(_: &str, schedule: Option<Schedule>, body: &EventBody) -> Option<Schedule> {
+        match body {
+            EventBody::Schedule(_, event) => apply(schedule, event),
+            _ => schedule,
+        }
+    }
+
+    /// Key of the index that lists schedules with the same event trigger.
+    fn index_key(&self) -> Option<String> {
+        self.definition.trigger.event_name().map(trigger::EventName::index_key)
+    }
+}
+
 impl Schedule {
     /// Everyone who has written or edited the schedule. An agent counts as itself: the person behind it is
     /// unknown.
@@ -174,11 +192,6 @@ impl Definition {
             Trigger::Timed(_) => Ok(self.calendar(None)?.describe()),
             Trigger::Event(event) => Ok(event.to_string()),
         }
-    }
-
-    /// Key of the index that lists schedules with the same event trigger.
-    pub fn index_key(&self) -> Option<String> {
-        self.trigger.event_name().map(trigger::EventName::index_key)
     }
 
     /// For a trigger that follows the schedule's own last run: the interval, and where it is counted from.

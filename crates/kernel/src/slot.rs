@@ -7,8 +7,8 @@
 use calendar::{Calendar, Span, Zone, format_instant};
 use serde::{Deserialize, Serialize};
 
-use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
+use crate::noun::{ChangedRow, EventBody, Noun, NounState};
 use crate::progress::{Progress, Status};
 use crate::run::{self, Occurrence, Origin, Run, StartBlocker};
 use crate::schedule::Event;
@@ -179,8 +179,27 @@ pub fn backfill_key(schedule: &ScheduleId, nominal: Timestamp) -> String {
     format!("{schedule}/backfill/{:016}", nominal.as_micros().max(0))
 }
 
+/// The row of a slot that an event decides first.
+pub(crate) fn new_row(key: String) -> ChangedRow {
+    ChangedRow { noun: Noun::Slot, id: key, is_new: true }
+}
+
+/// The row of a slot that an earlier event decided.
+pub(crate) fn existing_row(key: String) -> ChangedRow {
+    ChangedRow { noun: Noun::Slot, id: key, is_new: false }
+}
+
+impl NounState for Slot {
+    /// A row key: [`key`], [`manual_key`], [`source_key`] or [`backfill_key`].
+    type Id = str;
+
+    fn apply(_: &str, slot: Option<Slot>, body: &EventBody) -> Option<Slot> {
+        apply(slot, body)
+    }
+}
+
 /// Returns the slot after an event.
-pub fn apply(slot: Option<Slot>, body: &EventBody) -> Option<Slot> {
+fn apply(slot: Option<Slot>, body: &EventBody) -> Option<Slot> {
     match body {
         EventBody::Run(run, run::Event::Queued(queued)) => {
             let run_outcome =
@@ -250,14 +269,7 @@ pub fn apply(slot: Option<Slot>, body: &EventBody) -> Option<Slot> {
             },
             ..slot
         }),
-        EventBody::Schedule(..)
-        | EventBody::Run(..)
-        | EventBody::Approval(..)
-        | EventBody::Agent(..)
-        | EventBody::Authority(..)
-        | EventBody::Token(..)
-        | EventBody::Tool(..)
-        | EventBody::Installation(..) => slot,
+        _ => slot,
     }
 }
 

@@ -7,8 +7,8 @@
 use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
 use crate::budget::{DAY_US, day};
-use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
+use crate::noun::{EventBody, NounState};
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, BackfillSlot, FiredSlot, Occurrence, Origin, Queued, Run};
 use crate::schedule::terms::{Missed, Overlap, Resume, Terms};

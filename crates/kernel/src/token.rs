@@ -9,7 +9,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::{Actor, Role};
+use crate::counter::Counter;
+use crate::id::TokenId;
+use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
 use crate::principal::SYSTEM_NAME;
+use crate::private_fields::{PrivateField, note};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
 
@@ -197,10 +201,46 @@ impl Token {
         let actor = Actor::token_holder(self.name.clone(), self.role);
         self.revoked.is_none().then_some(actor)
     }
+}
+
+impl NounState for Token {
+    type Id = TokenId;
+
+    fn apply(_: &str, token: Option<Token>, body: &EventBody) -> Option<Token> {
+        match body {
+            EventBody::Token(_, event) => apply(token, event),
+            _ => token,
+        }
+    }
 
     /// Its hash, unless it was revoked.
-    pub(crate) fn index_key(&self) -> Option<String> {
+    fn index_key(&self) -> Option<String> {
         self.revoked.is_none().then(|| self.hash.0.clone())
+    }
+}
+
+impl NounEvent for Event {
+    type State = Token;
+
+    fn changed_rows(&self, id: &TokenId) -> Vec<ChangedRow> {
+        match self {
+            Event::Created(_) => vec![ChangedRow::new::<Token>(id)],
+            Event::Revoked(_) => vec![ChangedRow::existing::<Token>(id)],
+        }
+    }
+
+    fn counter_deltas(&self) -> Vec<(Counter, i64)> {
+        match self {
+            Event::Created(_) => vec![(Counter::AccessTokens, 1)],
+            Event::Revoked(_) => vec![(Counter::AccessTokens, -1)],
+        }
+    }
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Event::Created(_) => Vec::new(),
+            Event::Revoked(revoked) => note(&mut revoked.note),
+        }
     }
 }
 

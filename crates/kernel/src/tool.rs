@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::budget::day;
-use crate::event::EventBody;
 use crate::installation::{self, ToolUsage, ToolsUsed};
+use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
 use crate::time::Timestamp;
 
 /// Days that the statistics of a tool cover.
@@ -129,7 +129,7 @@ pub fn summarize_calls<'a>(
 }
 
 /// Returns the statistics after an event of the tool.
-pub(crate) fn apply(used: Option<ToolStats>, event: &Event) -> Option<ToolStats> {
+fn apply(used: Option<ToolStats>, event: &Event) -> Option<ToolStats> {
     match event {
         Event::Called(_) => used,
         Event::Alerted(alerted) => used.map(|it| ToolStats { alerted_at: Some(alerted.at), ..it }),
@@ -137,11 +137,7 @@ pub(crate) fn apply(used: Option<ToolStats>, event: &Event) -> Option<ToolStats>
 }
 
 /// Returns the statistics after a summary.
-pub(crate) fn apply_summary(
-    used: Option<ToolStats>,
-    name: &str,
-    summary: &ToolsUsed,
-) -> Option<ToolStats> {
+fn apply_summary(used: Option<ToolStats>, name: &str, summary: &ToolsUsed) -> Option<ToolStats> {
     match summary.tools.iter().find(|it| it.tool.as_str() == name) {
         Some(it) => Some(add_calls(used, &it.tally, summary.at)),
         None => used,
@@ -166,6 +162,31 @@ pub fn add_calls(used: Option<ToolStats>, tally: &CallCounts, at: Timestamp) -> 
     used.calls += tally.calls;
     used.failures += tally.failures;
     used
+}
+
+impl NounState for ToolStats {
+    type Id = ToolName;
+
+    fn apply(name: &str, used: Option<ToolStats>, body: &EventBody) -> Option<ToolStats> {
+        match body {
+            EventBody::Tool(_, event) => apply(used, event),
+            EventBody::Installation(_, installation::Event::ToolsUsed(summary)) => {
+                apply_summary(used, name, summary)
+            }
+            _ => used,
+        }
+    }
+}
+
+impl NounEvent for Event {
+    type State = ToolStats;
+
+    fn changed_rows(&self, name: &ToolName) -> Vec<ChangedRow> {
+        match self {
+            Event::Called(_) => Vec::new(),
+            Event::Alerted(_) => vec![ChangedRow::existing::<ToolStats>(name)],
+        }
+    }
 }
 
 impl ToolStats {
@@ -208,6 +229,12 @@ impl CallCounts {
 
 impl ToolName {
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for ToolName {
+    fn as_ref(&self) -> &str {
         &self.0
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures::future::{BoxFuture, FutureExt};
+use kernel::Noun;
 use kernel::run::Run;
-use kernel::{Noun, State};
 use store::{DerivedTables, Error, Memory, PAGE_ENTRIES_MAX, Page, Row, Store};
 
 #[derive(Clone, Debug)]
@@ -18,8 +18,7 @@ impl StoreView {
 
     pub(super) fn run(&self, id: &str) -> Option<Run> {
         let body = self.row(Noun::Run, id).body?;
-        let mut json = serde_json::Deserializer::from_slice(&body);
-        State::decode(Noun::Run, &mut json).ok()?.run()
+        serde_json::from_slice(&body).ok()
     }
 
     pub(super) fn entries(&self, after: u64) -> Page {

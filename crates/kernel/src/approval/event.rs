@@ -2,12 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LapseReason, Plan};
-use crate::agent::AgentName;
+use super::{Approval, LapseReason, Plan};
+use crate::agent::{Agent, AgentName};
 use crate::budget::Charge;
-use crate::id::{RunId, TokenId};
+use crate::counter::Counter;
+use crate::id::{ApprovalId, RunId, TokenId};
+use crate::noun::{ChangedRow, NounEvent};
 use crate::policy_decision::{Facts, PolicyDecision, Request};
 use crate::principal::Principal;
+use crate::private_fields::{PrivateField, note};
+use crate::run::Run;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,4 +130,50 @@ pub struct Lapsed {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     pub at: Timestamp,
+}
+
+impl NounEvent for Event {
+    type State = Approval;
+
+    fn changed_rows(&self, id: &ApprovalId) -> Vec<ChangedRow> {
+        let approval = || ChangedRow::existing::<Approval>(id);
+        match self {
+            Event::Requested(requested) => {
+                let run = ChangedRow::existing::<Run>(&requested.plan.run);
+                vec![ChangedRow::new::<Approval>(id), run]
+            }
+            Event::Decided(decided) => {
+                let run = ChangedRow::existing::<Run>(&decided.run);
+                let streak = decided.streak.as_ref();
+                let agent = streak.map(|it| ChangedRow::existing::<Agent>(&it.agent));
+                [approval(), run].into_iter().chain(agent).collect()
+            }
+            Event::Assented(_) | Event::Consumed(_) | Event::Lapsed(_) => vec![approval()],
+        }
+    }
+
+    fn counter_deltas(&self) -> Vec<(Counter, i64)> {
+        let frees = match self {
+            Event::Requested(requested) => {
+                let Some(Charge { agent: Some(agent), day }) = &requested.charge else {
+                    return Vec::new();
+                };
+                let requests = Counter::ApprovalRequests(agent.clone(), *day);
+                return vec![(requests, 1), (Counter::PendingApprovals(agent.clone()), 1)];
+            }
+            Event::Decided(decided) => &decided.frees,
+            Event::Lapsed(lapsed) => &lapsed.frees,
+            Event::Assented(_) | Event::Consumed(_) => &None,
+        };
+        frees.iter().map(|agent| (Counter::PendingApprovals(agent.clone()), -1)).collect()
+    }
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Event::Requested(requested) => vec![("prompt", requested.plan.prompt.stored_mut())],
+            Event::Assented(assented) => note(&mut assented.decision.note),
+            Event::Decided(decided) => note(&mut decided.decision.note),
+            Event::Consumed(_) | Event::Lapsed(_) => Vec::new(),
+        }
+    }
 }

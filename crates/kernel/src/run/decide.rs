@@ -14,15 +14,15 @@ use crate::approval::{
 use crate::authority::{Authority, Lease, LeaseState};
 use crate::backend::Tier;
 use crate::budget::{Charge, Limits, Reservation, Spent, Usage, charge_for, day, expected_use};
-use crate::event::EventBody;
+use crate::counter::Counter;
 use crate::id::{ApprovalId, RunId};
+use crate::noun::EventBody;
 use crate::policy_decision::{DecisionContext, Details, PolicyDecision, Request, Verdict};
 use crate::posture::Trust;
 use crate::principal::{Principal, SYSTEM_NAME};
 use crate::progress::{Progress, Status};
 use crate::schedule::trigger::Since;
 use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, check_overlap};
-use crate::tables::Counter;
 use crate::tick::Tick;
 use crate::time::Timestamp;
 use crate::tool::ToolCall;

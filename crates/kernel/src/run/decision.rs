@@ -9,13 +9,12 @@ use crate::agent::{Agent, AgentName};
 use crate::approval::{self, PlannedTool};
 use crate::authority::LeaseState;
 use crate::backend::Tier;
-use crate::budget::{Remaining, day};
-use crate::event::EventBody;
+use crate::budget::{Remaining, day, run_counter_limits};
 use crate::id::{RunId, ScheduleId};
+use crate::noun::EventBody;
 use crate::policy_decision::{DecisionContext, Details, Facts, PolicyDecision, Request, Verdict};
 use crate::schedule::{Action, Definition};
 use crate::sealable_text::SealableText;
-use crate::tables::run_counter_limits;
 use crate::time::{Now, Timestamp};
 use crate::tool::ToolCall;
 

@@ -4,14 +4,17 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CancelRequest, Cause, Origin, Outcome, Output, StartBlocker};
+use super::{CancelRequest, Cause, Origin, Outcome, Output, Run, StartBlocker};
 use crate::agent::AgentName;
 use crate::backend::Tier;
-use crate::budget::{Charge, Reservation, Spent};
-use crate::id::ScheduleId;
+use crate::budget::{Charge, Reservation, Spent, reservation_deltas, run_deltas, spent_deltas};
+use crate::counter::Counter;
+use crate::id::{RunId, ScheduleId};
 use crate::money::Price;
+use crate::noun::{ChangedRow, NounEvent};
 use crate::policy_decision::{DecisionContext, PolicyDecision};
-use crate::progress::NextFire;
+use crate::private_fields::{PrivateField, note};
+use crate::progress::{NextFire, Progress};
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
@@ -199,6 +202,68 @@ pub struct Settled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     pub at: Timestamp,
+}
+
+impl NounEvent for Event {
+    type State = Run;
+
+    fn changed_rows(&self, id: &RunId) -> Vec<ChangedRow> {
+        let run = || ChangedRow::existing::<Run>(id);
+        match self {
+            Event::Queued(queued) => {
+                let progress = ChangedRow::existing::<Progress>(&queued.schedule);
+                let slot = match queued.was_buffered() {
+                    true => slot::existing_row(queued.slot_key()),
+                    false => slot::new_row(queued.slot_key()),
+                };
+                let source = queued
+                    .source()
+                    .map(|source| slot::new_row(slot::source_key(&queued.schedule, source)));
+                [ChangedRow::new::<Run>(id), progress, slot].into_iter().chain(source).collect()
+            }
+            Event::Ended(Ended { schedule, .. }) | Event::Requeued(Requeued { schedule, .. }) => {
+                vec![run(), ChangedRow::existing::<Progress>(schedule)]
+            }
+            Event::Started(_) | Event::Retried(_) => vec![run()],
+            Event::CancelRequested(_) | Event::Settled(_) => vec![run()],
+        }
+    }
+
+    fn counter_deltas(&self) -> Vec<(Counter, i64)> {
+        let (refund, released, spent) = match self {
+            Event::Started(started) => {
+                let charged = run_deltas(started.charge.as_ref(), 1).into_iter();
+                return charged
+                    .chain(reservation_deltas(started.reservation.as_ref(), 1))
+                    .collect();
+            }
+            Event::Retried(it) => (&it.refund, &it.released, &it.spent),
+            Event::Ended(it) => (&it.refund, &it.released, &it.spent),
+            Event::Queued(_) | Event::CancelRequested(_) => return Vec::new(),
+            Event::Requeued(_) | Event::Settled(_) => return Vec::new(),
+        };
+        let refunded = run_deltas(refund.as_ref(), -1).into_iter();
+        let released = reservation_deltas(released.as_ref(), -1);
+        refunded.chain(released).chain(spent_deltas(spent.as_ref())).collect()
+    }
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Event::Queued(_) | Event::Started(_) | Event::Requeued(_) => Vec::new(),
+            Event::CancelRequested(cancel) => note(&mut cancel.note),
+            Event::Settled(settled) => note(&mut settled.note),
+            Event::Retried(it) => cause_and_output(Some(&mut it.cause), it.output.as_mut()),
+            Event::Ended(it) => cause_and_output(it.cause.as_mut(), it.output.as_mut()),
+        }
+    }
+}
+
+fn cause_and_output<'a>(
+    cause: Option<&'a mut Cause>,
+    output: Option<&'a mut Output>,
+) -> Vec<PrivateField<'a>> {
+    let message = cause.map(|cause| ("message", &mut cause.message));
+    message.into_iter().chain(output.map(|output| ("output", output.text.stored_mut()))).collect()
 }
 
 impl Queued {

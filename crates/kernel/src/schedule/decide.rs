@@ -10,9 +10,9 @@ use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, S
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
-use crate::event::EventBody;
 use crate::id::{RunId, ScheduleId};
 use crate::money::Money;
+use crate::noun::EventBody;
 use crate::principal::Principal;
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, Occurrence, Queued, Run};

@@ -3,12 +3,16 @@
 use calendar::Span;
 use serde::{Deserialize, Serialize};
 
-use super::Definition;
-use crate::agent::AgentName;
+use super::{Action, Definition, Schedule};
+use crate::agent::{Agent, AgentName};
+use crate::counter::Counter;
 use crate::id::{RunId, ScheduleId};
+use crate::noun::{ChangedRow, NounEvent};
 use crate::principal::Principal;
-use crate::progress::NextFire;
-use crate::slot::{Disposition, Reason, Source, Timing};
+use crate::private_fields::{PrivateField, note};
+use crate::progress::{NextFire, Progress};
+use crate::run::Run;
+use crate::slot::{self, Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,4 +195,88 @@ pub struct Dropped {
     pub at: Timestamp,
     #[serde(rename = "ahead")]
     pub next_fire: NextFire,
+}
+
+impl NounEvent for Event {
+    type State = Schedule;
+
+    fn changed_rows(&self, id: &ScheduleId) -> Vec<ChangedRow> {
+        let progress = ChangedRow::existing::<Progress>(id);
+        let slot = |slot: Timestamp| slot::key(id, slot);
+        let source = |source: &Source| slot::new_row(slot::source_key(id, source));
+        match self {
+            Event::Added(_) | Event::Changed(_) | Event::Removed(_) => {
+                let mut rows = vec![ChangedRow::existing::<Schedule>(id), progress];
+                rows.extend(self.changed_upstreams().map(ChangedRow::existing::<Progress>));
+                rows.extend(self.creator_rows());
+                rows
+            }
+            Event::Paused(_) | Event::Resumed(_) | Event::Moved(_) => vec![progress],
+            Event::BackfillStarted(_) | Event::BackfillMoved(_) => vec![progress],
+            Event::Passed(it) => {
+                let rows = [progress, slot::new_row(slot(it.last))];
+                rows.into_iter().chain(it.source.as_ref().map(source)).collect()
+            }
+            Event::Buffered(it) => {
+                let rows = [progress, slot::new_row(slot(it.slot))];
+                rows.into_iter().chain(it.source.as_ref().map(source)).collect()
+            }
+            Event::Dropped(it) => vec![progress, slot::existing_row(slot(it.slot))],
+        }
+    }
+
+    fn counter_deltas(&self) -> Vec<(Counter, i64)> {
+        match self {
+            Event::Added(_) => vec![(Counter::Schedules, 1)],
+            Event::Removed(_) => vec![(Counter::Schedules, -1)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Event::Added(added) => added.definition.action.private_fields_mut(),
+            Event::Changed(changed) => changed.definition.action.private_fields_mut(),
+            Event::Paused(paused) => note(&mut paused.note),
+            Event::Resumed(_) | Event::Removed(_) | Event::Moved(_) => Vec::new(),
+            Event::BackfillStarted(_) | Event::BackfillMoved(_) => Vec::new(),
+            Event::Passed(_) | Event::Buffered(_) | Event::Dropped(_) => Vec::new(),
+        }
+    }
+}
+
+impl Event {
+    /// The schedules whose list of dependents the event changes.
+    fn changed_upstreams(&self) -> impl Iterator<Item = &ScheduleId> {
+        let (definition, former) = match self {
+            Event::Added(added) => (Some(&added.definition), None),
+            Event::Changed(it) => (Some(&it.definition), it.former_upstream.as_ref()),
+            Event::Removed(removed) => (None, removed.former_upstream.as_ref()),
+            _ => (None, None),
+        };
+        let upstream = definition.and_then(|it| it.trigger.upstream()).map(|(id, _)| id);
+        upstream.into_iter().chain(former)
+    }
+
+    /// The rows of the run and the agent that count an added or removed schedule.
+    fn creator_rows(&self) -> impl Iterator<Item = ChangedRow> {
+        let (run, agent) = match self {
+            Event::Added(Added { added_by_agent: Some(by), .. }) => {
+                (by.run.as_ref(), Some(&by.agent))
+            }
+            Event::Removed(Removed { added_by_agent: Some(by), .. }) => (None, Some(&by.agent)),
+            _ => (None, None),
+        };
+        let run = run.map(ChangedRow::existing::<Run>);
+        run.into_iter().chain(agent.map(ChangedRow::existing::<Agent>))
+    }
+}
+
+impl Action {
+    fn private_fields_mut(&mut self) -> Vec<PrivateField<'_>> {
+        match self {
+            Action::Prompt { prompt, .. } => vec![("prompt", prompt.stored_mut())],
+            Action::Tool { payload, .. } => vec![("payload", payload.stored_mut())],
+        }
+    }
 }

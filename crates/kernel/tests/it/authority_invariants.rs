@@ -9,7 +9,7 @@ use kernel::agent::Agent;
 use kernel::approval::{self, Approval, ApprovalContext, Plan};
 use kernel::authority::{self, Authority, Lease};
 use kernel::backend::{Backend, Tier};
-use kernel::budget::{Limits, Usage, day};
+use kernel::budget::{Limits, Usage, day, start_counter_guards};
 use kernel::money::{Money, Price};
 use kernel::policy_decision::{Approvers, Details, PolicyDecision, Request, Verdict};
 use kernel::posture::Posture;
@@ -17,10 +17,8 @@ use kernel::progress::Progress;
 use kernel::run::{self, Report, Run, StartContext};
 use kernel::schedule::terms::{Overlap, Terms};
 use kernel::schedule::{self, Action, Command, Definition, Schedule};
-use kernel::tables::{counter_deltas, start_counter_guards};
 use kernel::{
-    Actor, ApprovalId, Counter, EventBody, Noun, Now, Role, RunId, ScheduleId, State, Tables,
-    Timestamp,
+    Actor, ApprovalId, Counter, EventBody, Now, Role, RunId, ScheduleId, Tables, Timestamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -211,39 +209,37 @@ impl World {
         }
     }
 
-    fn state(&self, noun: Noun, id: &str) -> Option<State> {
-        self.tables.rows.get(&(noun, id.to_owned()))?.state.clone()
-    }
-
     fn schedule(&self, agent: usize) -> (Option<Schedule>, Option<Progress>) {
         let id = schedule_id(agent);
-        let schedule = self.state(Noun::Schedule, id.as_str()).and_then(State::schedule);
-        (schedule, self.state(Noun::Progress, id.as_str()).and_then(State::progress))
+        let schedule = self.tables.get::<Schedule>(&id).cloned();
+        (schedule, self.tables.get::<Progress>(&id).cloned())
     }
 
     fn authority(&self) -> Authority {
-        self.state(Noun::Authority, "here").and_then(State::authority).unwrap_or_default()
+        self.tables.get::<Authority>("here").cloned().unwrap_or_default()
     }
 
     fn run(&self, index: usize) -> Option<(RunId, Run)> {
         let number = 1 + u128::try_from(index).unwrap() % self.runs.max(1);
         let id = RunId::of(number);
-        Some((id.clone(), self.state(Noun::Run, id.as_str())?.run()?))
+        let run = self.tables.get::<Run>(&id)?.clone();
+        Some((id, run))
     }
 
     /// The newest approval of a run.
     fn approval(&self, of: &RunId) -> Option<(ApprovalId, Approval)> {
         let mut plans = self.account.plans.iter().filter(|(_, plan)| plan.run == *of);
         let id = plans.next_back()?.0.clone();
-        let approval = self.state(Noun::Approval, id.as_str())?.approval()?;
-        Some((id, *approval))
+        let approval = self.tables.get::<Approval>(&id)?.clone();
+        Some((id, approval))
     }
 
     fn approvals(&self) -> Vec<(ApprovalId, Approval)> {
-        let approvals = self.account.plans.keys().filter_map(|id| {
-            let approval = self.state(Noun::Approval, id.as_str())?.approval()?;
-            Some((id.clone(), *approval))
-        });
+        let approvals = self
+            .account
+            .plans
+            .keys()
+            .filter_map(|id| Some((id.clone(), self.tables.get::<Approval>(id)?.clone())));
         approvals.collect()
     }
 
@@ -502,14 +498,14 @@ impl World {
     /// What an event adds to counters, and the limit of each.
     fn added(&self, body: &EventBody) -> Vec<(Counter, i64, i64)> {
         let run = match body {
-            EventBody::Run(id, _) => self.state(Noun::Run, id.as_str()).and_then(State::run),
+            EventBody::Run(id, _) => self.tables.get::<Run>(id),
             _ => None,
         };
         let guards = run.map_or_else(Vec::new, |run| {
-            start_counter_guards(body, &run, &self.definition(self.agent_of(&run)).terms, &LIMITS)
+            start_counter_guards(body, run, &self.definition(self.agent_of(run)).terms, &LIMITS)
         });
         let guards = guards.into_iter().map(|(counter, most)| (counter, 0, most));
-        let added = counter_deltas(body).into_iter().map(|(counter, add)| {
+        let added = body.counter_deltas().into_iter().map(|(counter, add)| {
             let most = counter.max_value(&LIMITS);
             (counter, add, most)
         });
@@ -522,8 +518,8 @@ impl World {
             let EventBody::Approval(id, approval::Event::Consumed(consumed)) = body else {
                 continue;
             };
-            let run = self.state(Noun::Run, consumed.run.as_str()).and_then(State::run).unwrap();
-            let (schedule, progress) = self.schedule(self.agent_of(&run));
+            let run = self.tables.get::<Run>(&consumed.run).unwrap();
+            let (schedule, progress) = self.schedule(self.agent_of(run));
             let Action::Prompt { prompt, .. } = schedule.unwrap().definition.action else {
                 panic!("no prompt")
             };
@@ -636,8 +632,7 @@ impl Account {
     /// Counters and runs agree with the events.
     fn check_money(&self, tables: &Tables) {
         for (id, cost) in &self.costs {
-            let row = &tables.rows[&(Noun::Run, id.to_string())];
-            let run = row.state.clone().and_then(State::run).unwrap();
+            let run = tables.get::<Run>(id).unwrap();
             assert_eq!(run.cost.as_micros(), *cost, "{id}");
         }
         for (counter, counted) in &tables.counters {

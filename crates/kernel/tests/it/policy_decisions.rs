@@ -123,7 +123,7 @@ fn after(run: &Run, body: &EventBody) -> Run {
     let key = (Noun::Run, RunId::of(1).to_string());
     tables.rows.insert(key.clone(), row);
     tables.apply(body);
-    tables.rows.remove(&key).unwrap().state.and_then(State::run).unwrap()
+    tables.rows.remove(&key).unwrap().state.and_then(State::into_inner).unwrap()
 }
 
 #[test]

@@ -19,9 +19,10 @@ use kernel::run::{self, Cause, Failure, FailureKind, Occurrence, Outcome, Report
 use kernel::schedule::terms::{Missed, Overlap, Resume, Retry, Terms};
 use kernel::schedule::{self, Action, Backfill, Command, Definition, Schedule};
 use kernel::slot::{self, Disposition, Slot, SlotOutcome};
-use kernel::tables::changed_rows;
 use kernel::tick::{Tick, tick};
-use kernel::{Actor, ApprovalId, EventBody, Noun, RunId, ScheduleId, State, Tables, Timestamp};
+use kernel::{
+    Actor, ApprovalId, EventBody, Noun, NounState, RunId, ScheduleId, State, Tables, Timestamp,
+};
 
 use crate::support::{PolicySetup, with_start_context};
 
@@ -227,29 +228,25 @@ impl World {
         }
     }
 
-    fn state(&self, noun: Noun, id: &str) -> Option<State> {
-        self.tables.rows.get(&(noun, id.to_owned()))?.state.clone()
-    }
-
     fn schedule(&self) -> Option<Schedule> {
-        self.state(Noun::Schedule, self.id.as_str())?.schedule()
+        self.tables.get::<Schedule>(&self.id).cloned()
     }
 
     fn progress(&self) -> Option<Progress> {
-        self.state(Noun::Progress, self.id.as_str())?.progress()
+        self.tables.get::<Progress>(&self.id).cloned()
     }
 
     fn all_runs(&self) -> Vec<(RunId, Run)> {
         let runs = self.tables.rows.iter().filter(|((noun, _), _)| *noun == Noun::Run);
-        runs.filter_map(|((_, id), row)| Some((id.parse().unwrap(), row.state.clone()?.run()?)))
+        runs.filter_map(|((_, id), row)| Some((id.parse().unwrap(), row.get::<Run>()?.clone())))
             .collect()
     }
 
     /// The pending or granted approval of a run.
     fn approval_of(&self, run: &Run) -> Option<(ApprovalId, Approval)> {
         let id = run.approval.clone()?;
-        let approval = self.state(Noun::Approval, id.as_str())?.approval()?;
-        Some((id, *approval))
+        let approval = self.tables.get::<Approval>(&id)?.clone();
+        Some((id, approval))
     }
 
     /// An approval is open exactly while its run waits for it.
@@ -275,7 +272,7 @@ impl World {
 
     fn commit(&mut self, bodies: Vec<EventBody>) {
         for body in bodies {
-            for row in changed_rows(&body) {
+            for row in body.changed_rows() {
                 let exists = self.tables.rows.contains_key(&(row.noun, row.id.clone()));
                 assert!(!row.is_new || !exists, "{} is not new: {body:?}", row.id);
             }
@@ -285,10 +282,10 @@ impl World {
             let label = Label { kind: label.kind, version: label.version, noun_id: label.noun_id };
             let stored = serde_json::to_value(&body).unwrap();
             assert_eq!(EventBody::decode(label, stored).unwrap(), body);
-            for row in changed_rows(&body) {
-                if let Some(state) = self.state(row.noun, &row.id) {
-                    let stored = serde_json::to_value(&state).unwrap();
-                    assert_eq!(State::decode(row.noun, stored).unwrap(), state);
+            for row in body.changed_rows() {
+                if let Some(state) = &self.tables.rows[&(row.noun, row.id)].state {
+                    let stored = serde_json::to_value(state).unwrap();
+                    assert_eq!(State::decode(row.noun, stored).unwrap(), *state);
                 }
             }
             self.events.push(body);
@@ -408,8 +405,8 @@ impl World {
     /// The row of a slot that has a run: its own or that of a backfill.
     fn slot_with_run(&self, nominal: Timestamp) -> Option<Slot> {
         let keys = [slot::backfill_key(&self.id, nominal), slot::key(&self.id, nominal)];
-        let rows = keys.iter().filter_map(|key| self.state(Noun::Slot, key));
-        rows.filter_map(State::slot).find(|slot| matches!(slot.outcome, SlotOutcome::Run { .. }))
+        let mut slots = keys.iter().filter_map(|key| self.tables.get::<Slot>(key));
+        slots.find(|slot| matches!(slot.outcome, SlotOutcome::Run { .. })).cloned()
     }
 
     fn change_random_run(&mut self) {
@@ -609,18 +606,15 @@ impl World {
         self.walk_until(decided);
         let mut walked = self.walked.as_slice();
         let mut waiting = Vec::new();
-        for ((noun, key), row) in &self.tables.rows {
+        for ((_, key), row) in &self.tables.rows {
             let is_calendar_slot = !key.contains("manual") && !key.contains("backfill");
-            let (Noun::Slot, true, Some(state)) = (*noun, is_calendar_slot, &row.state) else {
-                continue;
-            };
-            let slot = state.clone().slot().unwrap();
+            let Some(slot) = row.get::<Slot>().filter(|_| is_calendar_slot) else { continue };
             let (range, rest) =
                 walked.split_at_checked(slot.count as usize).expect("too many slots");
             assert_eq!(range.first(), Some(&micros(slot.first)), "{slot:?}");
             assert_eq!(range.last(), Some(&micros(slot.last)), "{slot:?}");
             walked = rest;
-            let disposition = self.disposition(&slot, progress);
+            let disposition = self.disposition(slot, progress);
             if let SlotOutcome::Buffered = slot.outcome {
                 waiting.push(slot.last);
             }
@@ -648,9 +642,7 @@ impl World {
 
     fn disposition(&self, slot: &Slot, progress: &Progress) -> Disposition {
         let run = match &slot.outcome {
-            SlotOutcome::Run { run, .. } => {
-                self.state(Noun::Run, run.as_str()).and_then(State::run)
-            }
+            SlotOutcome::Run { run, .. } => self.tables.get::<Run>(run).cloned(),
             SlotOutcome::Passed { .. } | SlotOutcome::Buffered => None,
         };
         assert!(slot.describe(run.as_ref(), progress).contains("run"));
@@ -736,7 +728,7 @@ fn previewed_slots_are_the_ones_that_fire() {
                     },
                 );
                 world.commit(started);
-                let run = world.state(Noun::Run, id.as_str()).and_then(State::run).unwrap();
+                let run = world.tables.get::<Run>(&id).unwrap().clone();
                 let report = Report { result: Ok(()), output: None, usage: None };
                 let ended = run::finish(run_context(&run), 1, report, 0).unwrap();
                 world.commit(ended);

@@ -19,8 +19,7 @@ use kernel::schedule::{self, Action, Backfill, Command, Definition, Event, Sched
 use kernel::slot::{self, Slot, Source};
 use kernel::tick::{EventOccurrence, Tick, decide_event, tick};
 use kernel::{
-    Actor, ApprovalId, Counter, EventBody, Noun, Principal, RunId, ScheduleId, State, Tables,
-    Timestamp,
+    Actor, ApprovalId, Counter, EventBody, Principal, RunId, ScheduleId, Tables, Timestamp,
 };
 
 const MIDNIGHT_S: i64 = 1_767_571_200;
@@ -153,12 +152,8 @@ impl World {
         }
     }
 
-    fn state(&self, noun: Noun, id: &str) -> Option<State> {
-        self.tables.rows.get(&(noun, id.to_owned()))?.state.clone()
-    }
-
     pub(crate) fn schedule(&self) -> Option<Schedule> {
-        self.state(Noun::Schedule, self.id.as_str())?.schedule()
+        self.tables.get::<Schedule>(&self.id).cloned()
     }
 
     pub(crate) fn counter(&self, counter: &Counter) -> i64 {
@@ -170,11 +165,11 @@ impl World {
     }
 
     pub(crate) fn progress(&self) -> Option<Progress> {
-        self.state(Noun::Progress, self.id.as_str())?.progress()
+        self.tables.get::<Progress>(&self.id).cloned()
     }
 
     pub(crate) fn run(&self, number: u128) -> Option<Run> {
-        self.state(Noun::Run, RunId::of(number).as_str())?.run()
+        self.tables.get::<Run>(&RunId::of(number)).cloned()
     }
 
     /// The newest approval of a run.
@@ -185,18 +180,18 @@ impl World {
 
     /// All approvals, newest first.
     fn approvals(&self) -> impl Iterator<Item = (ApprovalId, Approval)> {
-        self.tables.rows.iter().rev().filter_map(|((noun, id), row)| {
-            let approval = row.state.clone().filter(|_| *noun == Noun::Approval)?.approval()?;
-            Some((id.parse().ok()?, *approval))
+        self.tables.rows.iter().rev().filter_map(|((_, id), row)| {
+            let approval = row.get::<Approval>()?.clone();
+            Some((id.parse().ok()?, approval))
         })
     }
 
     pub(crate) fn slot(&self, second: i64) -> Option<Slot> {
-        self.state(Noun::Slot, &slot::key(&self.id, at(second)))?.slot()
+        self.tables.get::<Slot>(&slot::key(&self.id, at(second))).cloned()
     }
 
     pub(crate) fn manual(&self, key: &str) -> Option<Slot> {
-        self.state(Noun::Slot, &slot::manual_key(&self.id, key))?.slot()
+        self.tables.get::<Slot>(&slot::manual_key(&self.id, key)).cloned()
     }
 
     /// Performs an operation, applies its events and returns them as text.
@@ -347,12 +342,9 @@ impl World {
     fn decide(&self, now: Timestamp, command: Command) -> Result<Vec<EventBody>, String> {
         let (schedule, progress) = (self.schedule(), self.progress());
         let fired = match &command {
-            Command::Fire { key, .. } => {
-                self.tables.rows.get(&(Noun::Slot, slot::manual_key(&self.id, key)))
-            }
+            Command::Fire { key, .. } => self.manual(key),
             _ => None,
         };
-        let fired = fired.and_then(|row| row.state.clone()).and_then(State::slot);
         let context = schedule::ScheduleContext {
             id: &self.id,
             schedule: schedule.as_ref(),
@@ -393,10 +385,9 @@ impl World {
         let live: Vec<(RunId, Run)> =
             progress.live.iter().map(|id| (id.clone(), self.run_of(id))).collect();
         let filling = progress.backfill.as_ref().and_then(|it| it.next);
-        let filled = filling.and_then(|next| self.state(Noun::Slot, &slot::key(&self.id, next)));
-        let filled = filled.and_then(State::slot);
+        let filled = filling.and_then(|next| self.tables.get::<Slot>(&slot::key(&self.id, next)));
         let tick = Tick::new(&self.id, &schedule, &calendar, now);
-        let tick = Tick { live: &live, backfill_slot: filled.as_ref(), ..tick };
+        let tick = Tick { live: &live, backfill_slot: filled, ..tick };
         let mut runs = self.runs;
         let mut new_run = || {
             runs += 1;
@@ -408,7 +399,7 @@ impl World {
     }
 
     fn run_of(&self, id: &RunId) -> Run {
-        self.state(Noun::Run, id.as_str()).and_then(State::run).expect("a run")
+        self.tables.get::<Run>(id).cloned().expect("a run")
     }
 
     fn decide_run(

@@ -29,7 +29,7 @@ fn check(hours: &[(i64, u64, u64, bool)]) -> Tables {
     for (hour, calls, failures, is_alert) in hours {
         let key = (Noun::Tool, "run_start".to_owned());
         let row = tables.rows.get(&key).and_then(|row| row.state.clone());
-        let row: Option<ToolStats> = row.and_then(State::tool);
+        let row: Option<ToolStats> = row.and_then(State::into_inner);
         let calls_made = [used("run_start", *calls, *failures)];
         let bodies = summarize_calls("here", |_| row.as_ref(), &calls_made, at(*hour));
         let alerts =

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use api::{Code, Error, json};
 use calendar::parse_instant;
-use kernel::approval::{self, ApprovalContext, Command, OPEN, State, TokenFile};
+use kernel::agent::Agent;
+use kernel::approval::{self, Approval, ApprovalContext, Command, OPEN, State, TokenFile};
+use kernel::authority::Authority;
+use kernel::schedule::Schedule;
 use kernel::{Actor, ApprovalId, Noun, ScheduleId, Timestamp};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -25,9 +28,8 @@ use tracing::{info, warn};
 use crate::authorize::approvals::{Approvals, find_approval};
 use crate::authorize::audit::{Audit, AuditedCall};
 use crate::authorize::authority::AuthorityControl;
-use crate::commit::codec::decode_approval;
-use crate::commit::ids::approval_row;
-use crate::commit::rows::{Rows, authority_row};
+use crate::commit::codec::decode_listed;
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::run_context;
 use crate::commit::transaction::{Transaction, Transactions};
 use crate::config::Config;
@@ -107,7 +109,7 @@ impl ApprovalFiles {
     ) -> Result<Option<ApprovalId>, Error> {
         let open = self.store.list_newest(Noun::Approval.name(), Some(OPEN), "", OPEN_MAX).await;
         for item in open.map_err(errors::store)? {
-            let (id, approval) = decode_approval(&item)?;
+            let (id, approval) = decode_listed::<Approval>(&item)?;
             let is_pending = matches!(approval.state, State::Pending { .. });
             if is_pending && approval.plan.schedule == *schedule {
                 return Ok(Some(id));
@@ -123,15 +125,15 @@ impl ApprovalFiles {
         token: &TokenFile,
     ) -> Result<(), Error> {
         let (mut rows, reads) = self.approvals.rows_of(id).await?;
-        rows.push(authority_row(&self.installation.instance));
-        let loaded = self.transactions.load(&[approval_row(id)]).await?;
+        rows.push(row_key::<Authority>(&self.installation.instance));
+        let loaded = self.transactions.load(&[row_key::<Approval>(id)]).await?;
         let agent = find_approval(&loaded, id)?.plan.agent.clone();
         let actor = self.file_owner();
         let transaction = Transaction { rows, reads, ..Transaction::by(&actor) };
         let decide = |rows: &Rows, now: Timestamp| {
             let approval = find_approval(rows, id)?;
-            let agent = agent.as_ref().and_then(|name| rows.agent(name));
-            let changed_at = rows.schedule(schedule).map(|it| it.changed_at);
+            let agent = agent.as_ref().and_then(|name| rows.get::<Agent>(name));
+            let changed_at = rows.get::<Schedule>(schedule).map(|it| it.changed_at);
             let changed_at = changed_at.max(agent.map(|it| it.changed_at));
             let changed_at = changed_at.ok_or_else(|| internal("an approval has no schedule"))?;
             token.check_applies(schedule, changed_at, now).map_err(|error| invalid(&error))?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use api::Error;
+use kernel::agent::Agent;
 use kernel::approval::{self, Approval, ApprovalContext, Plan};
+use kernel::token::Token;
 use kernel::{ApprovalId, Noun, Timestamp};
 use store::{BEFORE_ALL_DUE, Item, Store};
 use tokio::select;
@@ -11,8 +13,7 @@ use tokio::sync::Notify;
 use tracing::error;
 
 use crate::clock::Time;
-use crate::commit::ids::{agent_row, approval_row, token_row};
-use crate::commit::rows::{RowKey, Rows};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transactions;
 use crate::errors::{self, internal};
@@ -69,7 +70,7 @@ impl Approvals {
         let (rows, reads) = self.rows_of(&id).await?;
         let decide = |rows: &Rows, now| {
             let approval = find_approval(rows, &id)?;
-            let Plan { run, schedule, policy, .. } = &approval.plan;
+            let Plan { run, schedule, policy, .. } = &*approval.plan;
             let expire = |run_context| {
                 approval::expire(ApprovalContext {
                     id: &id,
@@ -89,25 +90,26 @@ impl Approvals {
         &self,
         id: &ApprovalId,
     ) -> Result<(Vec<RowKey>, Vec<RowKey>), Error> {
-        let loaded = self.transactions.load(&[approval_row(id)]).await?;
-        let Plan { run, schedule, agent, .. } = &find_approval(&loaded, id)?.plan;
+        let loaded = self.transactions.load(&[row_key::<Approval>(id)]).await?;
+        let Plan { run, schedule, agent, .. } = &*find_approval(&loaded, id)?.plan;
         let mut rows = run_rows(run, schedule);
-        rows.push(approval_row(id));
-        rows.extend(agent.as_ref().map(agent_row));
+        rows.push(row_key::<Approval>(id));
+        rows.extend(agent.as_ref().map(row_key::<Agent>));
         Ok((rows, definition_rows(schedule, None)))
     }
 
     /// The tokens of those who signed an approval. They must still be valid when the run starts.
     pub(crate) async fn signer_rows(&self, id: Option<&ApprovalId>) -> Result<Vec<RowKey>, Error> {
         let Some(id) = id else { return Ok(Vec::new()) };
-        let rows = self.transactions.load(&[approval_row(id)]).await?;
-        let decisions = rows.approval(id).into_iter().flat_map(Approval::approving_decisions);
+        let rows = self.transactions.load(&[row_key::<Approval>(id)]).await?;
+        let decisions =
+            rows.get::<Approval>(id).into_iter().flat_map(Approval::approving_decisions);
         let signatures = decisions.filter_map(|decision| decision.signature.as_ref());
-        Ok(signatures.map(|signature| token_row(&signature.token)).collect())
+        Ok(signatures.map(|signature| row_key::<Token>(&signature.token)).collect())
     }
 }
 
 pub(crate) fn find_approval<'a>(rows: &'a Rows, id: &ApprovalId) -> Result<&'a Approval, Error> {
     let unknown = || errors::approval(approval::Refusal::Unknown(id.clone()));
-    rows.approval(id).ok_or_else(unknown)
+    rows.get::<Approval>(id).ok_or_else(unknown)
 }

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use api::wire::Secret;
 use api::{Code, Error};
+use kernel::run::Run;
 use kernel::{Actor, Principal, Role, RunId};
 use store::Store;
 
 use crate::authorize::audit::{Audit, AuditedCall};
 use crate::authorize::tokens::{Tokens, has_maintainer};
-use crate::commit::ids::run_row;
+use crate::commit::rows::row_key;
 use crate::commit::transaction::Transactions;
 use crate::config::Config;
 
@@ -140,8 +141,8 @@ impl Authenticator {
 
     /// Whether the run exists. If that cannot be read, the caller gets no more rights than a run.
     async fn may_be_run(&self, id: &RunId) -> bool {
-        let rows = self.transactions.load(&[run_row(id)]).await;
-        rows.is_err() || rows.is_ok_and(|rows| rows.run(id).is_some())
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await;
+        rows.is_err() || rows.is_ok_and(|rows| rows.get::<Run>(id).is_some())
     }
 
     /// The local user is maintainer until a maintainer has a token, because someone must create the first one.

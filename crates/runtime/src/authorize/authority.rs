@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use tracing::{error, warn};
 
 use crate::clock::Time;
-use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::{Transaction, Transactions};
 use crate::config::Config;
@@ -166,7 +166,7 @@ impl AuthorityControl {
     }
 
     pub(crate) fn row(&self) -> RowKey {
-        authority_row(&self.installation.instance)
+        row_key::<Authority>(&self.installation.instance)
     }
 
     pub(crate) fn in_rows(&self, rows: &Rows) -> Authority {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use api::{Amount, Budget, BudgetLimit, Error};
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
 use kernel::backend::Tier;
-use kernel::budget::{self, Limits};
+use kernel::budget::{self, Limits, run_counter_limits};
 use kernel::money::Money;
+use kernel::progress::Progress;
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{Definition, Schedule};
-use kernel::tables::run_counter_limits;
 use kernel::tick::Tick;
-use kernel::{Counter, EventBody, Noun, ScheduleId, State, run};
+use kernel::{Counter, EventBody, NounState, ScheduleId, run};
 use store::Store;
 
 use crate::clock::Time;
@@ -70,11 +70,12 @@ pub(crate) struct Budgets {
 impl Budgets {
     /// Warnings about budgets that the schedule exceeds alone, so that it skips slots every day.
     pub(crate) fn exceeded_by(&self, id: &ScheduleId, rows: &Rows) -> Result<Vec<String>, Error> {
-        let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+        let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+        else {
             return Ok(Vec::new());
         };
         let Schedule { definition, .. } = schedule;
-        let Some(agent) = definition.action.agent().and_then(|name| rows.agent(name)) else {
+        let Some(agent) = definition.action.agent().and_then(|name| rows.get::<Agent>(name)) else {
             return Ok(Vec::new());
         };
         let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
@@ -118,8 +119,8 @@ impl Budgets {
         agent: Option<&AgentName>,
     ) -> Result<Vec<(Counter, i64)>, Error> {
         let rows = self.transactions.load_cached(&definition_rows(schedule, agent)).await?;
-        let agent = agent.and_then(|name| rows.agent(name));
-        let Some(found) = rows.schedule(schedule) else { return Ok(Vec::new()) };
+        let agent = agent.and_then(|name| rows.get::<Agent>(name));
+        let Some(found) = rows.get::<Schedule>(schedule) else { return Ok(Vec::new()) };
         let config = self.config.active();
         let rules = (&found.definition.terms, &config.limits);
         // The tier of a tool call is known later; the highest one has the most counters.
@@ -185,7 +186,7 @@ impl Budgets {
 
     async fn agent_limits(&self, day: i64) -> Result<Vec<BudgetLimit>, Error> {
         let mut found = Vec::new();
-        for (_, agent) in self.load_all(Noun::Agent, State::agent).await? {
+        for (_, agent) in self.load_all::<Agent>().await? {
             let name = agent.name;
             let runs = Counter::AgentRuns(name.clone(), day);
             let tokens = Counter::AgentTokensSpent(name.clone(), day);
@@ -197,7 +198,7 @@ impl Budgets {
 
     async fn schedule_limits(&self, day: i64) -> Result<Vec<BudgetLimit>, Error> {
         let mut found = Vec::new();
-        for (id, schedule) in self.load_all(Noun::Schedule, State::schedule).await? {
+        for (id, schedule) in self.load_all::<Schedule>().await? {
             let id: ScheduleId = id.parse().map_err(errors::internal)?;
             let tokens = Counter::ScheduleTokensSpent(id.clone(), day);
             let counters = vec![tokens, Counter::ScheduleCost(id, day)];
@@ -226,20 +227,15 @@ impl Budgets {
         Ok(found)
     }
 
-    async fn load_all<T>(
-        &self,
-        noun: Noun,
-        state_of: fn(State) -> Option<T>,
-    ) -> Result<Vec<(String, T)>, Error> {
+    async fn load_all<T: NounState>(&self) -> Result<Vec<(String, T)>, Error> {
         let mut found = Vec::new();
         let mut after = String::new();
         loop {
-            let page = self.store.list(noun.name(), &after, PAGE_ITEMS).await;
+            let page = self.store.list(T::NOUN.name(), &after, PAGE_ITEMS).await;
             let page = page.map_err(errors::store)?;
             let Some(last) = page.last().map(|item| item.id.clone()) else { return Ok(found) };
             for item in page {
-                let state = item.body.map(|body| codec::decode_state(noun, &body)).transpose()?;
-                found.extend(state.and_then(state_of).map(|state| (item.id, state)));
+                found.extend(codec::decode_item(&item)?.map(|state| (item.id, state)));
             }
             after = last;
         }

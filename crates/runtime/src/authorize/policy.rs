@@ -5,10 +5,11 @@ use std::sync::Arc;
 use agents::AgentBackend;
 use api::{Code, Error, PolicyPreview};
 use kernel::agent::{Agent, AgentName};
-use kernel::approval::Decision;
+use kernel::approval::{Approval, Decision};
 use kernel::policy_decision::{Details, Facts, PolicyDecision, Request, Verdict};
 use kernel::run::{self, Cause, LEASE_RULE, StartContext};
 use kernel::schedule::{self, Schedule};
+use kernel::token::Token;
 use kernel::tool::ToolCall;
 use kernel::{Actor, ApprovalId, Counter, ScheduleId};
 use policy::{Example, Rules, capability};
@@ -68,12 +69,12 @@ impl Policy {
         counters: &[(Counter, i64)],
         start: impl FnOnce(&StartContext<'_>) -> T,
     ) -> T {
-        let approval = approval.and_then(|id| Some((id, rows.approval(id)?)));
+        let approval = approval.and_then(|id| Some((id, rows.get::<Approval>(id)?)));
         let is_signed = |decision: &Decision| {
-            let token = decision.signature.as_ref().and_then(|it| rows.token(&it.token));
+            let token = decision.signature.as_ref().and_then(|it| rows.get::<Token>(&it.token));
             approval.is_some_and(|(id, approval)| is_validly_signed(id, approval, decision, token))
         };
-        let authors = rows.schedule(schedule).map(Schedule::authors).unwrap_or_default();
+        let authors = rows.get::<Schedule>(schedule).map(Schedule::authors).unwrap_or_default();
         let config = self.config.active();
         start(&StartContext {
             instance: &self.installation.instance,
@@ -110,8 +111,8 @@ impl Policy {
         tool_call: Option<&Result<ToolCall, Cause>>,
     ) -> Result<PolicyPreview, Error> {
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
-        let definition = &rows.schedule(id).ok_or_else(unknown)?.definition;
-        let agent = definition.action.agent().and_then(|name| rows.agent(name));
+        let definition = &rows.get::<Schedule>(id).ok_or_else(unknown)?.definition;
+        let agent = definition.action.agent().and_then(|name| rows.get::<Agent>(name));
         let preview = self.with_start_context(id, None, rows, &[], |start| {
             let start = StartContext { tool_call, ..*start };
             run::preview(id, definition, agent, &start, self.time.monotonic_now().latest)

@@ -4,19 +4,21 @@
 use std::sync::Arc;
 
 use api::{Class, Code, Error, EventTrigger, Request, Subject};
-use kernel::agent::AgentName;
+use kernel::agent::{Agent, AgentName};
+use kernel::approval::Approval;
 use kernel::policy_decision::{Details, PolicyDecision, Verdict};
-use kernel::schedule::{Action, AgentCaller, CallingRun, Definition, Refusal as ScheduleRefusal};
+use kernel::run::Run;
+use kernel::schedule::{
+    Action, AgentCaller, CallingRun, Definition, Refusal as ScheduleRefusal, Schedule,
+};
 use kernel::sealable_text::SealableText;
 use kernel::{Actor, ApprovalId, Noun, Principal, Role, RunId, ScheduleId, agent, approval, run};
 
 use crate::authorize::policy::{PRESENT_TENSE, Policy, decision_sentence};
 use crate::authorize::schedule_action::{edited_action, invalid_call};
 use crate::authorize::tool_catalog::ToolCatalog;
-use crate::commit::ids::{
-    agent_name, agent_row, approval_id, approval_row, run_id, run_row, schedule_id,
-};
-use crate::commit::rows::{RowKey, Rows};
+use crate::commit::ids::{agent_name, approval_id, run_id, schedule_id};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::errors;
@@ -136,8 +138,8 @@ impl Scope {
         }
         let (agent, run) = match actor.principal() {
             Principal::Run(id) => {
-                let rows = self.transactions.load(&[run_row(id)]).await?;
-                let run = rows.run(id).ok_or_else(|| unknown_run(id))?;
+                let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+                let run = rows.get::<Run>(id).ok_or_else(|| unknown_run(id))?;
                 (run.agent.clone(), Some((id.clone(), run.schedule.clone())))
             }
             // A runner's token belongs to the agent of its name.
@@ -181,8 +183,8 @@ impl Scope {
         let Some(agent) = definition.and_then(|it| it.action.agent()).cloned() else {
             return Ok(None);
         };
-        let rows = self.transactions.load(&[run_row(id)]).await?;
-        let schedule = rows.run(id).ok_or_else(|| unknown_run(id))?.schedule.clone();
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        let schedule = rows.get::<Run>(id).ok_or_else(|| unknown_run(id))?.schedule.clone();
         let runs_may_add = self.config.active().trust.schedules_by_runs;
         let run = Some((id.clone(), schedule));
         Ok(Some(RunnerScope { agent, run, may_manage_others: true, runs_may_add }))
@@ -231,8 +233,8 @@ impl Scope {
 
     /// The principal of a tool call, and whether a person has approved it.
     async fn tool_call_principal(&self, id: &RunId) -> Result<(Actor, bool), Error> {
-        let rows = self.transactions.load(&[run_row(id)]).await?;
-        let run = rows.run(id).ok_or_else(|| unknown_run(id))?;
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        let run = rows.get::<Run>(id).ok_or_else(|| unknown_run(id))?;
         let was_asked = |decision: &PolicyDecision| decision.verdict == Verdict::Ask;
         let is_approved = run.ruling.as_ref().is_some_and(was_asked);
         Ok((Actor::for_schedule(&run.schedule), is_approved))
@@ -248,7 +250,7 @@ impl Scope {
             Request::ScheduleEdit(edit) => {
                 let id = schedule_id(&edit.id)?;
                 let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
-                let before = rows.schedule(&id).map(|it| &it.definition.action);
+                let before = rows.get::<Schedule>(&id).map(|it| &it.definition.action);
                 let after = before.map(|before| edited_action(before, edit.action.clone()));
                 match after.transpose()? {
                     Some(Action::Tool { tool, payload, .. }) => vec![(tool, payload)],
@@ -299,13 +301,13 @@ impl Scope {
     async fn agent_of_schedule(&self, id: &str) -> Result<Option<AgentName>, Error> {
         let id = schedule_id(id)?;
         let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
-        Ok(rows.schedule(&id).and_then(|it| it.definition.action.agent()).cloned())
+        Ok(rows.get::<Schedule>(&id).and_then(|it| it.definition.action.agent()).cloned())
     }
 
     async fn agent_of_run(&self, id: &str) -> Result<Option<AgentName>, Error> {
         let id = run_id(id)?;
-        let rows = self.transactions.load(&[run_row(&id)]).await?;
-        Ok(rows.run(&id).and_then(|run| run.agent.clone()))
+        let rows = self.transactions.load(&[row_key::<Run>(&id)]).await?;
+        Ok(rows.get::<Run>(&id).and_then(|run| run.agent.clone()))
     }
 
     async fn check_own(&self, agent: &AgentName, target: Target) -> Result<(), Error> {
@@ -319,15 +321,16 @@ impl Scope {
         Ok(match target {
             Target::Schedule(id) => {
                 let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
-                rows.schedule(id).and_then(|it| it.definition.action.agent()) == Some(agent)
+                rows.get::<Schedule>(id).and_then(|it| it.definition.action.agent()) == Some(agent)
             }
             Target::Run(id) => {
-                let rows = self.transactions.load(&[run_row(id)]).await?;
-                rows.run(id).and_then(|run| run.agent.as_ref()) == Some(agent)
+                let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+                rows.get::<Run>(id).and_then(|run| run.agent.as_ref()) == Some(agent)
             }
             Target::Approval(id) => {
-                let rows = self.transactions.load(&[approval_row(id)]).await?;
-                rows.approval(id).and_then(|approval| approval.plan.agent.as_ref()) == Some(agent)
+                let rows = self.transactions.load(&[row_key::<Approval>(id)]).await?;
+                rows.get::<Approval>(id).and_then(|approval| approval.plan.agent.as_ref())
+                    == Some(agent)
             }
             Target::Agent(other) => other == agent,
         })
@@ -337,8 +340,8 @@ impl Scope {
 impl RunnerScope {
     /// Rows that a decision about its request depends on and may change.
     pub(crate) fn rows(&self) -> Vec<RowKey> {
-        let run = self.run.as_ref().map(|(run, _)| run_row(run));
-        run.into_iter().chain([agent_row(&self.agent)]).collect()
+        let run = self.run.as_ref().map(|(run, _)| row_key::<Run>(run));
+        run.into_iter().chain([row_key::<Agent>(&self.agent)]).collect()
     }
 
     /// Rows that such a decision reads besides.
@@ -358,13 +361,15 @@ impl RunnerScope {
         added_in_batch: u32,
     ) -> Option<AgentCaller<'a>> {
         let run = match &self.run {
-            Some((id, schedule)) => {
-                Some(CallingRun { id, run: rows.run(id)?, schedule: rows.schedule(schedule) })
-            }
+            Some((id, schedule)) => Some(CallingRun {
+                id,
+                run: rows.get::<Run>(id)?,
+                schedule: rows.get::<Schedule>(schedule),
+            }),
             None => None,
         };
         Some(AgentCaller {
-            agent: rows.agent(&self.agent)?,
+            agent: rows.get::<Agent>(&self.agent)?,
             run,
             added_in_batch,
             may_manage_others: self.may_manage_others,

@@ -9,7 +9,7 @@ use kernel::{Actor, Noun, Role, TokenId};
 use sha2::{Digest, Sha256};
 use store::Store;
 
-use crate::commit::codec::decode_token;
+use crate::commit::codec::decode_item;
 use crate::errors::{self, internal};
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Tokens {
             }
             false => Vec::new(),
         };
-        let token = found.first().map(decode_token).transpose()?.flatten();
+        let token = found.first().map(decode_item::<Token>).transpose()?.flatten();
         token.and_then(|token| token.actor()).ok_or_else(|| {
             Error::new(Code::TokenInvalid, "unknown or revoked token")
                 .hint("`midwatch token create` creates a new one; set it as MIDWATCH_TOKEN")
@@ -61,7 +61,7 @@ async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
         let items = items.map_err(errors::store)?;
         for item in &items {
             let id = item.id.parse().map_err(internal)?;
-            tokens.extend(decode_token(item)?.map(|token| (id, token)));
+            tokens.extend(decode_item(item)?.map(|token| (id, token)));
         }
         match items.into_iter().next_back() {
             Some(last) => before = last.id,

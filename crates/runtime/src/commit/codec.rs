@@ -5,16 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use api::{Code, Error};
-use kernel::approval::Approval;
 use kernel::event::Label;
+use kernel::noun::OwnedId;
 use kernel::private_fields::PrivateFields;
-use kernel::progress::Progress;
-use kernel::run::Run;
-use kernel::schedule::Schedule;
-use kernel::token::Token;
-use kernel::{
-    ApprovalId, Event, EventBody, Noun, Row, RunId, ScheduleId, State, Tables, Timestamp,
-};
+use kernel::{Event, EventBody, Noun, NounState, Row, State, Tables, Timestamp};
 use ledger::{Draft, EntryRef, Header, Private, PrivateRef, canonical_json, canonical_json_shared};
 use store::{DerivedTables, Item, UnchangedKeys, Write};
 
@@ -108,13 +102,34 @@ pub(crate) fn decode_row(noun: Noun, row: store::Row) -> Result<kernel::Row, Err
     Ok(kernel::Row { version: row.version, state })
 }
 
-pub(crate) fn decode_state(noun: Noun, bytes: &[u8]) -> Result<State, Error> {
+fn decode_state(noun: Noun, bytes: &[u8]) -> Result<State, Error> {
     let mut body = serde_json::Deserializer::from_slice(bytes);
-    State::decode(noun, &mut body).map_err(|error| {
-        let what = format!("a stored {} cannot be decoded: {error}", noun.name());
-        Error::new(Code::Failed, what)
-            .hint("`midwatch ledger rebuild` rebuilds the tables from the ledger")
-    })
+    State::decode(noun, &mut body).map_err(|error| undecodable_state(noun, &error))
+}
+
+/// The state of a stored item, unless the object was removed.
+pub(crate) fn decode_item<T: NounState>(item: &Item) -> Result<Option<T>, Error> {
+    let decode =
+        |bytes: &Arc<[u8]>| T::deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+    let state = item.body.as_ref().map(decode).transpose();
+    state.map_err(|error| undecodable_state(T::NOUN, &error))
+}
+
+/// The id and state of a listed item, which always has a state.
+pub(crate) fn decode_listed<T>(item: &Item) -> Result<(OwnedId<T>, T), Error>
+where
+    T: NounState,
+    OwnedId<T>: FromStr<Err: Display>,
+{
+    let missing = || internal(format!("the listed {} `{}` has no state", item.noun, item.id));
+    let state = decode_item(item)?;
+    Ok((item.id.parse().map_err(internal)?, state.ok_or_else(missing)?))
+}
+
+fn undecodable_state(noun: Noun, error: &serde_json::Error) -> Error {
+    let what = format!("a stored {} cannot be decoded: {error}", noun.name());
+    Error::new(Code::Failed, what)
+        .hint("`midwatch ledger rebuild` rebuilds the tables from the ledger")
 }
 
 /// The derived tables as the store keeps them.
@@ -136,35 +151,4 @@ pub(crate) fn encode_tables(tables: &Tables, through: u64) -> Result<DerivedTabl
         counters.map(|(counter, value)| (counter.name().into_owned(), *value)).collect();
     counters.sort();
     Ok(DerivedTables { through, items, counters })
-}
-
-pub(crate) fn decode_item(noun: Noun, item: &Item) -> Result<Option<State>, Error> {
-    item.body.as_ref().map(|body| decode_state(noun, body)).transpose()
-}
-
-pub(crate) fn decode_approval(item: &Item) -> Result<(ApprovalId, Box<Approval>), Error> {
-    let approval = decode_item(Noun::Approval, item)?.and_then(State::approval);
-    with_id(item, approval)
-}
-
-pub(crate) fn decode_run(item: &Item) -> Result<(RunId, Run), Error> {
-    with_id(item, decode_item(Noun::Run, item)?.and_then(State::run))
-}
-
-pub(crate) fn decode_schedule(item: &Item) -> Result<(ScheduleId, Schedule), Error> {
-    with_id(item, decode_item(Noun::Schedule, item)?.and_then(State::schedule))
-}
-
-pub(crate) fn decode_token(item: &Item) -> Result<Option<Token>, Error> {
-    Ok(decode_item(Noun::Token, item)?.and_then(State::token))
-}
-
-pub(crate) fn decode_progress(item: &Item) -> Result<Option<Progress>, Error> {
-    Ok(decode_item(Noun::Progress, item)?.and_then(State::progress))
-}
-
-/// The id and state of a listed row, which always has a state.
-fn with_id<Id: FromStr<Err: Display>, T>(item: &Item, state: Option<T>) -> Result<(Id, T), Error> {
-    let missing = || internal(format!("the listed {} `{}` has no state", item.noun, item.id));
-    Ok((item.id.parse().map_err(internal)?, state.ok_or_else(missing)?))
 }

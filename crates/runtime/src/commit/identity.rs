@@ -2,7 +2,7 @@
 
 use api::Error;
 use kernel::installation::Identity;
-use kernel::{Actor, Event, EventBody, Noun, State, Timestamp};
+use kernel::{Actor, Event, EventBody, Noun, Timestamp};
 use store::{Commit, Store};
 
 use crate::commit::codec;
@@ -11,11 +11,7 @@ use crate::errors;
 /// The instance that signs this ledger, according to the tables.
 pub(crate) async fn identity(store: &dyn Store) -> Result<Option<Identity>, Error> {
     let found = store.list(Noun::Installation.name(), "", 1).await.map_err(errors::store)?;
-    let bytes = found.into_iter().next().and_then(|item| item.body);
-    match bytes.map(|bytes| codec::decode_state(Noun::Installation, &bytes)).transpose()? {
-        Some(State::Installation(identity)) => Ok(Some(identity)),
-        _ => Ok(None),
-    }
+    found.first().map_or(Ok(None), codec::decode_item)
 }
 
 /// Commits an event that changes the installation's own row.

@@ -1,26 +1,8 @@
-//! Ids as callers write them, and the rows that they name.
+//! Ids as callers write them.
 
 use api::{Code, Error};
 use kernel::agent::{AgentName, NAME_BYTES_MAX};
-use kernel::{ApprovalId, Noun, RunId, ScheduleId, TokenId};
-
-use crate::commit::rows::RowKey;
-
-pub(crate) fn agent_row(name: &AgentName) -> RowKey {
-    (Noun::Agent, name.to_string())
-}
-
-pub(crate) fn approval_row(id: &ApprovalId) -> RowKey {
-    (Noun::Approval, id.to_string())
-}
-
-pub(crate) fn run_row(id: &RunId) -> RowKey {
-    (Noun::Run, id.to_string())
-}
-
-pub(crate) fn token_row(id: &TokenId) -> RowKey {
-    (Noun::Token, id.to_string())
-}
+use kernel::{ApprovalId, RunId, ScheduleId};
 
 pub(crate) fn agent_name(text: &str) -> Result<AgentName, Error> {
     text.parse().map_err(|invalid| {

@@ -4,17 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::Error;
-use kernel::agent::{Agent, AgentName};
-use kernel::approval::Approval;
 use kernel::authority::Authority;
-use kernel::progress::Progress;
-use kernel::run::Run;
-use kernel::schedule::Schedule;
-use kernel::slot::Slot;
-use kernel::tables::{ChangedRow, changed_rows};
-use kernel::token::Token;
-use kernel::tool::{ToolName, ToolStats};
-use kernel::{ApprovalId, EventBody, Noun, Row, RunId, ScheduleId, State, Timestamp, TokenId};
+use kernel::noun::ChangedRow;
+use kernel::{EventBody, Noun, NounState, Row, Timestamp};
 use store::{Expect, Write};
 
 use crate::commit::codec;
@@ -22,9 +14,9 @@ use crate::commit::codec;
 /// A noun, and the id of one of its rows.
 pub(crate) type RowKey = (Noun, String);
 
-/// The row that tells whether the installation is frozen, and when its lease was renewed.
-pub(crate) fn authority_row(instance: &str) -> RowKey {
-    (Noun::Authority, instance.to_owned())
+/// The key of the row with this id.
+pub(crate) fn row_key<T: NounState>(id: &T::Id) -> RowKey {
+    (T::NOUN, id.as_ref().to_owned())
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,72 +35,14 @@ impl Rows {
         self.0.get(&(noun, id.to_owned())).map(|row| &**row)
     }
 
-    pub(crate) fn agent(&self, name: &AgentName) -> Option<&Agent> {
-        match self.state(Noun::Agent, name.as_str())? {
-            State::Agent(agent) => Some(agent),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn schedule(&self, id: &ScheduleId) -> Option<&Schedule> {
-        match self.state(Noun::Schedule, id.as_str())? {
-            State::Schedule(schedule) => Some(schedule),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn progress(&self, id: &ScheduleId) -> Option<&Progress> {
-        match self.state(Noun::Progress, id.as_str())? {
-            State::Progress(progress) => Some(progress),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn run(&self, id: &RunId) -> Option<&Run> {
-        match self.state(Noun::Run, id.as_str())? {
-            State::Run(run) => Some(run),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn approval(&self, id: &ApprovalId) -> Option<&Approval> {
-        match self.state(Noun::Approval, id.as_str())? {
-            State::Approval(approval) => Some(approval),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn authority(&self, instance: &str) -> Option<&Authority> {
-        match self.state(Noun::Authority, instance)? {
-            State::Authority(authority) => Some(authority),
-            _ => None,
-        }
+    /// The state of a row; `None` if it is not loaded or there is no such object.
+    pub(crate) fn get<T: NounState>(&self, id: &T::Id) -> Option<&T> {
+        self.row(T::NOUN, id.as_ref())?.get()
     }
 
     /// The authority of an installation; the default if it was never changed.
     pub(crate) fn authority_of(&self, instance: &str) -> Authority {
-        self.authority(instance).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn slot(&self, key: &str) -> Option<&Slot> {
-        match self.state(Noun::Slot, key)? {
-            State::Slot(slot) => Some(slot),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn token(&self, id: &TokenId) -> Option<&Token> {
-        match self.state(Noun::Token, id.as_str())? {
-            State::Token(token) => Some(token),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn tool(&self, name: &ToolName) -> Option<&ToolStats> {
-        match self.state(Noun::Tool, name.as_str())? {
-            State::Tool(used) => Some(used),
-            _ => None,
-        }
+        self.get::<Authority>(instance).cloned().unwrap_or_default()
     }
 
     /// The versions of those `keys` that the transaction leaves unchanged, as conditions of its commit.
@@ -129,7 +63,8 @@ impl Rows {
 
     /// The rows that the events change and that are not loaded yet.
     pub(crate) fn missing(&self, events: &[EventBody]) -> Vec<RowKey> {
-        let touched = events.iter().flat_map(changed_rows).filter(|touched| !touched.is_new);
+        let touched =
+            events.iter().flat_map(EventBody::changed_rows).filter(|touched| !touched.is_new);
         let keys = touched.map(|ChangedRow { noun, id, .. }| (noun, id));
         keys.filter(|key| !self.0.contains_key(key)).collect()
     }
@@ -138,7 +73,7 @@ impl Rows {
     pub(crate) fn after(&self, events: &[EventBody]) -> Rows {
         let mut rows = self.0.clone();
         for event in events {
-            for ChangedRow { noun, id, .. } in changed_rows(event) {
+            for ChangedRow { noun, id, .. } in event.changed_rows() {
                 let key = (noun, id);
                 let id = key.1.clone();
                 Arc::make_mut(rows.entry(key).or_default()).apply(noun, &id, event);
@@ -172,9 +107,5 @@ impl Rows {
     /// 0 for a row that does not exist.
     fn version(&self, key: &RowKey) -> u64 {
         self.0.get(key).map_or(0, |row| row.version)
-    }
-
-    fn state(&self, noun: Noun, id: &str) -> Option<&State> {
-        self.row(noun, id)?.state.as_ref()
     }
 }

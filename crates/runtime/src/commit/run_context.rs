@@ -1,7 +1,9 @@
 //! The rows that a decision about a run needs.
 
 use kernel::agent::AgentName;
-use kernel::run::RunContext;
+use kernel::progress::Progress;
+use kernel::run::{Run, RunContext};
+use kernel::schedule::Schedule;
 use kernel::{Noun, RunId, ScheduleId, Timestamp};
 
 use crate::commit::rows::{RowKey, Rows};
@@ -25,7 +27,7 @@ pub(crate) fn run_context<'a>(
     schedule: &ScheduleId,
     now: Timestamp,
 ) -> Option<RunContext<'a>> {
-    let definition = rows.schedule(schedule).map(|schedule| &schedule.definition);
-    let progress = rows.progress(schedule);
-    Some(RunContext { id, run: rows.run(id)?, definition, progress, now })
+    let definition = rows.get::<Schedule>(schedule).map(|schedule| &schedule.definition);
+    let progress = rows.get::<Progress>(schedule);
+    Some(RunContext { id, run: rows.get::<Run>(id)?, definition, progress, now })
 }

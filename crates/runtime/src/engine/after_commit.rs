@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use kernel::EventBody;
+use kernel::agent::Agent;
 use kernel::approval;
-use kernel::run::Event as RunEvent;
+use kernel::authority::Authority;
+use kernel::run::{Event as RunEvent, Run};
 use kernel::schedule::Event as ScheduleEvent;
 use tokio::sync::Notify;
 
@@ -30,7 +32,9 @@ impl CommitObserver for AfterCommit {
             match event {
                 EventBody::Run(id, RunEvent::CancelRequested(_)) => self.dispatcher.cancel(id),
                 EventBody::Run(id, _) => {
-                    rows.run(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
+                    rows.get::<Run>(id)
+                        .into_iter()
+                        .for_each(|run| self.dispatcher.enqueue(id, run));
                 }
                 EventBody::Schedule(id, ScheduleEvent::Removed(_) | ScheduleEvent::Changed(_)) => {
                     self.schedule_cache.remove(id)
@@ -38,23 +42,20 @@ impl CommitObserver for AfterCommit {
                 EventBody::Approval(_, event) => {
                     self.approvals_changed.notify_one();
                     if let approval::Event::Decided(decided) = event {
-                        let run = rows.run(&decided.run);
+                        let run = rows.get::<Run>(&decided.run);
                         run.into_iter().for_each(|it| self.dispatcher.enqueue(&decided.run, it));
                     }
                 }
                 EventBody::Authority(instance, _) => {
-                    let authority = rows.authority(instance);
+                    let authority = rows.get::<Authority>(instance);
                     authority.into_iter().for_each(|it| self.dispatcher.apply_freeze(it));
                     self.authority_changed.notify_one();
                 }
-                EventBody::Agent(name, _) => match rows.agent(name) {
+                EventBody::Agent(name, _) => match rows.get::<Agent>(name) {
                     Some(agent) => self.dispatcher.set_agent(agent),
                     None => self.dispatcher.remove_agent(name),
                 },
-                EventBody::Schedule(..)
-                | EventBody::Token(..)
-                | EventBody::Tool(..)
-                | EventBody::Installation(..) => {}
+                _ => {}
             }
         }
         if let Some(due) = rows.earliest_due() {

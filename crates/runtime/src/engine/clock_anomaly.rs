@@ -13,7 +13,7 @@ use kernel::{EventBody, Now, Timestamp};
 use tracing::{error, warn};
 
 use crate::clock::{Time, micros};
-use crate::commit::rows::authority_row;
+use crate::commit::rows::row_key;
 use crate::commit::transaction::Transactions;
 use crate::installation::Installation;
 use crate::timestamps::rfc3339;
@@ -60,14 +60,13 @@ impl ClockMonitor {
 
     async fn record_anomaly(&self, expected: Timestamp, shown: Timestamp) -> Result<(), Error> {
         let instance = &self.installation.instance;
-        let recorded =
-            self.transactions.commit_own(vec![authority_row(instance)], vec![], |rows, _| {
-                let anomaly = ClockAnomaly::detect(expected, shown, &rows.authority_of(instance));
-                let body = |it| {
-                    EventBody::Installation(instance.clone(), InstallationEvent::ClockAnomaly(it))
-                };
-                Ok(anomaly.map(body).into_iter().collect())
-            });
+        let rows = vec![row_key::<Authority>(instance)];
+        let recorded = self.transactions.commit_own(rows, vec![], |rows, _| {
+            let anomaly = ClockAnomaly::detect(expected, shown, &rows.authority_of(instance));
+            let body =
+                |it| EventBody::Installation(instance.clone(), InstallationEvent::ClockAnomaly(it));
+            Ok(anomaly.map(body).into_iter().collect())
+        });
         if recorded.await?.is_some() {
             warn!(
                 expected_us = expected.as_micros(),

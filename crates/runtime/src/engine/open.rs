@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use agents::{AgentBackend, NoBackend};
 use api::{Code, Error, ProgressSink};
+use kernel::authority::Authority;
 use kernel::installation::{Event as InstallationEvent, Genesis, Identity, LEDGER_FORMAT};
 use kernel::posture::{self, Posture};
-use kernel::{Actor, Counter, EventBody, Noun, State};
+use kernel::{Actor, Counter, EventBody, Noun};
 use ledger::SigningKey;
 use store::Store;
 use tokio::sync::Notify;
@@ -403,10 +404,8 @@ async fn effective_posture(
     configured: Posture,
 ) -> Result<Posture, Error> {
     let found = store.load(Noun::Authority.name(), instance).await.map_err(errors::store)?;
-    let last = match codec::decode_row(Noun::Authority, found)?.state {
-        Some(State::Authority(authority)) => authority.posture,
-        _ => None,
-    };
+    let row = codec::decode_row(Noun::Authority, found)?;
+    let last = row.get::<Authority>().and_then(|authority| authority.posture);
     match posture::effective_posture(configured, last) {
         other if other != configured && has_maintainer(store).await? => Ok(other),
         _ => Ok(configured),

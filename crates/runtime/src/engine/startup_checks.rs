@@ -9,7 +9,7 @@ use kernel::agent::Agent;
 use kernel::backend::SecretRef;
 use kernel::posture::{self, Check, Consequence, Finding, Posture, Purpose};
 use kernel::token::{PersonName, Token};
-use kernel::{Noun, State, Timestamp, TokenId};
+use kernel::{Noun, Timestamp, TokenId};
 
 use crate::authorize::tokens::token_hash;
 use crate::commit::codec;
@@ -111,8 +111,7 @@ impl Engine {
         loop {
             let page = self.store.list(Noun::Agent.name(), &after, PAGE_ITEMS).await;
             let page = page.map_err(errors::store)?;
-            let states = page.iter().filter_map(|item| codec::decode_item(Noun::Agent, item).ok());
-            agents.extend(states.flatten().filter_map(State::agent));
+            agents.extend(page.iter().filter_map(|item| codec::decode_item(item).ok()).flatten());
             match page.into_iter().next_back() {
                 Some(last) => after = last.id,
                 None => return Ok(agents),

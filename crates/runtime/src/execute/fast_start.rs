@@ -2,13 +2,14 @@
 //! between a slot and its effect. A run that cannot start there is queued like any other.
 
 use api::{Code, Error};
+use kernel::authority::Authority;
 use kernel::run::Event;
-use kernel::schedule::{Action, Definition};
+use kernel::schedule::{Action, Definition, Schedule};
 use kernel::{Actor, Counter, EventBody, Noun, ScheduleId, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use crate::commit::rows::{Rows, authority_row};
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context};
 use crate::commit::transaction::{Committed, Transaction};
 use crate::dispatch::dispatcher::Claim;
@@ -73,7 +74,7 @@ impl Executor {
             // A change of the schedule writes its progress, and so conflicts with the tick.
             transaction.reads = definition_rows(&claim.schedule, None);
             let agent = claim.agent.as_ref().map(|name| (Noun::Agent, name.to_string()));
-            let authority = authority_row(&self.installation.instance);
+            let authority = row_key::<Authority>(&self.installation.instance);
             transaction.rows = agent.into_iter().chain([authority]).collect();
         }
         transaction
@@ -97,7 +98,7 @@ impl Executor {
             return Vec::new();
         };
         // The schedule and its progress were read separately: an edit may have come in between.
-        let revision = rows.schedule(&claim.schedule).map(|schedule| schedule.revision);
+        let revision = rows.get::<Schedule>(&claim.schedule).map(|schedule| schedule.revision);
         if revision != context.progress.map(|progress| progress.revision) {
             return Vec::new();
         }

@@ -6,14 +6,15 @@ use agents::{Attempt, AttemptResult, Outcome};
 use api::{Code, Error};
 use futures::future::FutureExt;
 use kernel::RunId;
-use kernel::run::{self, Cause, Command, Failure, FailureKind, Output, Report};
+use kernel::approval::Approval;
+use kernel::run::{self, Cause, Command, Failure, FailureKind, Output, Report, Run};
 use kernel::sealable_text::SealableText;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::authorize::budgets::Shortage;
-use crate::commit::ids::{approval_row, run_row};
+use crate::commit::rows::row_key;
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transaction;
 use crate::dispatch::dispatcher::{Cancellation, Claim};
@@ -114,7 +115,7 @@ impl Executor {
     pub(super) async fn end_for_shortage(&self, claim: &Claim, shortage: Shortage) {
         let Claim { id, schedule, .. } = claim;
         let mut rows = run_rows(id, schedule);
-        rows.extend(claim.approval.as_ref().map(approval_row));
+        rows.extend(claim.approval.as_ref().map(row_key::<Approval>));
         let ended =
             self.transactions.commit_own(rows, definition_rows(schedule, None), |rows, now| {
                 let context = run_context(rows, id, schedule, now);
@@ -149,8 +150,8 @@ impl Executor {
     }
 
     async fn enqueue_stored(&self, id: &RunId) -> Result<(), Error> {
-        let rows = self.transactions.load(&[run_row(id)]).await?;
-        rows.run(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        rows.get::<Run>(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
         Ok(())
     }
 

@@ -4,13 +4,14 @@
 //! The check takes time and the decision does not, so its result is used only if it is still about the same agent and runs.
 
 use api::Error;
+use kernel::agent::Agent;
 use kernel::approval::{Approval, Preflight};
 use kernel::backend::Backend;
+use kernel::progress::Progress;
 use kernel::run::{Cause, Run, State};
 use kernel::{ApprovalId, Noun, RunId};
 
-use crate::commit::ids::{agent_row, approval_row, run_row};
-use crate::commit::rows::{RowKey, Rows};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::dispatch::dispatcher::Claim;
 use crate::execute::executor::Executor;
 
@@ -37,9 +38,9 @@ impl Executor {
             Some(_) => Vec::new(),
             None => self.other_rows(claim).await?,
         };
-        let own: Vec<RowKey> = claim.agent.iter().map(agent_row).collect();
+        let own: Vec<RowKey> = claim.agent.iter().map(row_key::<Agent>).collect();
         let rows = self.transactions.load(&own).await?;
-        let Some(agent) = claim.agent.as_ref().and_then(|name| rows.agent(name)) else {
+        let Some(agent) = claim.agent.as_ref().and_then(|name| rows.get::<Agent>(name)) else {
             return Ok(PreflightReport { backend: None, result: Ok(None), other_rows });
         };
         let instance = self.installation.instance.clone();
@@ -52,10 +53,11 @@ impl Executor {
         let progress = (Noun::Progress, claim.schedule.to_string());
         let rows = self.transactions.load(std::slice::from_ref(&progress)).await?;
         let runs: Vec<RunId> = other_live_runs(claim, &rows).cloned().collect();
-        let mut other_rows: Vec<RowKey> = runs.iter().map(run_row).collect();
+        let mut other_rows: Vec<RowKey> = runs.iter().map(row_key::<Run>).collect();
         let rows = self.transactions.load(&other_rows).await?;
-        let parked = runs.iter().filter_map(|run| rows.run(run)).filter_map(pending_approval);
-        other_rows.extend(parked.map(approval_row));
+        let parked =
+            runs.iter().filter_map(|run| rows.get::<Run>(run)).filter_map(pending_approval);
+        other_rows.extend(parked.map(row_key::<Approval>));
         other_rows.push(progress);
         Ok(other_rows)
     }
@@ -68,15 +70,15 @@ impl PreflightReport {
         claim: &Claim,
         rows: &'a Rows,
     ) -> Option<ValidPreflight<'a>> {
-        let agent = claim.agent.as_ref().and_then(|name| rows.agent(name));
+        let agent = claim.agent.as_ref().and_then(|name| rows.get::<Agent>(name));
         if agent.map(|agent| &agent.backend) != self.backend.as_ref() {
             return None;
         }
         let mut approvals = Vec::new();
         if claim.approval.is_none() {
             for run in other_live_runs(claim, rows) {
-                if let Some(id) = pending_approval(rows.run(run)?) {
-                    approvals.push((id, rows.approval(id)?));
+                if let Some(id) = pending_approval(rows.get::<Run>(run)?) {
+                    approvals.push((id, rows.get::<Approval>(id)?));
                 }
             }
         }
@@ -86,7 +88,7 @@ impl PreflightReport {
 
 /// The other runs of the schedule that have not ended.
 fn other_live_runs<'a>(claim: &Claim, rows: &'a Rows) -> impl Iterator<Item = &'a RunId> {
-    let progress = rows.progress(&claim.schedule);
+    let progress = rows.get::<Progress>(&claim.schedule);
     progress.into_iter().flat_map(|it| &it.live).filter(|run| **run != claim.id)
 }
 

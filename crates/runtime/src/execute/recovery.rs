@@ -31,7 +31,7 @@ impl LiveRuns {
         let Some(last) = live.last() else { return Ok(None) };
         self.last = Some((last.due_us.unwrap_or(i64::MAX), last.id.clone()));
         // A run that cannot be read must not hold up the others.
-        let readable = live.iter().filter_map(|item| match codec::decode_run(item) {
+        let readable = live.iter().filter_map(|item| match codec::decode_listed::<Run>(item) {
             Ok(run) => Some(run),
             Err(failed) => {
                 error!(%failed, run = item.id, "failed to read a run");
@@ -90,11 +90,8 @@ impl Executor {
         let items = self.store.list(Noun::Agent.name(), "", most).await.map_err(errors::store)?;
         for item in items {
             // An agent that cannot be read must not hold up the others.
-            match codec::decode_item(Noun::Agent, &item) {
-                Ok(state) => {
-                    let agent = state.and_then(kernel::State::agent);
-                    agent.iter().for_each(|agent| self.dispatcher.set_agent(agent));
-                }
+            match codec::decode_item(&item) {
+                Ok(agent) => agent.iter().for_each(|agent| self.dispatcher.set_agent(agent)),
                 Err(failed) => error!(%failed, agent = item.id, "failed to read an agent"),
             }
         }
@@ -107,7 +104,9 @@ impl Executor {
         let recovered = self.transactions.commit_own(rows, reads, |rows, now| {
             Ok(run_context(rows, id, schedule, now).map(run::recover).unwrap_or_default())
         });
-        if let Some(run) = recovered.await?.as_ref().and_then(|committed| committed.after.run(id)) {
+        if let Some(run) =
+            recovered.await?.as_ref().and_then(|committed| committed.after.get::<Run>(id))
+        {
             info!(run = %id, state = run.state.name(), "recovered a run of a previous process");
         }
         Ok(())

@@ -5,15 +5,17 @@
 
 use agents::Attempt;
 use api::{Code, Error};
-use kernel::run::{self, Cause, Event, RunContext, StartContext};
-use kernel::schedule::Action;
+use kernel::agent::Agent;
+use kernel::approval::Approval;
+use kernel::authority::Authority;
+use kernel::run::{self, Cause, Event, Run, RunContext, StartContext};
+use kernel::schedule::{Action, Schedule};
 use kernel::tool::ToolCall;
 use kernel::{Actor, Counter, EventBody, Noun, ScheduleId};
 use tokio_util::sync::CancellationToken;
 
 use crate::authorize::budgets::{CounterNeeds, Shortage};
-use crate::commit::ids::{approval_row, run_row};
-use crate::commit::rows::{Rows, authority_row};
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context};
 use crate::commit::transaction::{Committed, Transaction};
 use crate::dispatch::dispatcher::Claim;
@@ -82,9 +84,9 @@ impl Executor {
         stop: &CancellationToken,
     ) -> Result<StartOutcome, Error> {
         let Claim { id, schedule, agent, approval, .. } = claim;
-        let mut rows = vec![run_row(id), authority_row(&self.installation.instance)];
+        let mut rows = vec![row_key::<Run>(id), row_key::<Authority>(&self.installation.instance)];
         rows.extend(definition_rows(schedule, agent.as_ref()));
-        rows.extend(approval.as_ref().map(approval_row));
+        rows.extend(approval.as_ref().map(row_key::<Approval>));
         rows.extend(self.approvals.signer_rows(approval.as_ref()).await?);
         rows.extend(preflight.iter().flat_map(|report| report.other_rows.iter().cloned()));
         let reads = vec![(Noun::Progress, schedule.to_string())];
@@ -143,7 +145,7 @@ impl Executor {
     ) -> Vec<EventBody> {
         let StartInputs { claim, counters, tool_call, preflight } = inputs;
         let Claim { schedule, agent, approval, .. } = claim;
-        let agent = agent.as_ref().and_then(|name| rows.agent(name));
+        let agent = agent.as_ref().and_then(|name| rows.get::<Agent>(name));
         let checked = preflight.and_then(|report| report.still_valid(claim, rows));
         let preflight = checked.as_ref().map(|checked| checked.result);
         let other_approvals = checked.as_ref().map_or(&[][..], |checked| &checked.approvals);
@@ -164,11 +166,12 @@ impl Executor {
         });
         let Some(started) = started else { return StartOutcome::Decided };
         let rows = &committed.after;
-        let (Some(run), Some(schedule)) = (rows.run(&claim.id), rows.schedule(&claim.schedule))
+        let (Some(run), Some(schedule)) =
+            (rows.get::<Run>(&claim.id), rows.get::<Schedule>(&claim.schedule))
         else {
             return StartOutcome::NotNow;
         };
-        let agent = claim.agent.as_ref().and_then(|name| rows.agent(name));
+        let agent = claim.agent.as_ref().and_then(|name| rows.get::<Agent>(name));
         let (prompt, agent) = match (&schedule.definition.action, agent) {
             (Action::Prompt { prompt, .. }, Some(agent)) => (prompt, agent),
             (Action::Prompt { .. }, None) => return StartOutcome::NotNow,
@@ -206,6 +209,6 @@ impl Executor {
 
     async fn action_of(&self, schedule: &ScheduleId) -> Result<Option<Action>, Error> {
         let rows = self.transactions.load(&[(Noun::Schedule, schedule.to_string())]).await?;
-        Ok(rows.schedule(schedule).map(|schedule| schedule.definition.action.clone()))
+        Ok(rows.get::<Schedule>(schedule).map(|schedule| schedule.definition.action.clone()))
     }
 }

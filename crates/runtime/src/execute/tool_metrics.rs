@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use api::{Code, Error, Request, Response};
 use kernel::installation::ToolUsage;
-use kernel::tool::{self, CallCounts, CallRecord, ToolName};
+use kernel::tool::{self, CallCounts, CallRecord, ToolName, ToolStats};
 use kernel::{Actor, Event, EventBody, Noun};
 use serde::Serialize;
 use store::Commit;
@@ -161,7 +161,7 @@ impl ToolMetrics {
         let rows = usage.iter().map(|it| (Noun::Tool, it.tool.to_string())).collect();
         let instance = &self.installation.instance;
         let written = self.transactions.commit_own(rows, Vec::new(), |rows, now| {
-            Ok(tool::summarize_calls(instance, |name| rows.tool(name), &usage, now))
+            Ok(tool::summarize_calls(instance, |name| rows.get::<ToolStats>(name), &usage, now))
         });
         if let Err(failed) = written.await {
             warn!(%failed, "failed to write the counts of tool calls, trying again later");

@@ -21,7 +21,7 @@ use crate::authorize::budgets::{CounterNeeds, Shortage};
 use crate::authorize::policy::{PRESENT_TENSE, decision_sentence};
 use crate::commit::caller::Caller;
 use crate::commit::ids::agent_name;
-use crate::commit::rows::authority_row;
+use crate::commit::rows::row_key;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, internal};
@@ -90,15 +90,14 @@ impl Serve<AgentTest> for Engine {
 impl Engine {
     /// Records the test, before anything is sent.
     async fn start_test(&self, actor: &Actor, name: &AgentName) -> Result<Agent, Error> {
-        let rows =
-            vec![(Noun::Agent, name.to_string()), authority_row(&self.installation.instance)];
+        let rows = vec![row_key::<Agent>(name), row_key::<Authority>(&self.installation.instance)];
         let transaction = Transaction { rows, ..Transaction::by(actor) };
         let mut needs = CounterNeeds::default();
         let committed = self.transactions.commit(transaction, |rows, now| {
-            let tested = agent::decide(name, rows.agent(name), now, actor, Command::Test);
+            let tested = agent::decide(name, rows.get::<Agent>(name), now, actor, Command::Test);
             let tested =
                 tested.map_err(errors::agent)?.map(|it| EventBody::Agent(name.clone(), it));
-            if let Some(agent) = rows.agent(name) {
+            if let Some(agent) = rows.get::<Agent>(name) {
                 self.check_may_test(
                     actor,
                     agent,
@@ -121,7 +120,7 @@ impl Engine {
         };
         committed
             .after
-            .agent(name)
+            .get::<Agent>(name)
             .cloned()
             .ok_or_else(|| internal("the tested agent does not exist"))
     }

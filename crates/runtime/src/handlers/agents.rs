@@ -7,7 +7,7 @@ use api::{
 use kernel::agent::{self, Agent, AgentName, Command, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::money::{InvalidMoney, Money, Price};
-use kernel::{EventBody, Noun, Row, State};
+use kernel::{EventBody, Noun};
 
 use crate::commit::caller::Caller;
 use crate::commit::codec;
@@ -118,7 +118,7 @@ impl Serve<AgentShow> for Engine {
         let row = self.store.load(Noun::Agent.name(), name.as_str()).await;
         let row = codec::decode_row(Noun::Agent, row.map_err(errors::store)?)?;
         let unknown = || errors::agent(agent::Refusal::Unknown(name));
-        Ok(AgentShown { agent: wire(agent_in(&row).ok_or_else(unknown)?) })
+        Ok(AgentShown { agent: wire(row.get().ok_or_else(unknown)?) })
     }
 }
 
@@ -139,8 +139,7 @@ impl Serve<AgentList> for Engine {
             cursor: list.cursor,
         };
         let (agents, cursor) = pages::page::<AgentName, _>(&*self.store, page, |item| {
-            let row = store::Row { version: item.version, body: item.body.clone() };
-            Ok(agent_in(&codec::decode_row(Noun::Agent, row)?).map(wire))
+            Ok(codec::decode_item(item)?.as_ref().map(wire))
         })
         .await?;
         Ok(Agents { agents, cursor })
@@ -150,7 +149,7 @@ impl Serve<AgentList> for Engine {
 impl Engine {
     async fn check_server(&self, name: &AgentName) -> Result<Vec<String>, Error> {
         let rows = self.transactions.load(&[(Noun::Agent, name.to_string())]).await?;
-        match rows.agent(name) {
+        match rows.get::<Agent>(name) {
             Some(agent) => Ok(self.backend.check_server(agent.clone()).await),
             None => Ok(Vec::new()),
         }
@@ -166,11 +165,14 @@ impl Engine {
         let rows = vec![(Noun::Agent, name.to_string())];
         let transaction = Transaction { rows, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
-            let event = agent::decide(name, rows.agent(name), now, &caller.actor, command.clone());
+            let event =
+                agent::decide(name, rows.get::<Agent>(name), now, &caller.actor, command.clone());
             let event = event.map_err(errors::agent)?;
             Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
         };
-        let respond = |before: &Rows, after: &Rows| respond(before.agent(name), after.agent(name));
+        let respond = |before: &Rows, after: &Rows| {
+            respond(before.get::<Agent>(name), after.get::<Agent>(name))
+        };
         self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
 }
@@ -187,13 +189,6 @@ pub(crate) fn parse_money(text: Option<String>) -> Result<Option<Money>, Error> 
 
 fn parse_secret(text: String) -> Result<SecretRef, Error> {
     text.parse().map_err(errors::invalid)
-}
-
-fn agent_in(row: &Row) -> Option<&Agent> {
-    match row.state.as_ref()? {
-        State::Agent(agent) => Some(agent),
-        _ => None,
-    }
 }
 
 /// The agent of a command that the kernel has accepted.

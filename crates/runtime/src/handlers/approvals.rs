@@ -4,6 +4,7 @@ use api::{
     ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals, Code,
     Error, Serve,
 };
+use kernel::agent::Agent;
 use kernel::approval::{
     self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Requirements,
     Signature, Signed, State,
@@ -16,9 +17,9 @@ use crate::authorize::approvals::find_approval;
 use crate::authorize::policy;
 use crate::authorize::signatures::statement;
 use crate::commit::caller::Caller;
-use crate::commit::codec::decode_approval;
-use crate::commit::ids::{approval_id, approval_row, token_row};
-use crate::commit::rows::Rows;
+use crate::commit::codec::decode_listed;
+use crate::commit::ids::approval_id;
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::run_context;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
@@ -37,7 +38,7 @@ impl Serve<ApprovalList> for Engine {
             cursor: list.cursor,
         };
         let (approvals, cursor) = pages::page::<ApprovalId, _>(&*self.store, page, |item| {
-            let (id, approval) = decode_approval(item)?;
+            let (id, approval) = decode_listed::<Approval>(item)?;
             let of = approval.plan.agent.as_ref().map(|agent| agent.as_str());
             let matches = agent.is_none() || agent == of;
             matches.then(|| wire(&id, &approval)).transpose()
@@ -52,9 +53,9 @@ impl Serve<ApprovalList> for Engine {
 impl Serve<ApprovalShow> for Engine {
     async fn serve(&self, caller: &Caller, show: ApprovalShow) -> Result<ApprovalShown, Error> {
         let id = approval_id(&show.id)?;
-        let rows = self.transactions.load(&[approval_row(&id)]).await?;
+        let rows = self.transactions.load(&[row_key::<Approval>(&id)]).await?;
         let mut approval = self.with_link(wire_in(&rows, &id)?);
-        let Plan { prompt, agent, .. } = &find_approval(&rows, &id)?.plan;
+        let Plan { prompt, agent, .. } = &*find_approval(&rows, &id)?.plan;
         if prompt.is_sealed() && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await? {
             approval.unsealed = Some(self.sealing.open(prompt, Purpose::PrivateFields)?);
         }
@@ -76,14 +77,14 @@ impl Serve<ApprovalDecide> for Engine {
             Some(signature) => self.find_signer(&id, signature).await?,
             None => None,
         };
-        rows.extend(signed.iter().map(|signed| token_row(&signed.signature.token)));
+        rows.extend(signed.iter().map(|signed| row_key::<Token>(&signed.signature.token)));
         let command = parse_command(request, signed)?;
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let approval = find_approval(rows, &id)?;
             let run_context = run_context(rows, &approval.plan.run, &approval.plan.schedule, now)
                 .ok_or_else(|| internal("an approval has no run"))?;
-            let agent = approval.plan.agent.as_ref().and_then(|name| rows.agent(name));
+            let agent = approval.plan.agent.as_ref().and_then(|name| rows.get::<Agent>(name));
             let config = self.config.active();
             let active_policy = config.rules.version();
             let context = ApprovalContext { id: &id, approval, run_context, agent, active_policy };
@@ -95,7 +96,7 @@ impl Serve<ApprovalDecide> for Engine {
             transaction,
             decide,
             |before, after| {
-                let changed = before.approval(&id) != after.approval(&id);
+                let changed = before.get::<Approval>(&id) != after.get::<Approval>(&id);
                 let decided = find_approval(after, &id)?;
                 let remember =
                     remember.then(|| ::policy::how_to_allow(&decided.request, &decided.ruling));
@@ -119,7 +120,7 @@ impl Engine {
 
     /// The person who made a signature. `None` if the approval is not pending any more.
     async fn find_signer(&self, id: &ApprovalId, signature: &str) -> Result<Option<Signed>, Error> {
-        let rows = self.transactions.load(&[approval_row(id)]).await?;
+        let rows = self.transactions.load(&[row_key::<Approval>(id)]).await?;
         let approval = find_approval(&rows, id)?;
         let State::Pending { approve_by: expires_at } = approval.state else { return Ok(None) };
         let approve_by = rfc3339(expires_at);
@@ -160,7 +161,7 @@ fn parse_command(request: ApprovalDecide, signed: Option<Signed>) -> Result<Comm
 
 /// Whether a listed approval is pending.
 pub(crate) fn is_pending(item: &Item) -> Result<bool, Error> {
-    Ok(matches!(decode_approval(item)?.1.state, State::Pending { .. }))
+    Ok(matches!(decode_listed::<Approval>(item)?.1.state, State::Pending { .. }))
 }
 
 fn wire_in(rows: &Rows, id: &ApprovalId) -> Result<api::Approval, Error> {

@@ -1,16 +1,16 @@
 //! Publishes an event, which fires the schedules that wait for it.
 
 use api::{Code, Error, EventPublish, EventPublished, Serve};
-use kernel::run::{Event as RunEvent, Origin};
+use kernel::run::{Event as RunEvent, Origin, Run};
+use kernel::schedule::Schedule;
 use kernel::schedule::trigger::EventName;
-use kernel::slot::{self, SlotOutcome, Source};
+use kernel::slot::{self, Slot, SlotOutcome, Source};
 use kernel::tick::EventOccurrence;
 use kernel::{Actor, EventBody, Noun, Role, ScheduleId};
 
 use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
-use crate::commit::ids::run_row;
-use crate::commit::rows::Rows;
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, internal};
@@ -89,7 +89,7 @@ impl Engine {
         let decide = |rows: &Rows, now| {
             // The schedule may have been edited since it was found.
             let waits_for =
-                rows.schedule(listener).and_then(|it| it.definition.trigger.event_name());
+                rows.get::<Schedule>(listener).and_then(|it| it.definition.trigger.event_name());
             match waits_for == Some(name) {
                 true => self.dependents.fire(rows, listener, occurrence, now),
                 false => Ok(Vec::new()),
@@ -114,14 +114,15 @@ impl Engine {
     ) -> Result<Option<api::Run>, Error> {
         let key = slot::source_key(listener, source);
         let rows = self.transactions.load(&[(Noun::Slot, key.clone())]).await?;
-        let Some(occurrence) = rows.slot(&key) else { return Ok(None) };
+        let Some(occurrence) = rows.get::<Slot>(&key) else { return Ok(None) };
         // The row of the event does not change when its slot gets a run later; the row of the slot does.
         let key = slot::key(listener, occurrence.last);
         let rows = self.transactions.load(&[(Noun::Slot, key.clone())]).await?;
-        let Some(SlotOutcome::Run { run, .. }) = rows.slot(&key).map(|slot| &slot.outcome) else {
+        let Some(SlotOutcome::Run { run, .. }) = rows.get::<Slot>(&key).map(|slot| &slot.outcome)
+        else {
             return Ok(None);
         };
-        let rows = self.transactions.load(&[run_row(run)]).await?;
+        let rows = self.transactions.load(&[row_key::<Run>(run)]).await?;
         runs::wire_in(&rows, run).map(Some)
     }
 }

@@ -2,11 +2,12 @@
 
 use api::{Error, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained, Serve};
 use kernel::policy_decision::Details;
-use kernel::run;
+use kernel::run::{self, Run};
 
 use crate::authorize::policy::{PRESENT_TENSE, decision_sentence, wire, wire_facts, wire_request};
 use crate::commit::caller::Caller;
-use crate::commit::ids::{run_id, run_row};
+use crate::commit::ids::run_id;
+use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors;
 
@@ -27,9 +28,9 @@ impl Serve<PolicyDecide> for Engine {
 impl Serve<PolicyExplain> for Engine {
     async fn serve(&self, _: &Caller, request: PolicyExplain) -> Result<PolicyExplained, Error> {
         let id = run_id(&request.run)?;
-        let rows = self.transactions.load(&[run_row(&id)]).await?;
+        let rows = self.transactions.load(&[row_key::<Run>(&id)]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let run = rows.run(&id).ok_or_else(unknown)?;
+        let run = rows.get::<Run>(&id).ok_or_else(unknown)?;
         let sentence = match &run.ruling {
             None => "the policy has not decided yet: the run was not claimed".to_owned(),
             Some(decision) => {

@@ -7,7 +7,7 @@ use ::policy::Rules;
 use api::{ChangedDecision, Code, Error, PolicyReplay, PolicyReplayed, Serve};
 use kernel::policy_decision::{PolicyDecision, Request};
 use kernel::posture::Posture;
-use kernel::run::{evaluate, recorded_decision, recorded_facts, recorded_request};
+use kernel::run::{Run, evaluate, recorded_decision, recorded_facts, recorded_request};
 use kernel::{EventBody, Noun, State, Timestamp};
 use store::{Page, Row};
 use tokio::task::spawn_blocking;
@@ -139,7 +139,7 @@ impl Replay {
             }
             self.remaining -= 1;
             self.found.decisions += 1;
-            let run = codec::decode_row(Noun::Run, run)?.state.and_then(State::run);
+            let run = codec::decode_row(Noun::Run, run)?.state.and_then(State::into_inner::<Run>);
             match run.and_then(|run| recorded_request(&event.event, &run)) {
                 Some(request) => self.compare(event, &request),
                 None => self.found.untold += 1,

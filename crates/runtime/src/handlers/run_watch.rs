@@ -5,7 +5,7 @@ use std::time::Duration;
 use agents::LiveOutput;
 use api::{Error, RunWatch, RunWatched, Serve, WatchCursor};
 use futures::future::pending;
-use kernel::run::State;
+use kernel::run::{Run, State};
 use kernel::{Noun, RunId};
 use tokio::select;
 use tokio::time::timeout;
@@ -56,8 +56,9 @@ impl Engine {
     ) -> Result<RunWatched, Error> {
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let run = wire_in(&rows, id)?;
-        let (epoch, ended) =
-            rows.run(id).map_or((0, true), |run| (run.epoch, matches!(run.state, State::Ended(_))));
+        let (epoch, ended) = rows
+            .get::<Run>(id)
+            .map_or((0, true), |run| (run.epoch, matches!(run.state, State::Ended(_))));
         let version = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
         // A new attempt starts with empty output.
         let read = if seen.epoch == epoch { seen.bytes } else { 0 };

@@ -9,7 +9,7 @@ use kernel::slot::Source;
 use kernel::{Noun, RunId, ScheduleId};
 
 use crate::commit::caller::Caller;
-use crate::commit::codec::decode_run;
+use crate::commit::codec::decode_listed;
 use crate::commit::ids::run_id;
 use crate::commit::rows::Rows;
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
@@ -47,7 +47,7 @@ impl Serve<RunList> for Engine {
             cursor: list.cursor,
         };
         let (runs, cursor) = pages::page::<RunId, _>(&*self.store, page, |item| {
-            let (id, run) = decode_run(item)?;
+            let (id, run) = decode_listed::<Run>(item)?;
             let of = run.agent.as_ref().map(|agent| agent.as_str());
             let matches = (agent.is_none() || agent == of)
                 && state.is_none_or(|state| state == run.state.name());
@@ -63,7 +63,8 @@ impl Serve<RunShow> for Engine {
         let id = run_id(&show.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let mut shown = wire_in(&rows, &id)?;
-        let stored = rows.run(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
+        let stored =
+            rows.get::<Run>(&id).and_then(|run| Some((&run.output.as_ref()?.text, &run.agent)));
         if let (Some((text, agent)), Some(output)) = (stored, &mut shown.output)
             && output.sealed
             && self.scope.may_read_sealed(&caller.actor, agent.as_ref()).await?
@@ -71,7 +72,7 @@ impl Serve<RunShow> for Engine {
             output.text = self.sealing.open(text, Purpose::Output)?;
             output.sealed = false;
         }
-        if let Some(run) = rows.run(&id) {
+        if let Some(run) = rows.get::<Run>(&id) {
             shown.source = self.feed.source_of(&id, run).await?.map(|source| match source {
                 Source::Run(id) => RunSource::Run(id.to_string()),
                 Source::Event(id) => RunSource::Event(id),
@@ -97,7 +98,7 @@ impl Serve<RunCancel> for Engine {
         };
         // An earlier request, whose response was lost, may have committed the cancellation.
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        if rows.run(&id).is_some_and(|run| run.cancel.is_some()) {
+        if rows.get::<Run>(&id).is_some_and(|run| run.cancel.is_some()) {
             self.dispatcher.cancel(&id);
         }
         Ok(response)
@@ -134,7 +135,7 @@ impl Engine {
     ) -> Result<RunChanged, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let schedule = found.run(id).ok_or_else(unknown)?.schedule.clone();
+        let schedule = found.get::<Run>(id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
@@ -143,7 +144,7 @@ impl Engine {
         };
         let response =
             self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
-                let changed = before.run(id) != after.run(id);
+                let changed = before.get::<Run>(id) != after.get::<Run>(id);
                 Ok(RunChanged { run: wire_in(after, id)?, changed })
             });
         response.await
@@ -159,7 +160,7 @@ fn cancelled_unrecorded() -> Error {
 
 /// A run of these rows in wire form.
 pub(crate) fn wire_in(rows: &Rows, id: &RunId) -> Result<api::Run, Error> {
-    let run = rows.run(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+    let run = rows.get::<Run>(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
     Ok(wire(id, run))
 }
 

@@ -9,7 +9,7 @@ use kernel::approval::OPEN;
 use kernel::backend::BackendKind;
 use kernel::posture::DisabledBy;
 use kernel::progress::PAUSED_BY_SYSTEM;
-use kernel::run::State;
+use kernel::run::{Run, State};
 use kernel::{Counter, Noun, Timestamp};
 use store::BEFORE_ALL_DUE;
 
@@ -81,7 +81,7 @@ impl Engine {
         let live =
             store.list_due(Noun::Run.name(), BEFORE_ALL_DUE, i64::MAX, LIVE_COUNTED_MAX).await;
         for item in live.map_err(errors::store)? {
-            let (id, run) = codec::decode_run(&item)?;
+            let (id, run) = codec::decode_listed::<Run>(&item)?;
             match run.state {
                 State::Queued { .. } => queued += 1,
                 State::Parked => waiting += 1,

@@ -9,7 +9,7 @@ use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
 use crate::commit::caller::Caller;
-use crate::commit::codec::decode_token;
+use crate::commit::codec::decode_item;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
@@ -55,7 +55,7 @@ impl Serve<TokenList> for Engine {
             cursor: list.cursor,
         };
         let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
-            let token = decode_token(item)?;
+            let token = decode_item(item)?;
             let token = token.ok_or_else(|| internal("a listed token has no state"))?;
             Ok(Some(wire(&item.id, &token)))
         })
@@ -100,16 +100,22 @@ impl Engine {
         let rows = vec![(Noun::Token, id.to_string())];
         let transaction = Transaction { rows, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
-            let event =
-                token::decide(id.as_str(), rows.token(&id), &caller.actor, command.clone(), now);
+            let event = token::decide(
+                id.as_str(),
+                rows.get::<Token>(&id),
+                &caller.actor,
+                command.clone(),
+                now,
+            );
             let event = event.map_err(errors::token)?;
             Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
         };
         let response =
             self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
-                let changed = before.token(&id) != after.token(&id);
-                let token =
-                    after.token(&id).ok_or_else(|| internal("the changed token does not exist"))?;
+                let changed = before.get::<Token>(&id) != after.get::<Token>(&id);
+                let token = after
+                    .get::<Token>(&id)
+                    .ok_or_else(|| internal("the changed token does not exist"))?;
                 respond(changed, wire(id.as_str(), token))
             });
         response.await

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use api::{Error, Serve, ToolList, ToolTally, ToolUse, Tools};
+use kernel::Noun;
 use kernel::budget::day;
 use kernel::tool::{self, CallCounts, ToolStats};
-use kernel::{Noun, State};
 
 use crate::commit::caller::Caller;
 use crate::commit::codec;
@@ -22,7 +22,7 @@ impl Serve<ToolList> for Engine {
         let items = self.store.list(Noun::Tool.name(), "", TOOLS_MAX).await;
         let mut stats: BTreeMap<String, ToolStats> = BTreeMap::new();
         for item in items.map_err(errors::store)? {
-            let stored = codec::decode_item(Noun::Tool, &item)?.and_then(State::tool);
+            let stored = codec::decode_item(&item)?;
             stats.extend(stored.map(|stored| (item.id, stored)));
         }
         let now = self.time.now();

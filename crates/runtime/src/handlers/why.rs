@@ -15,7 +15,7 @@ use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::schedule_id;
 use crate::engine::Engine;
-use crate::errors::{self, internal};
+use crate::errors;
 use crate::schedule::trigger;
 use crate::timestamps::rfc3339;
 
@@ -29,8 +29,9 @@ impl Serve<Why> for Engine {
         let key = |noun: Noun| (noun, id.to_string());
         let rows = self.transactions.load(&[key(Noun::Schedule), key(Noun::Progress)]).await?;
         let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
-        let progress = rows.progress(&id).ok_or_else(unknown)?;
-        let current = rows.schedule(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
+        let progress = rows.get::<Progress>(&id).ok_or_else(unknown)?;
+        let current =
+            rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
         let explainer = Explainer { id: &id, progress, current };
         let at = match request.at {
             Some(text) => {
@@ -64,30 +65,33 @@ impl Engine {
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
         let found = self.store.list_newest(noun, None, &slot::end_key(id), 1).await;
-        let found = found.map_err(errors::store)?.into_iter().next();
-        Ok(found.map(|item| decode_slot(id, item)).transpose()?.flatten().map(|slot| slot.last))
+        let found = found.map_err(errors::store)?;
+        let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
+        Ok(slot.map(|slot| slot.last))
     }
 
     /// The stored range of slots that covers an instant.
     async fn slot_covering(&self, id: &ScheduleId, at: Timestamp) -> Result<Option<Slot>, Error> {
         let before = slot::key(id, Timestamp::from_micros(at.as_micros() - 1));
         let found = self.store.list(Noun::Slot.name(), &before, 1).await.map_err(errors::store)?;
-        let found =
-            found.into_iter().next().map(|item| decode_slot(id, item)).transpose()?.flatten();
-        Ok(found.filter(|slot| slot.first <= at && at <= slot.last))
+        let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
+        Ok(slot.filter(|slot| slot.first <= at && at <= slot.last))
     }
 
     async fn load_slot(&self, key: &str) -> Result<Option<Slot>, Error> {
         let rows = self.transactions.load(&[(Noun::Slot, key.to_owned())]).await?;
-        Ok(rows.slot(key).cloned())
+        Ok(rows.get::<Slot>(key).cloned())
     }
 
     async fn with_run(&self, slot: Option<Slot>) -> Result<Option<SlotWithRun>, Error> {
         let Some(slot) = slot else { return Ok(None) };
         let run = match &slot.outcome {
-            SlotOutcome::Run { run, .. } => {
-                self.transactions.load(&[(Noun::Run, run.to_string())]).await?.run(run).cloned()
-            }
+            SlotOutcome::Run { run, .. } => self
+                .transactions
+                .load(&[(Noun::Run, run.to_string())])
+                .await?
+                .get::<Run>(run)
+                .cloned(),
             SlotOutcome::Passed { .. } | SlotOutcome::Buffered => None,
         };
         Ok(Some((slot, run)))
@@ -275,9 +279,7 @@ fn wall(calendar: &Calendar, at: Timestamp) -> String {
 }
 
 /// The slot of a listed row, if it belongs to this schedule.
-fn decode_slot(id: &ScheduleId, item: Item) -> Result<Option<Slot>, Error> {
+fn decode_slot(id: &ScheduleId, item: &Item) -> Result<Option<Slot>, Error> {
     let is_ours = item.id.split_once('/').is_some_and(|(owner, _)| owner == id.as_str());
-    let Some(body) = item.body.filter(|_| is_ours) else { return Ok(None) };
-    let slot = codec::decode_state(Noun::Slot, &body)?.slot();
-    slot.ok_or_else(|| internal("a stored slot has another state")).map(Some)
+    if is_ours { codec::decode_item(item) } else { Ok(None) }
 }

@@ -7,9 +7,8 @@ use api::{
     Changes, Code, Error, Event, Events, LIST_BYTES_MAX, LedgerTail, RunEventList, RunEvents,
     WaitForChanges,
 };
-use kernel::run::Origin;
+use kernel::run::{Origin, Run};
 use kernel::slot::Source;
-use kernel::tables::changed_rows;
 use kernel::{EventBody, Noun, RunId, Timestamp, run};
 use ledger::EntryRef;
 use store::{PAGE_ENTRIES_MAX, Store};
@@ -92,7 +91,7 @@ impl Feed {
         let id = run_id(&request.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-        let queued_at = rows.run(&id).ok_or_else(unknown)?.queued_at;
+        let queued_at = rows.get::<Run>(&id).ok_or_else(unknown)?.queued_at;
         let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
         let first = self.position_before(queued_at).await?;
         let mut found =
@@ -171,7 +170,7 @@ fn changes_run(fields: &EntryRef<'_>, id: &RunId) -> Result<bool, Error> {
     if !mentions(fields, id.as_str()) {
         return Ok(false);
     }
-    let changed = changed_rows(&codec::decode_facts(fields)?);
+    let changed = codec::decode_facts(fields)?.changed_rows();
     Ok(changed.iter().any(|it| it.noun == Noun::Run && it.id == id.as_str()))
 }
 

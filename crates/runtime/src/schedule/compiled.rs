@@ -50,7 +50,7 @@ impl Schedules {
         }
         let key = [(Noun::Schedule, id.to_string())];
         let at_revision = |rows: &Rows| {
-            rows.schedule(id).filter(|schedule| schedule.revision == revision).cloned()
+            rows.get::<Schedule>(id).filter(|schedule| schedule.revision == revision).cloned()
         };
         let found = match at_revision(&self.transactions.load(&key).await?) {
             // A commit may be in the store and not yet in the row cache.
@@ -71,7 +71,7 @@ impl Schedules {
     ) -> Result<Option<Slot>, Error> {
         let keys = [slot::key(id, nominal), slot::backfill_key(id, nominal)];
         let rows = self.transactions.load(&keys.clone().map(|key| (Noun::Slot, key))).await?;
-        let mut slots = keys.iter().filter_map(|key| rows.slot(key));
+        let mut slots = keys.iter().filter_map(|key| rows.get::<Slot>(key));
         Ok(slots.find(|slot| matches!(slot.outcome, SlotOutcome::Run { .. })).cloned())
     }
 
@@ -83,7 +83,7 @@ impl Schedules {
     ) -> Result<Option<String>, Error> {
         let key = slot::key(id, progress.decided_until);
         let rows = self.transactions.load(&[(Noun::Slot, key.clone())]).await?;
-        Ok(rows.slot(&key).map(|slot| slot.wall.clone()))
+        Ok(rows.get::<Slot>(&key).map(|slot| slot.wall.clone()))
     }
 }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use api::{Code, Error};
 use futures::future::{BoxFuture, FutureExt};
+use kernel::progress::Progress;
 use kernel::run::{Event as RunEvent, Origin, Outcome, Run};
-use kernel::slot::{self, Source};
+use kernel::schedule::Schedule;
+use kernel::slot::{self, Slot, Source};
 use kernel::tick::{EventOccurrence, Tick, decide_event};
 use kernel::{EventBody, Noun, RunId, ScheduleId, Timestamp};
 
 use crate::clock::Time;
 use crate::commit::hooks::Consequences;
-use crate::commit::ids::run_row;
-use crate::commit::rows::{RowKey, Rows};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transactions;
 use crate::schedule::compiled::CompiledSchedule;
 
@@ -55,14 +56,14 @@ impl Dependents {
     ) -> Result<Vec<EventBody>, Error> {
         let mut events = Vec::new();
         for run in ended {
-            let dependents = rows.progress(&run.schedule).map(|it| it.dependents.clone());
+            let dependents = rows.get::<Progress>(&run.schedule).map(|it| it.dependents.clone());
             for dependent in dependents.unwrap_or_default() {
                 let source = Source::Run(run.id.clone());
                 let keys = self.rows_of(transactions, &dependent, &source).await?;
                 rows.extend(transactions.load(&keys).await?);
                 let depth = run.depth.saturating_add(1);
                 let occurrence = EventOccurrence { source: &source, origin: Origin::After, depth };
-                let matches = rows.schedule(&dependent).is_some_and(|schedule| {
+                let matches = rows.get::<Schedule>(&dependent).is_some_and(|schedule| {
                     let upstream = schedule.definition.trigger.upstream();
                     upstream.is_some_and(|(id, on)| *id == run.schedule && on.matches(run.outcome))
                 });
@@ -84,9 +85,9 @@ impl Dependents {
         let mut keys = vec![(Noun::Schedule, id.to_string()), (Noun::Progress, id.to_string())];
         let rows = transactions.load(&keys).await?;
         let ends_others =
-            rows.schedule(id).is_some_and(|it| it.definition.terms.overlap.ends_others());
-        let live = rows.progress(id).filter(|_| ends_others).map(|it| it.live.as_slice());
-        keys.extend(live.unwrap_or_default().iter().map(run_row));
+            rows.get::<Schedule>(id).is_some_and(|it| it.definition.terms.overlap.ends_others());
+        let live = rows.get::<Progress>(id).filter(|_| ends_others).map(|it| it.live.as_slice());
+        keys.extend(live.unwrap_or_default().iter().map(row_key::<Run>));
         keys.push((Noun::Slot, slot::source_key(id, source)));
         Ok(keys)
     }
@@ -99,8 +100,9 @@ impl Dependents {
         occurrence: EventOccurrence<'_>,
         now: Timestamp,
     ) -> Result<Vec<EventBody>, Error> {
-        let has_fired = rows.slot(&slot::source_key(id, occurrence.source)).is_some();
-        let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+        let has_fired = rows.get::<Slot>(&slot::source_key(id, occurrence.source)).is_some();
+        let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+        else {
             return Ok(Vec::new());
         };
         if has_fired {
@@ -115,7 +117,7 @@ impl Dependents {
         let calendar = compiled.calendar(progress)?;
         let live = progress.live.iter();
         let live: Vec<(RunId, Run)> =
-            live.filter_map(|id| Some((id.clone(), rows.run(id)?.clone()))).collect();
+            live.filter_map(|id| Some((id.clone(), rows.get::<Run>(id)?.clone()))).collect();
         let tick = Tick { live: &live, ..Tick::new(id, schedule, &calendar, now) };
         Ok(decide_event(tick, progress, occurrence, &mut || self.time.new_run_id(now)))
     }
@@ -128,6 +130,6 @@ fn ended_run(rows: &Rows, event: &EventBody) -> Option<EndedRun> {
         RunEvent::Settled(settled) => settled.outcome,
         _ => return None,
     };
-    let run = rows.run(id)?;
+    let run = rows.get::<Run>(id)?;
     Some(EndedRun { id: id.clone(), schedule: run.schedule.clone(), outcome, depth: run.depth })
 }

@@ -14,7 +14,7 @@ use kernel::progress::Progress;
 use kernel::run::Run;
 use kernel::slot::Slot;
 use kernel::tick::{Tick, tick};
-use kernel::{Actor, Noun, Row, RunId, ScheduleId, State, Timestamp};
+use kernel::{Actor, Noun, NounState, Row, RunId, ScheduleId, Timestamp};
 use store::{BEFORE_ALL_DUE, Item, Store};
 use tokio::select;
 use tokio::sync::Notify;
@@ -24,7 +24,7 @@ use tracing::error;
 
 use crate::clock::{Time, micros};
 use crate::commit::codec;
-use crate::commit::ids::run_row;
+use crate::commit::rows::row_key;
 use crate::commit::transaction::{Committed, Transactions};
 use crate::errors::internal;
 use crate::execute::executor::Executor;
@@ -178,7 +178,7 @@ impl Timer {
         let FastStarts { sender, stop } = fast_starts;
         let id: ScheduleId = item.id.parse().map_err(internal)?;
         let row = self.progress_row(item, generation)?;
-        let Some(State::Progress(progress)) = &row.state else { return Ok(()) };
+        let Some(progress) = row.get::<Progress>() else { return Ok(()) };
         let compiled = self.schedules.compiled(&id, progress.revision).await?;
         let Some(compiled) = compiled else { return Ok(()) };
         let inputs = self.tick_inputs(&id, &compiled, progress).await?;
@@ -206,10 +206,10 @@ impl Timer {
         let system = Actor::system();
         let mut transaction = self.executor.tick_transaction(permit, &system);
         transaction.rows.push((Noun::Progress, id.to_string()));
-        transaction.rows.extend(inputs.live.iter().map(run_row));
+        transaction.rows.extend(inputs.live.iter().map(row_key::<Run>));
         let mut is_due = false;
         let committed = self.transactions.commit(transaction, |rows, now| {
-            let Some(progress) = rows.progress(id) else { return Ok(Vec::new()) };
+            let Some(progress) = rows.get::<Progress>(id) else { return Ok(Vec::new()) };
             // The schedule was edited meanwhile: the next tick decides by the new definition.
             if progress.revision != compiled.schedule.revision {
                 return Ok(Vec::new());
@@ -219,7 +219,7 @@ impl Timer {
             let live: Vec<(RunId, Run)> = inputs
                 .live
                 .iter()
-                .filter_map(|id| Some((id.clone(), rows.run(id)?.clone())))
+                .filter_map(|id| Some((id.clone(), rows.get::<Run>(id)?.clone())))
                 .collect();
             let at = Tick {
                 live: &live,

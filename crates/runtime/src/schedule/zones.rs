@@ -8,14 +8,14 @@ use api::Error;
 use calendar::tzdata_version;
 use futures::future::{join_all, pending};
 use kernel::installation::{Event as InstallationEvent, TzChanged};
-use kernel::progress::Status;
+use kernel::progress::{Progress, Status};
 use kernel::tick::{Tick, rebase};
 use kernel::{EventBody, Noun, ScheduleId};
 use store::{Item, Store};
 use tracing::{error, info};
 
 use crate::clock::Time;
-use crate::commit::codec::decode_progress;
+use crate::commit::codec::decode_item;
 use crate::commit::identity::{commit_identity, identity};
 use crate::commit::transaction::Transactions;
 use crate::errors::{self, internal};
@@ -68,7 +68,8 @@ impl Zones {
     /// Returns whether the next slot of a schedule moved.
     async fn rebase(&self, item: &Item) -> Result<bool, Error> {
         let id: ScheduleId = item.id.parse().map_err(internal)?;
-        let Some(found) = decode_progress(item)?.filter(|it| it.status != Status::Removed) else {
+        let found = decode_item::<Progress>(item)?;
+        let Some(found) = found.filter(|it| it.status != Status::Removed) else {
             return Ok(false);
         };
         let compiled = self.schedules.compiled(&id, found.revision).await?;
@@ -78,7 +79,7 @@ impl Zones {
         let moved = self
             .transactions
             .commit_own(rows, vec![], |rows, now| {
-                let Some(progress) = rows.progress(&id) else { return Ok(Vec::new()) };
+                let Some(progress) = rows.get::<Progress>(&id) else { return Ok(Vec::new()) };
                 // An edit has recomputed it meanwhile.
                 if progress.revision != compiled.schedule.revision {
                     return Ok(Vec::new());

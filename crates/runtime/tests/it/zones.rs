@@ -5,7 +5,6 @@ use calendar::tzdata_version;
 use kernel::installation::{Event as InstallationEvent, TzChanged};
 use kernel::progress::NextFire;
 use kernel::schedule::{Event, Moved, MovedWhy};
-use kernel::tables::changed_rows;
 use kernel::{EventBody, Row, State, Timestamp};
 use ledger::{Draft, Header, canonical_json};
 use store::{Commit, Outcome, Store, Write};
@@ -28,7 +27,7 @@ async fn write(world: &World, body: EventBody) {
     };
     let drafts = vec![Draft::new(header, canonical_json(&body).unwrap(), None).unwrap()];
     let mut writes = Vec::new();
-    for row in changed_rows(&body) {
+    for row in body.changed_rows() {
         let found = world.store.load(row.noun.name(), &row.id).await.unwrap();
         let state = found.body.map(|bytes| {
             let mut bytes = serde_json::Deserializer::from_slice(&bytes);

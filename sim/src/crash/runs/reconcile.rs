@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use kernel::approval::{self, Approval};
+use kernel::progress::Progress;
 use kernel::run::{Outcome, Run, State as RunState};
+use kernel::schedule::Schedule;
 use kernel::slot::{Slot, SlotOutcome};
 use kernel::{Noun, RunId, State, Tables, Timestamp};
 use serde::Serialize;
@@ -73,17 +75,14 @@ impl Reconciliation {
                     slots.entry(schedule).or_default().push(slot);
                 }
                 Some(State::Run(run)) => drop(runs.insert(id, run)),
-                Some(State::Agent(_) | State::Schedule(_) | State::Progress(_)) => {}
                 Some(State::Approval(approval)) => drop(approvals.insert(id, approval)),
-                Some(State::Installation(_) | State::Authority(_)) => {}
-                Some(State::Token(_) | State::Tool(_)) | None => {}
+                _ => {}
             }
         }
         for ((noun, id), row) in &tables.rows {
-            let Some(State::Schedule(schedule)) = &row.state else { continue };
+            let Some(schedule) = row.get::<Schedule>() else { continue };
             let progress = tables.rows.get(&(Noun::Progress, id.clone()));
-            let Some(State::Progress(progress)) = progress.and_then(|row| row.state.as_ref())
-            else {
+            let Some(progress) = progress.and_then(|row| row.get::<Progress>()) else {
                 found.report(format!("{} {id} has no progress", noun.name()));
                 continue;
             };

@@ -18,15 +18,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, ensure};
 use kernel::agent::AgentName;
-use kernel::approval::{self, Requested};
+use kernel::approval::{self, Approval, Requested};
+use kernel::authority::Authority;
 use kernel::backend::Tier;
 use kernel::budget::Charge;
 use kernel::installation::Event as InstallationEvent;
-use kernel::run::{Event as RunEvent, Occurrence, StartBlocker};
+use kernel::progress::Progress;
+use kernel::run::{Event as RunEvent, Occurrence, Run, StartBlocker};
 use kernel::schedule::Event as ScheduleEvent;
 use kernel::slot::Source;
-use kernel::tables::{changed_rows, counter_deltas};
-use kernel::{ApprovalId, EventBody, Noun, RunId, ScheduleId, State, Tables};
+use kernel::{ApprovalId, EventBody, Noun, RunId, ScheduleId, Tables};
 use ledger::{Chain, EntryRef};
 
 use super::history::History;
@@ -94,7 +95,7 @@ impl Audit {
         }
         self.check_rows(rows)?;
         for (id, track) in &mut self.schedules {
-            let progress = progress(&self.tables, id);
+            let progress = self.tables.get::<Progress>(id);
             track.check_committed(progress).with_context(|| format!("schedule {id}"))?;
         }
         self.check_effects(attempts)
@@ -111,14 +112,14 @@ impl Audit {
         self.history.add(fields, &body);
         self.check_cause(fields)?;
         self.tables.apply(&body);
-        for (counter, _) in counter_deltas(&body) {
+        for (counter, _) in body.counter_deltas() {
             let count = self.tables.counters.get(&counter).copied().unwrap_or_default();
             ensure!(
                 (0..=counter.max_value(&LIMITS)).contains(&count),
                 "I8: {counter:?} is {count}"
             );
         }
-        rows.extend(changed_rows(&body).into_iter().map(|row| (row.noun, row.id)));
+        rows.extend(body.changed_rows().into_iter().map(|row| (row.noun, row.id)));
         match &body {
             EventBody::Schedule(id, event) => self.apply_schedule_event(id, event)?,
             EventBody::Run(id, event) => self.apply_run_event(id, event, attempts)?,
@@ -142,12 +143,11 @@ impl Audit {
                     .apply_approval_event(id, event, by)
                     .with_context(|| format!("{run}: {event:?}"))?;
             }
-            EventBody::Installation(..) | EventBody::Agent(..) => {}
-            EventBody::Authority(..) | EventBody::Token(..) | EventBody::Tool(..) => {}
+            _ => {}
         }
-        for row in changed_rows(&body).into_iter().filter(|row| row.noun == Noun::Progress) {
+        for row in body.changed_rows().into_iter().filter(|row| row.noun == Noun::Progress) {
             let id: ScheduleId = row.id.parse()?;
-            let (track, progress) = (self.schedules.get_mut(&id), progress(&self.tables, &id));
+            let (track, progress) = (self.schedules.get_mut(&id), self.tables.get::<Progress>(&id));
             if let (Some(track), Some(progress)) = (track, progress) {
                 track
                     .check_progress(progress)
@@ -193,7 +193,7 @@ impl Audit {
                 let is_counted = Tier::ReadOnly < started.tier;
                 ensure!(started.charge.is_some() == is_counted, "I8: {started:?} is not counted");
                 self.charge(started.charge.as_ref(), 1)?;
-                let run = run(&self.tables, id).context("a run starts that does not exist")?;
+                let run = self.tables.get::<Run>(id).context("a run starts that does not exist")?;
                 let inputs = StartInputs::of(&self.tables, run)?;
                 inputs.check(started)?;
                 let (agent, terms) = (&inputs.agent.name, &inputs.definition.terms);
@@ -245,7 +245,7 @@ impl Audit {
         let from = (Noun::Approval, String::new());
         let rows = self.tables.rows.range(from..);
         for ((_, other), row) in rows.take_while(|((noun, _), _)| *noun == Noun::Approval) {
-            let Some(State::Approval(approval)) = &row.state else { continue };
+            let Some(approval) = row.get::<Approval>() else { continue };
             let is_pending = matches!(
                 approval.state,
                 approval::State::Pending { approve_by } if requested.at < approve_by
@@ -258,10 +258,8 @@ impl Audit {
 
     fn is_frozen(&self) -> bool {
         let mut rows = self.tables.rows.range((Noun::Authority, String::new())..);
-        match rows.next().and_then(|(_, row)| row.state.as_ref()) {
-            Some(State::Authority(authority)) => authority.frozen.is_some(),
-            _ => false,
-        }
+        let authority = rows.next().and_then(|(_, row)| row.get::<Authority>());
+        authority.is_some_and(|authority| authority.frozen.is_some())
     }
 
     fn claim_run_key(&mut self, schedule: &ScheduleId, key: String) -> Result<()> {
@@ -279,19 +277,5 @@ impl Audit {
         let is_consecutive = before.is_none_or(|before| before + 1 == fields.seq);
         ensure!(is_consecutive, "`{}` was executed twice, first at {before:?}", fields.cause);
         Ok(())
-    }
-}
-
-fn run<'a>(tables: &'a Tables, id: &RunId) -> Option<&'a kernel::run::Run> {
-    match tables.rows.get(&(Noun::Run, id.to_string()))?.state.as_ref()? {
-        State::Run(run) => Some(run),
-        _ => None,
-    }
-}
-
-fn progress<'a>(tables: &'a Tables, id: &ScheduleId) -> Option<&'a kernel::progress::Progress> {
-    match tables.rows.get(&(Noun::Progress, id.to_string()))?.state.as_ref()? {
-        State::Progress(progress) => Some(progress),
-        _ => None,
     }
 }

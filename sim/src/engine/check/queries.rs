@@ -1,16 +1,17 @@
 //! Queries on the ledger read so far: for the operators, the disruptions and the end of a simulation.
 
 use anyhow::{Result, ensure};
-use kernel::progress::Status;
+use kernel::approval::Approval;
+use kernel::progress::{Progress, Status};
 use kernel::run::{self, Outcome, Run};
 use kernel::slot::{Slot, SlotOutcome};
-use kernel::{Noun, State, Timestamp};
+use kernel::{Noun, NounState, State, Timestamp};
 
 use super::super::operators::VisibleState;
 use super::super::scripted_backend::Attempts;
 use super::super::summary::Summary;
+use super::Audit;
 use super::run::Phase;
-use super::{Audit, progress};
 
 impl Audit {
     pub(in crate::engine) fn visible_state(&self, now_us: i64) -> VisibleState {
@@ -27,8 +28,8 @@ impl Audit {
                 Phase::Ended(Outcome::Done) => {}
             }
         }
-        for ((noun, id), row) in &self.tables.rows {
-            if let (Noun::Approval, Some(State::Approval(approval))) = (noun, &row.state) {
+        for ((_, id), row) in &self.tables.rows {
+            if let Some(approval) = row.get::<Approval>() {
                 let is_pending = approval.due().is_some();
                 let list = if is_pending { &mut visible.pending } else { &mut visible.decided };
                 list.push((id.clone(), approval.plan_hash.clone()));
@@ -63,10 +64,7 @@ impl Audit {
     }
 
     pub(in crate::engine) fn run_state(&self, id: &str) -> Option<&Run> {
-        match self.tables.rows.get(&(Noun::Run, id.to_owned()))?.state.as_ref()? {
-            State::Run(run) => Some(run),
-            _ => None,
-        }
+        self.tables.rows.get(&(Noun::Run, id.to_owned()))?.get()
     }
 
     /// The number of queued runs of an agent, and the time at which its first run started.
@@ -83,7 +81,7 @@ impl Audit {
     pub(in crate::engine) fn overdue(&self, now_us: i64) -> Vec<String> {
         let long_ago_us = now_us - 120_000_000;
         let is_overdue = |id| {
-            let progress = progress(&self.tables, id)?;
+            let progress = self.tables.get::<Progress>(id)?;
             let due = progress.due().filter(|_| progress.status == Status::Active)?;
             (due.as_micros() < long_ago_us).then(|| format!("{id} {progress:?}"))
         };
@@ -93,8 +91,8 @@ impl Audit {
     /// Checks that every slot has a final disposition. The rows of events and runs that fired a schedule have none: they
     /// only prevent a second fire.
     pub(in crate::engine) fn check_all_final(&self) -> Result<()> {
-        for ((noun, id), row) in &self.tables.rows {
-            let (Noun::Slot, Some(State::Slot(slot))) = (noun, &row.state) else { continue };
+        for ((_, id), row) in &self.tables.rows {
+            let Some(slot) = row.get::<Slot>() else { continue };
             if id.contains("/event/") || id.contains("/run/") {
                 continue;
             }

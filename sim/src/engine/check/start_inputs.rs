@@ -4,8 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use kernel::agent::Agent;
 use kernel::run::{Run, Started};
-use kernel::schedule::{Action, Definition};
-use kernel::{Noun, ScheduleId, State, Tables};
+use kernel::schedule::{Action, Definition, Schedule};
+use kernel::{ScheduleId, Tables};
 
 pub(super) fn check_no_dependency_cycle(tables: &Tables, id: &ScheduleId) -> Result<()> {
     let mut chain = vec![id];
@@ -21,14 +21,7 @@ pub(super) fn check_no_dependency_cycle(tables: &Tables, id: &ScheduleId) -> Res
 }
 
 fn definition<'a>(tables: &'a Tables, id: &ScheduleId) -> Option<&'a Definition> {
-    match state(tables, Noun::Schedule, id.as_str())? {
-        State::Schedule(schedule) => Some(&schedule.definition),
-        _ => None,
-    }
-}
-
-fn state<'a>(tables: &'a Tables, noun: Noun, id: &str) -> Option<&'a State> {
-    tables.rows.get(&(noun, id.to_owned()))?.state.as_ref()
+    tables.get::<Schedule>(id).map(|schedule| &schedule.definition)
 }
 
 /// What an attempt must start with.
@@ -43,10 +36,7 @@ impl<'a> StartInputs<'a> {
         let definition = definition(tables, &run.schedule);
         let definition = definition.context("a run starts whose schedule does not exist")?;
         let name = run.agent.as_ref().context("a run starts without an agent")?;
-        let agent = match state(tables, Noun::Agent, name.as_str()) {
-            Some(State::Agent(agent)) => Some(agent),
-            _ => None,
-        };
+        let agent = tables.get::<Agent>(name);
         let agent =
             agent.with_context(|| format!("a run starts whose agent {name} does not exist"))?;
         let prompt = match &definition.action {

@@ -6,6 +6,8 @@ use api::{
     AddedSchedule, ApiRequest, Code, Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded,
     ScheduleEdit, ScheduleEdited, SchedulesAdded, Serve,
 };
+use kernel::agent::Agent;
+use kernel::authority::Authority;
 use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
 use kernel::run::Cause;
@@ -24,7 +26,7 @@ use crate::authorize::schedule_action::invalid_call;
 use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
 use crate::commit::ids::schedule_id;
-use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, internal};
@@ -63,7 +65,7 @@ impl Serve<ScheduleAdd> for Engine {
             };
             Ok(ScheduleAdded {
                 schedule: wire(id, after)?,
-                created: before.schedule(id).is_none(),
+                created: before.get::<Schedule>(id).is_none(),
                 next: upcoming(id, after, self.time.now())?,
                 bounds: bounds(id, after, self.time.now())?,
                 orders: Some(self.policy.preview(id, after, tool_call.as_ref())?),
@@ -104,7 +106,7 @@ impl Serve<ScheduleAddAll> for Engine {
                 Ok(AddedSchedule {
                     id: draft.id.to_string(),
                     name: name.clone(),
-                    created: is_first && before.schedule(&draft.id).is_none(),
+                    created: is_first && before.get::<Schedule>(&draft.id).is_none(),
                     paused: is_paused(&draft.id, after),
                     next: upcoming(&draft.id, after, self.time.now())?,
                     orders: Some(self.policy.preview(
@@ -128,7 +130,8 @@ impl Serve<ScheduleEdit> for Engine {
         let id = schedule_id(&edit.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
         let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
-        let Schedule { definition, revision, .. } = rows.schedule(&id).ok_or_else(unknown)?;
+        let Schedule { definition, revision, .. } =
+            rows.get::<Schedule>(&id).ok_or_else(unknown)?;
         let keeps_action = edit.action == api::Action::default();
         let parsed = define::parse_edit(definition, edit)?;
         // An edit that does not mention the tool keeps the version that was added.
@@ -142,7 +145,7 @@ impl Serve<ScheduleEdit> for Engine {
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             // Omitted fields keep their value, so they must not have changed since they were read.
-            if rows.schedule(&id).is_some_and(|schedule| schedule.revision != revision) {
+            if rows.get::<Schedule>(&id).is_some_and(|schedule| schedule.revision != revision) {
                 return Err(Error::new(Code::Busy, "the schedule was changed at the same time")
                     .hint("try again"));
             }
@@ -156,7 +159,7 @@ impl Serve<ScheduleEdit> for Engine {
             |before, after| {
                 Ok(ScheduleEdited {
                     schedule: wire(&id, after)?,
-                    changed: before.schedule(&id) != after.schedule(&id),
+                    changed: before.get::<Schedule>(&id) != after.get::<Schedule>(&id),
                     next: upcoming(&id, after, self.time.now())?,
                     bounds: bounds(&id, after, self.time.now())?,
                     warnings: [&*draft.warnings, &self.budgets.exceeded_by(&id, after)?].concat(),
@@ -195,7 +198,7 @@ impl Engine {
         let actor = &caller.actor;
         let mut rows: Vec<RowKey> = drafts.iter().flat_map(Draft::rows).collect();
         let mut reads: Vec<RowKey> = drafts.iter().flat_map(Draft::reads).collect();
-        reads.push(authority_row(&self.installation.instance));
+        reads.push(row_key::<Authority>(&self.installation.instance));
         let scope = match actor.tool_call_run() {
             Some(run) => {
                 let definition = drafts.first().map(|draft| &draft.definition);
@@ -268,7 +271,8 @@ impl Engine {
                 SCHEDULE_DIGITS => None,
                 _ => Some(self.transactions.load(&[row_of(hash, digits)]).await?),
             };
-            let stored = loaded.as_ref().unwrap_or(found).schedule(&id).map(|it| &it.definition);
+            let stored =
+                loaded.as_ref().unwrap_or(found).get::<Schedule>(&id).map(|it| &it.definition);
             match stored.or_else(|| in_batch(&id)) {
                 Some(other) if other.without_tool_hash() != content && digits < 64 => digits += 4,
                 _ => return Ok(id),
@@ -321,7 +325,9 @@ impl Engine {
             && upstream.len() <= CHAIN_MAX
         {
             let rows = self.transactions.load(&rows_of(&id)).await?;
-            if let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) {
+            if let (Some(schedule), Some(progress)) =
+                (rows.get::<Schedule>(&id), rows.get::<Progress>(&id))
+            {
                 next = schedule.definition.trigger.upstream().map(|(id, _)| id.clone());
                 upstream.push((id.clone(), schedule.clone(), progress.clone()));
             }
@@ -351,11 +357,11 @@ impl Draft {
         command: Command,
     ) -> Result<Vec<EventBody>, Error> {
         let mut upstream = self.upstream.iter();
-        if upstream.any(|(id, schedule, _)| rows.schedule(id) != Some(schedule)) {
+        if upstream.any(|(id, schedule, _)| rows.get::<Schedule>(id) != Some(schedule)) {
             let what = "an upstream schedule was changed at the same time";
             return Err(Error::new(Code::Busy, what).hint("try again"));
         }
-        let agent = self.definition.action.agent().and_then(|name| rows.agent(name));
+        let agent = self.definition.action.agent().and_then(|name| rows.get::<Agent>(name));
         let context = schedule_context(rows, &self.id, now);
         let context = ScheduleContext { agent, upstream: &self.upstream, caller, ..context };
         schedule::decide(context, actor, command).map_err(|refusal| {

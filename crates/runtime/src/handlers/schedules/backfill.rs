@@ -3,8 +3,9 @@
 use api::{
     BackfillEnded, Code, Error, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled, Serve,
 };
-use kernel::schedule::{self, Backfill, Command, backfill_range};
-use kernel::slot::{self, SlotOutcome};
+use kernel::progress::Progress;
+use kernel::schedule::{self, Backfill, Command, Schedule, backfill_range};
+use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
 use ledger::Hash;
 use sha2::{Digest, Sha256};
@@ -35,7 +36,9 @@ impl Serve<ScheduleBackfill> for Engine {
     ) -> Result<ScheduleBackfilled, Error> {
         let id = schedule_id(&request.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
-        let (Some(schedule), Some(progress)) = (rows.schedule(&id), rows.progress(&id)) else {
+        let (Some(schedule), Some(progress)) =
+            (rows.get::<Schedule>(&id), rows.get::<Progress>(&id))
+        else {
             return Err(errors::schedule(schedule::Refusal::Unknown(id)));
         };
         let instant = |text: &str| {
@@ -96,7 +99,7 @@ impl Serve<ScheduleBackfillEnd> for Engine {
             &id,
             Command::EndBackfill,
             |before, after| {
-                let changed = before.progress(&id) != after.progress(&id);
+                let changed = before.get::<Progress>(&id) != after.get::<Progress>(&id);
                 Ok(BackfillEnded { schedule: wire(&id, after)?, changed })
             },
         )
@@ -121,9 +124,7 @@ impl Engine {
                 let page = page.map_err(errors::store)?;
                 let Some(newest) = page.last().map(|item| item.id.clone()) else { break };
                 for item in page.iter().filter(|item| item.id <= end) {
-                    let state =
-                        item.body.as_deref().map(|body| codec::decode_state(Noun::Slot, body));
-                    let slot = state.transpose()?.and_then(kernel::State::slot);
+                    let slot = codec::decode_item::<Slot>(item)?;
                     let has_run =
                         slot.is_some_and(|it| matches!(it.outcome, SlotOutcome::Run { .. }));
                     count += u64::from(has_run);

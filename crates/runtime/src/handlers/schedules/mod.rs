@@ -10,15 +10,18 @@ use api::{
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
     ScheduleShown, Schedules, Serve,
 };
+use kernel::authority::Authority;
 use kernel::id::SCHEDULE_DIGITS;
+use kernel::progress::Progress;
 use kernel::schedule::{self, Action, Command, Schedule, ScheduleContext};
+use kernel::slot::Slot;
 use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp, slot};
 
 use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
-use crate::commit::codec::decode_schedule;
+use crate::commit::codec::decode_listed;
 use crate::commit::ids::schedule_id;
-use crate::commit::rows::{RowKey, Rows, authority_row};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors;
@@ -52,14 +55,14 @@ impl Serve<ScheduleList> for Engine {
             cursor: list.cursor,
         };
         let (ids, cursor) = pages::page::<ScheduleId, _>(&*self.store, page, |item| {
-            let (id, schedule) = decode_schedule(item)?;
+            let (id, schedule) = decode_listed::<Schedule>(item)?;
             Ok(matches(&schedule).then_some(id))
         })
         .await?;
         let rows: Vec<RowKey> = ids.iter().flat_map(rows_of).collect();
         let rows = self.transactions.load(&rows).await?;
         // A schedule may have been removed since, or given to another agent.
-        let listed = ids.iter().filter(|id| rows.schedule(id).is_some_and(matches));
+        let listed = ids.iter().filter(|id| rows.get::<Schedule>(id).is_some_and(matches));
         let schedules: Vec<_> = listed.map(|id| wire(id, &rows)).collect::<Result<_, _>>()?;
         Ok(Schedules { schedules, agent: list.agent, cursor })
     }
@@ -70,7 +73,7 @@ impl Serve<ScheduleShow> for Engine {
         let id = self.existing_schedule(&show.id).await?;
         let mut rows = self.transactions.load(&rows_of(&id)).await?;
         let mut schedule = wire(&id, &rows)?;
-        let action = rows.schedule(&id).map(|it| &it.definition.action);
+        let action = rows.get::<Schedule>(&id).map(|it| &it.definition.action);
         let agent = action.and_then(Action::agent);
         if let Some(action) = action.filter(|action| action.text().is_sealed())
             && self.scope.may_read_sealed(&caller.actor, agent).await?
@@ -86,7 +89,7 @@ impl Serve<ScheduleShow> for Engine {
             Some(action) => self.tool_calls.resolve(action).await?,
             None => None,
         };
-        let authority = authority_row(&self.installation.instance);
+        let authority = row_key::<Authority>(&self.installation.instance);
         let reads: Vec<RowKey> = agent.into_iter().chain([authority]).collect();
         rows.extend(self.transactions.load(&reads).await?);
         let next = upcoming(&id, &rows, self.time.now())?;
@@ -101,7 +104,7 @@ impl Serve<SchedulePause> for Engine {
         let id = schedule_id(&pause.id)?;
         let command = Command::Pause { note: pause.note };
         self.change_schedule::<SchedulePause>(caller, &id, command, |before, after| {
-            let changed = before.progress(&id) != after.progress(&id);
+            let changed = before.get::<Progress>(&id) != after.get::<Progress>(&id);
             Ok(SchedulePaused { schedule: wire(&id, after)?, changed })
         })
         .await
@@ -118,7 +121,7 @@ impl Serve<ScheduleResume> for Engine {
         self.change_schedule::<ScheduleResume>(caller, &id, Command::Resume, |before, after| {
             Ok(ScheduleResumed {
                 schedule: wire(&id, after)?,
-                changed: before.progress(&id) != after.progress(&id),
+                changed: before.get::<Progress>(&id) != after.get::<Progress>(&id),
                 skipped: skipped(&id, before, after)?,
                 released: released(&id, before, after),
                 next: upcoming(&id, after, self.time.now())?,
@@ -157,7 +160,8 @@ impl Serve<ScheduleFire> for Engine {
         let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
             let agent = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
             let context = schedule_context(rows, &id, now);
-            let context = ScheduleContext { fired: rows.slot(&slot), caller: agent, ..context };
+            let context =
+                ScheduleContext { fired: rows.get::<Slot>(&slot), caller: agent, ..context };
             schedule::decide(context, &caller.actor, command.clone()).map_err(errors::schedule)
         };
         let response =
@@ -192,7 +196,7 @@ impl Engine {
     pub(crate) async fn existing_schedule(&self, text: &str) -> Result<ScheduleId, Error> {
         let id = schedule_id(text)?;
         let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
-        match rows.schedule(&id) {
+        match rows.get::<Schedule>(&id) {
             Some(_) => Ok(id),
             None => Err(errors::schedule(schedule::Refusal::Unknown(id))),
         }
@@ -206,8 +210,8 @@ fn rows_of(id: &ScheduleId) -> Vec<RowKey> {
 fn schedule_context<'a>(rows: &'a Rows, id: &'a ScheduleId, now: Timestamp) -> ScheduleContext<'a> {
     ScheduleContext {
         id,
-        schedule: rows.schedule(id),
-        progress: rows.progress(id),
+        schedule: rows.get::<Schedule>(id),
+        progress: rows.get::<Progress>(id),
         agent: None,
         upstream: &[],
         fired: None,

@@ -5,7 +5,7 @@ use kernel::progress::{self, Progress, Status};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Definition, Schedule};
 use kernel::tick::Tick;
-use kernel::{RunId, ScheduleId, Timestamp};
+use kernel::{NounState, RunId, ScheduleId, Timestamp};
 
 use crate::commit::rows::Rows;
 use crate::errors::{self, internal};
@@ -15,7 +15,8 @@ use crate::timestamps::rfc3339;
 const UPCOMING: usize = 5;
 
 pub(super) fn upcoming(id: &ScheduleId, rows: &Rows, now: Timestamp) -> Result<Vec<String>, Error> {
-    let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+    let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+    else {
         return Ok(Vec::new());
     };
     let calendar =
@@ -30,7 +31,8 @@ pub(super) fn bounds(
     rows: &Rows,
     now: Timestamp,
 ) -> Result<Option<Bounds>, Error> {
-    let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+    let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+    else {
         return Ok(None);
     };
     let calendar =
@@ -43,7 +45,7 @@ pub(super) fn bounds(
 /// How many slots were skipped between two states of a schedule.
 pub(super) fn skipped(id: &ScheduleId, before: &Rows, after: &Rows) -> Result<u64, Error> {
     let (Some(schedule), Some(from), Some(to)) =
-        (before.schedule(id), before.progress(id), after.progress(id))
+        (before.get::<Schedule>(id), before.get::<Progress>(id), after.get::<Progress>(id))
     else {
         return Ok(0);
     };
@@ -52,18 +54,19 @@ pub(super) fn skipped(id: &ScheduleId, before: &Rows, after: &Rows) -> Result<u6
 }
 
 pub(super) fn is_paused(id: &ScheduleId, rows: &Rows) -> bool {
-    rows.progress(id).is_some_and(|progress| matches!(progress.status, Status::Paused(_)))
+    rows.get::<Progress>(id).is_some_and(|progress| matches!(progress.status, Status::Paused(_)))
 }
 
 /// The slots that waited until the schedule was resumed.
 pub(super) fn released(id: &ScheduleId, before: &Rows, after: &Rows) -> Vec<String> {
-    let progress = after.progress(id).filter(|_| is_paused(id, before));
+    let progress = after.get::<Progress>(id).filter(|_| is_paused(id, before));
     let waiting = progress.map(|progress| progress.waiting.as_slice());
     waiting.unwrap_or_default().iter().map(|slot| rfc3339(*slot)).collect()
 }
 
 pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error> {
-    let (Some(schedule), Some(progress)) = (rows.schedule(id), rows.progress(id)) else {
+    let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
+    else {
         return Err(errors::schedule(schedule::Refusal::Unknown(id.clone())));
     };
     let Schedule { definition, .. } = schedule;
