@@ -1,28 +1,42 @@
 //! The page of an approval, `/approvals/ID`, where a human reads the plan and decides.
 //!
 //! It has no session and no cookie: a browser sends the cookies of a host to every port of it, so a server that an
-//! agent runs on this machine would get them. The human enters a token, and the decision form carries it along.
+//! agent runs on this machine would get them. The human enters a token, and the decision form carries it along. So
+//! these handlers authenticate by the form, and not by a header.
+
+use std::sync::Arc;
 
 use api::wire::Secret;
 use api::{ApprovalDecide, ApprovalShow, Code, Error, Handle};
+use axum::Extension;
+use axum::extract::{FromRequest, Request, State};
+use axum::response::Response;
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::{StatusCode, Uri};
 use maud::Markup;
 
+use crate::authenticate::Access;
+use crate::body::read_body;
+use crate::connection::Connection;
+use crate::origin::check_form;
 use crate::page;
-use crate::serve::HttpResponse;
+use crate::rejection::Rejection;
+
+/// Where the pages are; the rest of the path is the id of the approval.
+pub(crate) const PATH_PREFIX: &str = "/approvals/";
+const FORM_BYTES_MAX: usize = 64 << 10;
 
 /// A submitted form: only a token to see the plan, or a decision as well.
 #[derive(Debug)]
 pub(crate) struct Form {
-    pub(crate) token: Secret,
+    token: Secret,
     decision: Option<String>,
     plan_hash: Option<String>,
     reason: Option<String>,
 }
 
 impl Form {
-    pub(crate) fn read(body: &Bytes) -> Form {
+    fn parse(body: &Bytes) -> Form {
         let token = Secret(String::new());
         let mut form = Form { token, decision: None, plan_hash: None, reason: None };
         for (name, value) in form_urlencoded::parse(body) {
@@ -40,24 +54,58 @@ impl Form {
     }
 }
 
-/// Responds to a request without a form, and so without a token.
-pub(crate) fn respond_without_form(method: &Method) -> HttpResponse {
-    match *method {
-        Method::GET | Method::HEAD => page::html_response(StatusCode::OK, page::sign_in()),
-        _ => page::method_not_allowed(),
+impl<S: Send + Sync> FromRequest<S> for Form {
+    type Rejection = Rejection;
+
+    async fn from_request(request: Request, _: &S) -> Result<Form, Rejection> {
+        check_form(request.headers())?;
+        Ok(Form::parse(&read_body(request.into_body(), FORM_BYTES_MAX).await?))
     }
 }
 
-/// Responds to the form of an authenticated person.
-pub(crate) async fn respond(handle: &dyn Handle, id: String, form: Form) -> HttpResponse {
-    match form_page(handle, id, form).await {
+/// `GET`: asks for a token and shows nothing of the approval.
+pub(crate) async fn sign_in() -> Response {
+    page::html_response(StatusCode::OK, page::sign_in())
+}
+
+/// `POST`: authenticates a person by the token in the form, then shows the plan or records the decision.
+pub(crate) async fn submit(
+    State(access): State<Arc<Access>>,
+    Extension(connection): Extension<Connection>,
+    uri: Uri,
+    form: Result<Form, Rejection>,
+) -> Response {
+    let id = uri.path().strip_prefix(PATH_PREFIX).unwrap_or_default().to_owned();
+    match form {
+        Ok(form) => respond(&access, &connection, id, form).await.unwrap_or_else(error_response),
+        Err(rejection) => error_response(rejection),
+    }
+}
+
+async fn respond(
+    access: &Access,
+    connection: &Connection,
+    id: String,
+    form: Form,
+) -> Result<Response, Rejection> {
+    let caller =
+        access.authenticator.authenticate_person(form.token.clone(), connection.addresses).await;
+    let caller = caller.map_err(rejection)?;
+    let permit = access.admit(&caller, connection)?;
+    let response = match form_page(&*caller.handle, id, form).await {
         Ok(page) => page::html_response(StatusCode::OK, page),
-        Err(error) => error_response(&error),
-    }
+        Err(error) => error_response(rejection(error)),
+    };
+    Ok(permit.hold_during(response))
 }
 
-pub(crate) fn error_response(error: &Error) -> HttpResponse {
-    page::html_response(status(error.code), page::error(error))
+/// A page for people instead of the JSON that programs get.
+fn error_response(Rejection { status, error }: Rejection) -> Response {
+    page::html_response(status, page::error(&error))
+}
+
+fn rejection(error: Error) -> Rejection {
+    Rejection { status: status(error.code), error }
 }
 
 async fn form_page(handle: &dyn Handle, id: String, form: Form) -> Result<Markup, Error> {

@@ -1,17 +1,26 @@
-//! Which requests are accepted: first their `Host` and `Origin` are checked, then their token.
+//! Who the caller of a request is, and whether it may have one more request open.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::wire::Secret;
 use api::{Code, Error, Handle};
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode, Uri};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
 
-/// Host names of this machine that a request may be addressed to.
-const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+use crate::concurrency_limit::ConcurrencyLimit;
+use crate::connection::{Connection, ConnectionAddresses};
+use crate::origin::single;
+use crate::rejection::Rejection;
+use crate::request_permit::RequestPermit;
+
+/// Requests that one principal may have open at once, streams included.
+pub(crate) const REQUESTS_PER_PRINCIPAL_MAX: usize = 64;
 
 /// Maps a token to its principal.
 pub trait Authenticator: Send + Sync {
@@ -27,14 +36,8 @@ pub trait Authenticator: Send + Sync {
     ) -> BoxFuture<'_, Result<Authenticated, Error>>;
 }
 
-/// The addresses of both ends of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionAddresses {
-    pub peer: SocketAddr,
-    pub local: SocketAddr,
-}
-
-/// An authenticated caller.
+/// An authenticated caller. Handlers of routes that need a token get it as an extension of the request.
+#[derive(Clone)]
 pub struct Authenticated {
     /// The principal, which is the same for all of its tokens.
     pub name: String,
@@ -48,61 +51,41 @@ impl fmt::Debug for Authenticated {
     }
 }
 
-/// An error response to a request that was not accepted.
-#[derive(Debug)]
-pub(crate) struct Rejection {
-    pub(crate) status: StatusCode,
-    pub(crate) error: Error,
+/// Authenticates callers, and limits the requests that each may have open.
+pub(crate) struct Access {
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) limit: ConcurrencyLimit,
 }
 
-/// Rejects requests addressed to a foreign host name, which DNS rebinding points here, and requests from web
-/// pages of other origins. `port` is the one this server listens on.
-pub(crate) fn check_host_and_origin(
-    uri: &Uri,
-    headers: &HeaderMap,
-    port: u16,
-) -> Result<(), Rejection> {
-    // An absolute request target has an authority of its own.
-    let is_own = single(headers, &HOST)?.is_some_and(is_own_host)
-        && uri.authority().is_none_or(|authority| is_own_host(authority.as_str()));
-    if !is_own {
-        let error = Error::new(Code::Denied, "the host name is not one of this server");
-        let error = error.hint("use http://127.0.0.1 or http://localhost");
-        return Err(Rejection { status: StatusCode::FORBIDDEN, error });
+impl Access {
+    /// Lets `caller` have one more request open, on `connection`.
+    pub(crate) fn admit(
+        &self,
+        caller: &Authenticated,
+        connection: &Connection,
+    ) -> Result<RequestPermit, Rejection> {
+        let permit = self.limit.try_acquire(caller.name.clone()).ok_or_else(too_many_requests)?;
+        Ok(RequestPermit::new(permit, connection.busy.set()))
     }
-    let is_own_origin =
-        |origin: &str| HOSTS.iter().any(|host| origin == format!("http://{host}:{port}"));
-    if headers.contains_key(ORIGIN) && !single(headers, &ORIGIN)?.is_some_and(is_own_origin) {
-        let error = Error::new(Code::Denied, "requests from other origins are not allowed");
-        return Err(Rejection { status: StatusCode::FORBIDDEN, error });
-    }
-    // With both headers, a proxy could see two requests where we see one.
-    if headers.contains_key(TRANSFER_ENCODING) {
-        let error = Error::new(Code::InvalidInput, "the request has no `Content-Length`");
-        let error = error.hint("send `Content-Length` and no `Transfer-Encoding`");
-        return Err(Rejection { status: StatusCode::LENGTH_REQUIRED, error });
-    }
-    Ok(())
 }
 
-/// Accepts a form only from our own page, under the same host name that the form is sent to. Every browser sends
-/// `Origin` with it; a server on the same port of another local address is not ours.
-pub(crate) fn check_form(headers: &HeaderMap) -> Result<(), Rejection> {
-    let host = single(headers, &HOST)?.unwrap_or_default();
-    if single(headers, &ORIGIN)? != Some(&format!("http://{host}")) {
-        let error = Error::new(Code::Denied, "the form was not sent from this server's page");
-        let error = error.hint("open the link again and send the form from there");
-        return Err(Rejection { status: StatusCode::FORBIDDEN, error });
-    }
-    if single(headers, &CONTENT_TYPE)? != Some("application/x-www-form-urlencoded") {
-        let error = Error::new(Code::InvalidInput, "the request is not a form");
-        return Err(Rejection { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, error });
-    }
-    Ok(())
+/// Middleware that passes on only requests with a valid token, and holds a permit of the caller until the response has
+/// been sent.
+pub(crate) async fn require_token(
+    State(access): State<Arc<Access>>,
+    Extension(connection): Extension<Connection>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Rejection> {
+    let token = token(request.headers())?;
+    let caller = access.authenticator.authenticate(token).await.map_err(unauthorised)?;
+    let permit = access.admit(&caller, &connection)?;
+    request.extensions_mut().insert(caller);
+    Ok(permit.hold_during(next.run(request).await))
 }
 
 /// The bearer token of a request.
-pub(crate) fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
+fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
     let authorization = single(headers, &AUTHORIZATION)?;
     let token = authorization.and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -117,103 +100,13 @@ pub(crate) fn token(headers: &HeaderMap) -> Result<Secret, Rejection> {
     })
 }
 
-pub(crate) fn unauthorised(error: Error) -> Rejection {
+fn unauthorised(error: Error) -> Rejection {
     Rejection { status: StatusCode::UNAUTHORIZED, error }
 }
 
-/// The value of a header that may occur only once: of two, one could be checked and the other used.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Rejection> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    if values.next().is_some() {
-        let error =
-            Error::new(Code::InvalidInput, format!("the header `{name}` occurs more than once"));
-        return Err(Rejection { status: StatusCode::BAD_REQUEST, error });
-    }
-    Ok(first.and_then(|value| value.to_str().ok()))
-}
-
-/// Whether an authority is a host name of this machine, with or without a port.
-fn is_own_host(authority: &str) -> bool {
-    HOSTS.iter().filter_map(|host| authority.strip_prefix(host)).any(|rest| {
-        let port = rest.strip_prefix(':');
-        rest.is_empty()
-            || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|_| !port.starts_with('+')))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent_to_mcp(headers: &[(&'static str, &'static str)]) -> Result<(), StatusCode> {
-        sent_to("/mcp", headers)
-    }
-
-    fn sent_to(target: &str, headers: &[(&'static str, &'static str)]) -> Result<(), StatusCode> {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(*name, value.parse().unwrap());
-        }
-        check_host_and_origin(&target.parse().unwrap(), &map, 7400)
-            .map_err(|rejection| rejection.status)
-    }
-
-    #[test]
-    fn b10_foreign_hosts_and_origins_are_rejected() {
-        for host in ["localhost", "localhost:7400", "127.0.0.1:7400", "[::1]:7400", "127.0.0.1"] {
-            assert_eq!(sent_to_mcp(&[("host", host)]), Ok(()), "{host}");
-        }
-        let foreign = [
-            "evil.example",
-            "evil.example:7400",
-            "0.0.0.0",
-            "0.0.0.0:7400",
-            "[::ffff:127.0.0.1]",
-            "127.0.0.1.evil.example",
-            "localhost.evil.example",
-            "127.1",
-            "2130706433",
-            "[::]",
-            "[::1]evil.example",
-            "[::1]:7400evil.example",
-            "localhost:evil.example",
-            "localhost:+1",
-            "localhost:",
-            "::1",
-            "",
-        ];
-        for host in foreign {
-            assert_eq!(sent_to_mcp(&[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
-        }
-        assert_eq!(sent_to_mcp(&[]), Err(StatusCode::FORBIDDEN));
-        let twice = [("host", "localhost"), ("host", "evil.example")];
-        assert_eq!(sent_to_mcp(&twice), Err(StatusCode::BAD_REQUEST));
-        for origin in [
-            "https://evil.example",
-            "null",
-            "",
-            "file://",
-            "http://localhost.evil.example",
-            "http://127.0.0.1.evil.example:80",
-            "http://evil.example/?http://localhost",
-            "http://localhost",
-            "http://localhost:7401",
-            "https://localhost:7400",
-            "http://localhost:7400/",
-            "http://[::1]evil.example:7400",
-        ] {
-            let from = [("host", "localhost"), ("origin", origin)];
-            assert_eq!(sent_to_mcp(&from), Err(StatusCode::FORBIDDEN), "{origin}");
-        }
-        let from_here = [("host", "localhost"), ("origin", "http://localhost:7400")];
-        assert_eq!(sent_to_mcp(&from_here), Ok(()));
-        let host = [("host", "localhost")];
-        for target in ["http://evil.example/mcp", "http://localhost@evil.example/mcp"] {
-            assert_eq!(sent_to(target, &host), Err(StatusCode::FORBIDDEN), "{target}");
-        }
-        assert_eq!(sent_to("http://127.0.0.1:7400/mcp", &host), Ok(()));
-        let chunked = [("host", "localhost"), ("transfer-encoding", "chunked")];
-        assert_eq!(sent_to_mcp(&chunked), Err(StatusCode::LENGTH_REQUIRED));
-    }
+fn too_many_requests() -> Rejection {
+    let what = format!("too many open requests; the limit is {REQUESTS_PER_PRINCIPAL_MAX}");
+    let error = Error::new(Code::LimitReached, what);
+    let error = error.hint("close a stream or wait for a response");
+    Rejection { status: StatusCode::TOO_MANY_REQUESTS, error }
 }

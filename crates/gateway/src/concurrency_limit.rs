@@ -4,15 +4,7 @@
 //! others, the human included.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use hyper::body::{Body, Frame, SizeHint};
 
 type Counts = HashMap<String, usize>;
 
@@ -28,28 +20,6 @@ pub struct ConcurrencyLimit {
 pub struct ConcurrencyPermit {
     name: String,
     counts: Arc<Mutex<Counts>>,
-}
-
-/// A response body that keeps its request's permit, and its connection busy, until it has been sent.
-pub(crate) struct PermitBody {
-    body: BoxBody<Bytes, Infallible>,
-    _guards: (ConcurrencyPermit, BusyGuard),
-}
-
-/// Marks a connection as busy with a request of an authenticated caller until this is dropped.
-pub(crate) struct BusyGuard(Arc<AtomicBool>);
-
-impl BusyGuard {
-    pub(crate) fn new(connection: &Arc<AtomicBool>) -> BusyGuard {
-        connection.store(true, Ordering::Relaxed);
-        BusyGuard(Arc::clone(connection))
-    }
-}
-
-impl Drop for BusyGuard {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
 }
 
 impl ConcurrencyLimit {
@@ -85,35 +55,6 @@ impl Drop for ConcurrencyPermit {
                 counts.remove(&self.name);
             }
         }
-    }
-}
-
-impl PermitBody {
-    pub(crate) fn new(
-        body: BoxBody<Bytes, Infallible>,
-        guards: (ConcurrencyPermit, BusyGuard),
-    ) -> PermitBody {
-        PermitBody { body, _guards: guards }
-    }
-}
-
-impl Body for PermitBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -6,11 +6,21 @@
 
 mod approval;
 mod authenticate;
+mod body;
 mod concurrency_limit;
+mod connection;
+mod mcp_route;
+mod origin;
 mod page;
+mod rejection;
+mod request_permit;
+mod router;
 mod serve;
+#[cfg(test)]
+mod test_support;
 mod write_timeout;
 
-pub use authenticate::{Authenticated, Authenticator, ConnectionAddresses};
+pub use authenticate::{Authenticated, Authenticator};
 pub use concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
+pub use connection::ConnectionAddresses;
 pub use serve::serve;

@@ -3,16 +3,13 @@
 use api::display::{Prompt, visible};
 use api::wire::Secret;
 use api::{Approval, Error};
-use bytes::Bytes;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{Response, StatusCode};
-use http_body_util::{BodyExt, Full};
 use maud::{DOCTYPE, Markup, html};
-
-use crate::serve::HttpResponse;
 
 pub(crate) const STYLE_PATH: &str = "/page.css";
 const STYLE: &str = include_str!("page.css");
@@ -136,9 +133,8 @@ fn document(title: &str, body: &Markup) -> Markup {
     }
 }
 
-pub(crate) fn html_response(status: StatusCode, page: Markup) -> HttpResponse {
-    let mut response =
-        response(status, "text/html; charset=utf-8", Bytes::from(page.into_string()));
+pub(crate) fn html_response(status: StatusCode, page: Markup) -> Response {
+    let mut response = response(status, "text/html; charset=utf-8", page.into_string());
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -150,21 +146,12 @@ pub(crate) fn html_response(status: StatusCode, page: Markup) -> HttpResponse {
     response
 }
 
-pub(crate) fn style() -> HttpResponse {
-    response(StatusCode::OK, "text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes()))
+/// `GET` of the style sheet.
+pub(crate) async fn style() -> Response {
+    response(StatusCode::OK, "text/css; charset=utf-8", STYLE)
 }
 
-pub(crate) fn method_not_allowed() -> HttpResponse {
-    let mut response = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", Bytes::new());
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-    response
-}
-
-fn response(status: StatusCode, kind: &'static str, text: Bytes) -> HttpResponse {
-    let mut response = Response::new(Full::new(text).boxed());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+fn response(status: StatusCode, kind: &'static str, text: impl IntoResponse) -> Response {
+    let headers = [(CONTENT_TYPE, kind), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (status, headers, text).into_response()
 }
