@@ -320,14 +320,7 @@ impl World {
             EventBody::Approval(id, approval::Event::Consumed(_)) => {
                 assert!(self.consumed.insert(id.clone()), "{id} was consumed twice");
             }
-            EventBody::Approval(..)
-            | EventBody::Authority(..)
-            | EventBody::Token(..)
-            | EventBody::Tool(..) => {}
-            EventBody::Schedule(..)
-            | EventBody::Run(..)
-            | EventBody::Agent(..)
-            | EventBody::Installation(..) => {}
+            _ => {}
         }
     }
 

@@ -569,12 +569,6 @@ fn describe(body: &EventBody) -> String {
             approval::Event::Consumed(it) => format!("consumed by {}", it.epoch),
             approval::Event::Lapsed(it) => format!("lapsed {:?}", it.why).to_lowercase(),
         },
-        EventBody::Agent(..)
-        | EventBody::Authority(..)
-        | EventBody::Token(..)
-        | EventBody::Tool(..)
-        | EventBody::Installation(..) => {
-            unreachable!("no operation produces this event")
-        }
+        _ => unreachable!("no operation produces this event"),
     }
 }
