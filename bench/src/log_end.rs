@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 use store_postgres::{Postgres, Target};
-use test_postgres::PostgresServer;
+use test_postgres::{Options, PostgresServer};
 
 use crate::spread;
 
 pub(crate) fn run(seconds: u64, rounds: usize) -> anyhow::Result<()> {
-    let postgres = PostgresServer::start()?;
+    let postgres = PostgresServer::start_with(Options::default().durable())?;
     println!("\nlog-end: transactions per second by pgbench, {seconds} s each, {rounds} rounds");
     println!(
         "{:>7} {:>8} {:>10} {:>7} {:>20}",

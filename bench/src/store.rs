@@ -19,7 +19,7 @@ use store::{PAGE_ENTRIES_MAX, Store};
 use store_postgres::{Postgres, Target};
 use store_sqlite::Sqlite;
 use tempfile::TempDir;
-use test_postgres::PostgresServer;
+use test_postgres::{Options, PostgresServer};
 
 use crate::{machine, raw, raw_postgres, spread};
 
@@ -66,7 +66,7 @@ pub(crate) fn run(dir: &Path, load: Load) -> anyhow::Result<()> {
                 (our, raw::replay(temp.path(), &rows, our.batch)?)
             }
             Database::Postgres => {
-                let postgres = PostgresServer::start()?;
+                let postgres = PostgresServer::start_with(Options::default().durable())?;
                 let (our, rows) = runtime.block_on(on_postgres(&postgres, &temp, load))?;
                 let database = postgres.create_database()?;
                 let raw = raw_postgres::replay(&database, &rows, our.batch);

@@ -30,16 +30,21 @@ use supervisor::{Supervisor, shell_quoted};
 const USER: &str = "midwatch";
 
 /// Enough for many parallel tests on a small machine. Dynamic shared memory is a file in the data
-/// directory; elsewhere a killed server would leave it behind.
+/// directory; elsewhere a killed server would leave it behind. Without flushing, only a crash of the
+/// machine loses commits.
 const SETTINGS: &[(&str, &str)] = &[
     ("dynamic_shared_memory_type", "mmap"),
-    ("fsync", "on"),
+    ("fsync", "off"),
     ("max_connections", "100"),
     ("shared_buffers", "64MB"),
 ];
 
 /// Not 5432: another server may listen there on every address.
 const TCP_PORT: u16 = 25_432;
+
+/// Lines of the server's lock file, counted from 0.
+const LOCK_FILE_PID: usize = 0;
+const LOCK_FILE_STATUS: usize = 7;
 
 /// How a server differs from the default, which listens on its Unix socket only.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +67,11 @@ impl Options {
     pub fn tls(mut self) -> Options {
         self.tls = true;
         self.tcp()
+    }
+
+    /// Flushes every commit to the disk, for benchmarks and tests of durability.
+    pub fn durable(self) -> Options {
+        self.setting("fsync", "on")
     }
 
     /// Adds a server setting. The last value of a name wins.
@@ -174,12 +184,12 @@ impl PostgresServer {
         ensure!(self.supervisor.server_pid().is_none(), "the server is already running");
         self.supervisor.run(&format!("{} & pid=$!", self.command_line()))?;
         let server = self.supervisor.server_pid().context("the server was not started")?;
-        let mut is_ready = false;
-        process::wait_until(|| {
-            is_ready = self.run_client("pg_isready", &["--dbname=postgres", "--timeout=1"]).is_ok();
-            is_ready || process::state(server) == State::Gone
-        });
-        ensure!(is_ready, "the server does not accept connections; its log:\n{}", self.log_tail());
+        process::wait_until(|| self.is_ready(server) || process::state(server) == State::Gone);
+        ensure!(
+            self.is_ready(server),
+            "the server does not accept connections; its log:\n{}",
+            self.log_tail()
+        );
         Ok(())
     }
 
@@ -190,6 +200,15 @@ impl PostgresServer {
             tls::create_certificates(&server.supervisor, server.address())?;
         }
         Ok(server)
+    }
+
+    /// Whether the server accepts connections, according to its lock file. A killed server leaves its
+    /// own behind.
+    fn is_ready(&self, server: u32) -> bool {
+        let lock = self.data_directory().join("postmaster.pid");
+        let lock = std::fs::read_to_string(lock).unwrap_or_default();
+        let line = |number| lock.lines().nth(number).map(str::trim);
+        line(LOCK_FILE_PID) == Some(&server.to_string()) && line(LOCK_FILE_STATUS) == Some("ready")
     }
 
     fn data_directory(&self) -> PathBuf {

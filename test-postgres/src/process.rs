@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One minute of intervals. A failing wait takes longer, because each poll takes time too.
-const POLLS_MAX: u32 = 3_000;
+const POLLS_MAX: u32 = 6_000;
 
 /// Environment variables that would redirect a client to another server, or a server to other files.
 const POSTGRES_VARIABLES: &[&str] = &[

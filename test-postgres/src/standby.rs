@@ -4,10 +4,10 @@
 //! lose commits for certain, stop the standby, commit on the primary, kill the primary, start the
 //! standby again and promote it.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::supervisor::shell_quoted;
-use crate::{PostgresServer, USER, process};
+use crate::{PostgresServer, USER};
 
 impl PostgresServer {
     /// Starts a standby with the same options that replicates this server over its Unix socket.
@@ -28,14 +28,17 @@ impl PostgresServer {
     /// Waits until this standby has replayed everything that `primary` has committed so far.
     pub fn catch_up_with(&self, primary: &PostgresServer) -> Result<()> {
         let committed = primary.query(&primary.url("postgres"), "SELECT pg_current_wal_lsn()")?;
-        let sql = format!("SELECT '{}' <= pg_last_wal_replay_lsn()", committed.trim());
-        let caught_up =
-            || self.query(&self.url("postgres"), &sql).is_ok_and(|output| output == "t\n");
-        ensure!(
-            process::wait_until(caught_up),
-            "the standby does not catch up; its log:\n{}",
-            self.log_tail()
+        let sql = format!(
+            "SET statement_timeout = '60s';
+             DO $$ BEGIN
+                 WHILE pg_last_wal_replay_lsn() < '{}' LOOP PERFORM pg_sleep(0.01); END LOOP;
+             END $$",
+            committed.trim()
         );
+        let caught_up = self.query(&self.url("postgres"), &sql);
+        caught_up.with_context(|| {
+            format!("the standby does not catch up; its log:\n{}", self.log_tail())
+        })?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 pub mod layers;
 mod process;
 pub mod step;
+mod test_programs;
 pub mod tidy;
 mod tools;
 pub mod verb;

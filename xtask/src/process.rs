@@ -1,6 +1,6 @@
 //! The only file of this crate that starts processes.
 //!
-//! Every process runs in the root of the workspace. The caller waits for it, so none outlives its verb.
+//! A process runs in the root of the workspace, a test in the folder of its package. The caller waits for it, so none outlives its verb.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,6 +26,26 @@ pub(crate) fn output(root: &Path, program: &str, args: &[&str]) -> Result<String
         .with_context(|| format!("cannot run `{line}`"))?;
     ensure!(output.status.success(), "`{line}` ended with {}", output.status);
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not print UTF-8"))
+}
+
+/// Exit and output of a program.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    pub(crate) succeeded: bool,
+    /// Its stdout, then its stderr.
+    pub(crate) output: String,
+}
+
+/// Runs a program of the package in `folder` and collects its output, whether it succeeds or not.
+pub(crate) fn capture(folder: &Path, program: &str, args: &[&str]) -> Result<Captured> {
+    let output = command(folder, program, args)
+        // Cargo has set it to the folder of this crate.
+        .env("CARGO_MANIFEST_DIR", folder)
+        .output()
+        .with_context(|| format!("cannot run `{}`", command_line(program, args)))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text += &String::from_utf8_lossy(&output.stderr);
+    Ok(Captured { succeeded: output.status.success(), output: text })
 }
 
 /// Whether a program exists and exits with 0. Its output is not shown.

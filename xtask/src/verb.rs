@@ -2,6 +2,7 @@
 
 mod bench;
 mod crash;
+mod dist;
 mod docs;
 mod fix;
 mod fuzz;
@@ -25,6 +26,7 @@ pub enum Verb {
     Tidy,
     Fix,
     Docs,
+    Dist,
     Bench { name: String, args: Vec<String> },
     Crash { args: Vec<String> },
     Sim { args: Vec<String> },
@@ -63,6 +65,11 @@ const VERBS: &[Help] = &[
     },
     Help { verb: "fix", args: "", purpose: "apply the automatic fixes of clippy and rustfmt" },
     Help { verb: "docs", args: "", purpose: "rewrite the generated documents" },
+    Help {
+        verb: "dist",
+        args: "",
+        purpose: "build the stripped program, its debug info beside it",
+    },
     Help { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
     Help { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
     Help {
@@ -92,6 +99,7 @@ impl Verb {
             ("tidy", []) => Ok(Verb::Tidy),
             ("fix", []) => Ok(Verb::Fix),
             ("docs", []) => Ok(Verb::Docs),
+            ("dist", []) => Ok(Verb::Dist),
             ("bench", [name, args @ ..]) => {
                 Ok(Verb::Bench { name: name.clone(), args: args.to_vec() })
             }
@@ -112,6 +120,7 @@ impl Verb {
             Verb::Tidy => tidy::run(root),
             Verb::Fix => fix::run(root),
             Verb::Docs => docs::run(root),
+            Verb::Dist => dist::run(root),
             Verb::Bench { name, args } => bench::run(root, name, args),
             Verb::Crash { args } => crash::run(root, args),
             Verb::Sim { args } => sim::run(root, args),

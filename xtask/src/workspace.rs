@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::process;
 
@@ -114,63 +114,49 @@ fn relative(root: &Path, path: &Path) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-/// The part of `cargo metadata`'s output that the rules need.
-#[derive(Deserialize)]
-struct Metadata {
-    workspace_root: PathBuf,
-    packages: Vec<MetadataPackage>,
-}
-
-#[derive(Deserialize)]
-struct MetadataPackage {
-    name: String,
-    manifest_path: PathBuf,
-    targets: Vec<MetadataTarget>,
-    dependencies: Vec<MetadataDependency>,
-}
-
-#[derive(Deserialize)]
-struct MetadataTarget {
-    src_path: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct MetadataDependency {
-    name: String,
-    kind: Option<String>,
-    path: Option<PathBuf>,
-    features: Vec<String>,
-}
-
+/// Reads the part of `cargo metadata`'s output that the rules need. It is read by hand because a derived parser would
+/// compile its procedural macros with other features than the workspace does, and so twice.
 fn packages(metadata: &str) -> Result<Vec<Package>> {
-    let metadata: Metadata =
+    let metadata: Value =
         serde_json::from_str(metadata).context("cannot parse the output of `cargo metadata`")?;
-    let root = &metadata.workspace_root;
-    metadata.packages.into_iter().map(|package| package.into_package(root)).collect()
+    let root = Path::new(string(&metadata, "workspace_root")?);
+    list(&metadata, "packages")?.iter().map(|it| package(root, it)).collect()
 }
 
-impl MetadataPackage {
-    fn into_package(self, root: &Path) -> Result<Package> {
-        let roots: Result<_> =
-            self.targets.iter().map(|target| relative(root, &target.src_path)).collect();
-        Ok(Package {
-            name: self.name,
-            dir: relative(root, self.manifest_path.parent().unwrap_or(root))?,
-            roots: roots?,
-            dependencies: self.dependencies.into_iter().map(Dependency::from).collect(),
-        })
-    }
+fn package(root: &Path, it: &Value) -> Result<Package> {
+    let manifest = Path::new(string(it, "manifest_path")?);
+    let targets = list(it, "targets")?.iter();
+    let roots = targets.map(|target| relative(root, Path::new(string(target, "src_path")?)));
+    Ok(Package {
+        name: string(it, "name")?.to_owned(),
+        dir: relative(root, manifest.parent().unwrap_or(root))?,
+        roots: roots.collect::<Result<_>>()?,
+        dependencies: list(it, "dependencies")?.iter().map(dependency).collect::<Result<_>>()?,
+    })
 }
 
-impl From<MetadataDependency> for Dependency {
-    fn from(it: MetadataDependency) -> Dependency {
-        let kind = match it.kind.as_deref() {
-            Some("dev") => Kind::Dev,
-            Some("build") => Kind::Build,
-            _ => Kind::Normal, // Cargo prints `null` for a normal dependency. An unknown kind is checked like one.
-        };
-        Dependency { name: it.name, kind, inside: it.path.is_some(), features: it.features }
-    }
+fn dependency(it: &Value) -> Result<Dependency> {
+    let kind = match it.get("kind").and_then(Value::as_str) {
+        Some("dev") => Kind::Dev,
+        Some("build") => Kind::Build,
+        _ => Kind::Normal, // Cargo prints `null` for a normal dependency. An unknown kind is checked like one.
+    };
+    let features = list(it, "features")?.iter();
+    let features = features.map(|name| name.as_str().map(str::to_owned).context("not a feature"));
+    Ok(Dependency {
+        name: string(it, "name")?.to_owned(),
+        kind,
+        inside: it.get("path").is_some_and(Value::is_string),
+        features: features.collect::<Result<_>>()?,
+    })
+}
+
+fn string<'a>(it: &'a Value, key: &str) -> Result<&'a str> {
+    it.get(key).and_then(Value::as_str).with_context(|| format!("`cargo` printed no `{key}`"))
+}
+
+fn list<'a>(it: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    it.get(key).and_then(Value::as_array).with_context(|| format!("`cargo` printed no `{key}`"))
 }
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ fn best_peer_rate(peers: &Peers, jobs: usize) -> anyhow::Result<f64> {
     let mut best: f64 = 0.0;
     for peer in ["graphile-worker", "pg-boss"] {
         let server = Server::default()
+            .durable()
             .setting("shared_buffers", "256MB")
             .setting("max_wal_size", "4GB")
             .setting("synchronous_commit", "on");

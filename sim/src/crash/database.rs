@@ -2,15 +2,17 @@
 
 use anyhow::{Context, Result};
 use store_postgres::{Postgres, Target};
-use test_postgres::PostgresServer;
-use tokio::time::{Duration, sleep, timeout};
+use test_postgres::{Options, PostgresServer};
 
-use super::daemon::TIMEOUT;
-
-/// Between two checks of the connections.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
-const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
-                      WHERE datname = current_database() AND pid <> pg_backend_pid()";
+/// Returns when no other connection to the database is left. One client waits, instead of one per look.
+const WAIT_FOR_OTHERS: &str = "SET statement_timeout = '60s';
+    DO $$ BEGIN
+        WHILE EXISTS (SELECT FROM pg_stat_activity
+                      WHERE datname = current_database() AND pid <> pg_backend_pid()) LOOP
+            PERFORM pg_sleep(0.01);
+            PERFORM pg_stat_clear_snapshot();
+        END LOOP;
+    END $$";
 
 #[derive(Debug)]
 pub(super) struct Database {
@@ -20,7 +22,7 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) fn start() -> Result<Database> {
-        let postgres = PostgresServer::start()?;
+        let postgres = PostgresServer::start_with(Options::default().durable())?;
         let url = postgres.create_database()?;
         Ok(Database { postgres, url })
     }
@@ -28,13 +30,8 @@ impl Database {
     /// Opens the store of a killed daemon. The server still executes the daemon's last statements, so this waits until all
     /// of its connections are closed.
     pub(super) async fn open(&self) -> Result<Postgres> {
-        let all_closed = async {
-            while self.postgres.query(&self.url, OTHERS)?.trim() != "0" {
-                sleep(POLL_INTERVAL).await;
-            }
-            anyhow::Ok(())
-        };
-        timeout(TIMEOUT, all_closed).await.context("a connection to the database stays open")??;
+        let all_closed = self.postgres.query(&self.url, WAIT_FOR_OTHERS);
+        all_closed.context("a connection to the database stays open")?;
         Ok(Postgres::open_read_only(&Target::new(&self.url, None, None)?).await?)
     }
 }

@@ -64,7 +64,7 @@ fn dropping_one_server_leaves_another_running() {
 
 #[test]
 fn committed_rows_survive_a_stop_and_a_kill() {
-    let postgres = PostgresServer::start().unwrap();
+    let postgres = PostgresServer::start_with(Options::default().durable()).unwrap();
     let url = postgres.create_database().unwrap();
     postgres.query(&url, "CREATE TABLE t (n int); INSERT INTO t VALUES (1)").unwrap();
     for stop in [PostgresServer::stop_immediately, PostgresServer::kill] {

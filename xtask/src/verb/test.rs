@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 
 use crate::process;
 use crate::step::{Step, run_steps};
-use crate::tools;
 use crate::verb::tidy;
+use crate::{test_programs, tools};
 
 /// The cheap steps come first. Everything is built before the first test because some tests start the binary, and as one
 /// workspace, so that no dependency is compiled twice.
@@ -16,11 +16,8 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: tidy::run },
-    Step {
-        name: "build",
-        run: |root| process::run(root, "cargo", &["test", "--workspace", "--no-run"]),
-    },
-    Step { name: "test", run: |root| process::run(root, "cargo", &["test", "--workspace"]) },
+    Step { name: "build", run: test_programs::build },
+    Step { name: "test", run: test_programs::run },
 ];
 
 pub(super) fn run(root: &Path) -> Result<()> {

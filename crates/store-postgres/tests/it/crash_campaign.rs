@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use test_postgres::PostgresServer;
+use test_postgres::{Options, PostgresServer};
 use tokio::runtime::Runtime;
 
 use crate::databases::{Rng, now, open};
@@ -39,7 +39,7 @@ fn killed_nodes_on_a_failing_database_leave_one_valid_ledger() {
     let seed = setting(SEED).unwrap_or_else(|| u64::from(std::process::id()));
     let duration = Duration::from_secs(setting(SECONDS).unwrap_or(SECONDS_DEFAULT));
     println!("{SEED}={seed}");
-    let postgres = PostgresServer::start().unwrap();
+    let postgres = PostgresServer::start_with(Options::default().durable()).unwrap();
     let url = postgres.create_database().unwrap();
     let (lines, printed) = mpsc::channel();
     let mut campaign = Campaign { postgres, url, rng: Rng(seed), started: 0, lines };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::{Error, Outcome, Store};
 use store_postgres::Postgres;
-use test_postgres::PostgresServer;
+use test_postgres::{Options, PostgresServer};
 
 use crate::audit;
 use crate::databases::{open, target, within_deadline};
@@ -19,7 +19,7 @@ struct Pair {
 
 impl Pair {
     async fn new() -> Pair {
-        let primary = PostgresServer::start().unwrap();
+        let primary = PostgresServer::start_with(Options::default().durable()).unwrap();
         let url = primary.create_database().unwrap();
         let store = open(&url).await;
         store.commit(event("a")).await.unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::http_stub::{Request, serve};
-use crate::support::wait::{wait_for, wait_until};
+use crate::support::wait::wait_until;
 use crate::support::world::{Daemon, World, daily};
 
 /// Appends its input to the file `$0`, if the file `$1` exists.
@@ -41,7 +41,7 @@ fn program_is_notified_once_across_kills_and_restarts() {
     // Another prompt, because the same approval is not requested twice.
     world.ok(&["schedule", "edit", &schedule, "--prompt", "tell them again"]);
     let second = request_approval(&world, &schedule);
-    let failure = wait_for(|| channel(&world)["last_failure"]["what"].as_str().map(str::to_owned));
+    let failure = wait_for_channel(&world, "/last_failure/what");
     assert_eq!(failure, "the program exited with code 1");
     daemon.kill();
     assert_eq!(delivered(&file).len(), 1);
@@ -76,7 +76,7 @@ fn url_is_notified_again_until_it_responds_with_success() {
     let daemon = world.up();
     let schedule = add_tier_2_schedule(&world);
     let approval = request_approval(&world, &schedule);
-    wait_for(|| channel(&world)["last_success"].as_str().map(str::to_owned));
+    wait_for_channel(&world, "/last_success");
     assert_eq!(channel(&world)["last_failure"]["what"], "the server responded with 500");
     let requests: Vec<Request> = requests.try_iter().collect();
     let [(head, first), (_, again)] = requests.as_slice() else { panic!("{requests:?}") };
@@ -112,7 +112,7 @@ fn redirect_and_timeout_of_a_url_are_delivery_failures() {
         let _daemon = world.up();
         let schedule = add_tier_2_schedule(&world);
         request_approval(&world, &schedule);
-        let what = wait_for(|| channel(&world)["last_failure"]["what"].as_str().map(str::to_owned));
+        let what = wait_for_channel(&world, "/last_failure/what");
         assert!(what.contains(expected) && !what.contains("secret-topic"), "{what}");
         assert!(requests.try_recv().is_ok());
     }
@@ -146,6 +146,13 @@ fn request_approval(world: &World, schedule: &str) -> String {
 /// The only channel, as `status` shows it.
 fn channel(world: &World) -> Value {
     world.json(&["status"])["notices"][0].clone()
+}
+
+/// Waits until the status of the only channel has this text, and returns it.
+fn wait_for_channel(world: &World, pointer: &str) -> String {
+    world.wait_for_status(|status| {
+        status["notices"][0].pointer(pointer)?.as_str().map(str::to_owned)
+    })
 }
 
 /// Waits until the daemon has recorded that no delivery is in progress.

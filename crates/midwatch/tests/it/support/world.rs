@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use api::wire::Hello;
+use api::{Call, Handle, Response, StatusShow};
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -282,10 +284,22 @@ impl World {
 
     /// Waits for the daemon's background check of the ledger and returns what it reports.
     pub(crate) fn checked(&self) -> String {
-        wait_for(|| {
-            let status = self.json(&["status"]);
+        self.wait_for_status(|status| {
             let found = status["log"]["check"].as_str().unwrap_or_else(|| panic!("{status}"));
             (!["not run", "running"].contains(&found)).then(|| found.to_owned())
+        })
+    }
+
+    /// Polls the daemon's status, over one connection, until it has the value.
+    pub(crate) fn wait_for_status<T>(&self, mut value: impl FnMut(&Value) -> Option<T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (path, hello) = (self.socket(), Hello::new("test"));
+        let socket = runtime.block_on(transport::connect(&path, &hello)).unwrap();
+        let socket = socket.expect("a daemon listens");
+        wait_for(|| {
+            let response = runtime.block_on(socket.call(Call::new(StatusShow {})));
+            let Ok(Response::StatusShow(status)) = response else { panic!("{response:?}") };
+            value(&serde_json::to_value(status).unwrap())
         })
     }
 
