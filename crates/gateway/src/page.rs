@@ -2,7 +2,7 @@
 
 use api::display::{Prompt, visible};
 use api::wire::Secret;
-use api::{Approval, Error};
+use api::{Approval, ApprovalState, Error};
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY,
@@ -39,7 +39,7 @@ pub(crate) fn sign_in() -> Markup {
 
 /// The whole plan; while the approval is pending, with the form to decide it.
 pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
-    let is_open = approval.state == "pending";
+    let is_open = approval.state == ApprovalState::Pending;
     let body = html! {
         h1 { @if is_open { "May this run start?" } @else { "Already decided" } }
         (facts(approval))
