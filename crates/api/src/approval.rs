@@ -6,13 +6,64 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::words::words;
+use crate::{ActorRole, LeaseState, Posture, RunState};
+
+words! {
+    pub enum ApprovalState "state" {
+        /// Waits for a decision.
+        Pending "pending",
+        /// Approved; the run has not started.
+        Approved "approved",
+        Denied "denied",
+        /// The run has started.
+        Consumed "consumed",
+        Expired "expired",
+        Revoked "revoked",
+        /// The plan, or what it depends on, changed before the start.
+        Changed "changed",
+        /// A signature was not valid any more before the start.
+        Unsigned "unsigned",
+        /// The run ended before it started.
+        Cancelled "cancelled",
+        /// The policy does not require it any more.
+        NotNeeded "not_needed",
+    }
+}
+
+words! {
+    /// What a human decides about an approval.
+    pub enum Decision "decision" {
+        Approve "approve",
+        Deny "deny",
+        /// Takes an approval back before its run starts.
+        Revoke "revoke",
+    }
+}
+
+words! {
+    /// What the policy decides.
+    pub enum Verdict "verdict" {
+        Allow "allow",
+        /// A human must approve.
+        Ask "ask",
+        Deny "deny",
+    }
+}
+
+words! {
+    /// The result of the check of a fingerprint before the start.
+    pub enum FingerprintCheck "result" {
+        Unchanged "as_it_was",
+        Changed "changed",
+    }
+}
+
 /// A request that a human approve one exact plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: String,
-    /// `pending`, `approved`, `denied`, `consumed`, `expired`, `revoked`, `changed`, `cancelled` or
-    /// `not_needed`
-    pub state: String,
+    pub state: ApprovalState,
     pub run_id: String,
     pub schedule_id: String,
     /// The agent that the plan prompts; absent if the plan calls a tool.
@@ -70,9 +121,9 @@ pub struct Approval {
 pub struct FingerprintPart {
     /// `program`, `directory` or the name of a variable
     pub part: String,
-    /// `as_it_was` or `changed`, after the check before the start.
+    /// The result of the check before the start, after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
+    pub found: Option<FingerprintCheck>,
 }
 
 /// Who must approve, and how.
@@ -81,7 +132,7 @@ pub struct ApprovalRequirements {
     /// How many different people.
     pub persons: u8,
     /// The lowest role of each: `operator` or `maintainer`
-    pub role: String,
+    pub role: ActorRole,
     /// Whether each needs a personal token and none may be an author of the schedule.
     pub others: bool,
     /// Whether each must sign.
@@ -91,11 +142,10 @@ pub struct ApprovalRequirements {
 /// A decision of the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecision {
-    /// `allow`, `ask` or `deny`
-    pub verdict: String,
+    pub verdict: Verdict,
     /// The matching rules, the decisive ones first. Names that start with `@` are built in.
     pub rules: Vec<String>,
-    pub posture: String,
+    pub posture: Posture,
     /// The version of the policy that decided.
     pub policy: String,
 }
@@ -124,12 +174,12 @@ pub struct ApprovalShow {
 }
 
 /// Decides an approval.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecide {
     pub id: String,
-    /// `approve`, `deny` or `revoke`
-    pub decision: String,
+    /// What the human decided.
+    pub decision: Decision,
     /// The hash of the plan that was shown; required except for `revoke`.
     #[serde(default)]
     pub plan_hash: Option<String>,
@@ -141,6 +191,21 @@ pub struct ApprovalDecide {
     /// Also return how to allow the same action in the future.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
+}
+
+impl ApprovalDecide {
+    /// A decision without plan, note and signature.
+    pub fn new(id: impl Into<String>, decision: Decision) -> ApprovalDecide {
+        let id = id.into();
+        ApprovalDecide {
+            id,
+            decision,
+            plan_hash: None,
+            note: None,
+            signature: None,
+            remember: false,
+        }
+    }
 }
 
 /// Returns the policy decision about a run.
@@ -179,7 +244,7 @@ pub struct PolicyReplay {
     pub rules: Option<String>,
     /// A posture, instead of the active one.
     #[serde(default)]
-    pub posture: Option<String>,
+    pub posture: Option<Posture>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,7 +273,7 @@ pub struct ApprovalDecided {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyExplained {
     pub run_id: String,
-    pub state: String,
+    pub state: RunState,
     /// The request to the policy. Absent before the decision, and for old decisions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<PolicyRequest>,
@@ -225,7 +290,7 @@ pub struct PolicyExplained {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRequest {
     pub principal: String,
-    pub role: String,
+    pub role: ActorRole,
     pub capability: String,
     pub tier: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,8 +319,7 @@ pub struct PolicyFacts {
     pub money_left: Option<String>,
     /// Whether the run was started without a human.
     pub unattended: bool,
-    /// The state of the lease: `full`, `ask` or `paused`
-    pub lease: String,
+    pub lease: LeaseState,
     /// Features that the posture or the configuration disables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<String>,
@@ -274,18 +338,18 @@ pub struct ChangedDecision {
     pub at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The past verdict: `allow`, `ask` or `deny`
-    pub was: String,
-    /// The new verdict: `allow`, `ask` or `deny`
-    pub would_be: String,
+    /// The past verdict.
+    pub was: Verdict,
+    /// The new verdict.
+    pub would_be: Verdict,
     /// The rule that decides the new verdict.
     pub rule: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyReplayed {
     pub since: String,
-    pub posture: String,
+    pub posture: Posture,
     /// The version of the policy that was evaluated.
     pub policy: String,
     /// Number of decisions that were checked.

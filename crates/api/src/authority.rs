@@ -3,6 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
+words! {
+    /// What may start without a human.
+    pub enum LeaseState "state" {
+        /// Every run that the policy allows.
+        Full "full",
+        /// No run: every one needs approval.
+        Ask "ask",
+        /// No run, not even with approval.
+        Paused "paused",
+    }
+}
+
 /// Cancels every running run and starts none until a [`Thaw`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,8 +53,7 @@ pub struct Authority {
 /// How long runs may start without a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// `full`, `ask` (every run needs approval) or `paused` (no run starts)
-    pub step: String,
+    pub step: LeaseState,
     /// Who last renewed the lease, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewed: Option<Attribution>,

@@ -5,7 +5,10 @@
 
 use serde_json::Value;
 
-use crate::{Approval, ApprovalDecided, ApprovalRequirements, FingerprintPart, PolicyDecision};
+use crate::{
+    Approval, ApprovalDecided, ApprovalRequirements, ApprovalState, FingerprintCheck,
+    FingerprintPart, PolicyDecision,
+};
 
 /// Escapes control characters, deceptive characters and line breaks.
 pub fn on_one_line(text: &str) -> String {
@@ -64,7 +67,7 @@ impl Approval {
         };
         let rows = [
             Some(("id", self.id.clone())),
-            Some(("state", self.state.clone())),
+            Some(("state", self.state.to_string())),
             Some(("what", format!("{what}, tier {}", self.tier))),
             Some(("run", self.run_id.clone())),
             Some(("schedule", self.schedule_id.clone())),
@@ -101,16 +104,24 @@ impl Approval {
 
     /// The parts of the execution fingerprint, with the result of the check before the start.
     fn describe_fingerprint(&self) -> String {
-        let parts =
-            self.stands_on.iter().map(|FingerprintPart { part, found }| match found.as_deref() {
-                Some("as_it_was") => format!("{part} (unchanged)"),
-                Some(found) => format!("{part} ({found})"),
-                None => part.clone(),
-            });
+        let parts = self.stands_on.iter().map(|FingerprintPart { part, found }| match found {
+            Some(FingerprintCheck::Unchanged) => format!("{part} (unchanged)"),
+            Some(FingerprintCheck::Changed) => format!("{part} (changed)"),
+            None => part.clone(),
+        });
         let parts = parts.collect::<Vec<_>>().join(", ");
-        match self.state.as_str() {
-            "pending" | "approved" => format!("{parts}; checked again before the start"),
-            _ => parts,
+        match self.state {
+            ApprovalState::Pending | ApprovalState::Approved => {
+                format!("{parts}; checked again before the start")
+            }
+            ApprovalState::Denied
+            | ApprovalState::Consumed
+            | ApprovalState::Expired
+            | ApprovalState::Revoked
+            | ApprovalState::Changed
+            | ApprovalState::Unsigned
+            | ApprovalState::Cancelled
+            | ApprovalState::NotNeeded => parts,
         }
     }
 }
@@ -120,10 +131,12 @@ impl ApprovalDecided {
     pub fn outcome(&self, starts: &str) -> String {
         let Approval { id, state, run_id, assents, needs, .. } = &self.approval;
         let count = format!("{} of {} so far", assents.len(), needs.persons);
-        match (self.changed, state.as_str()) {
-            (true, "pending") => format!("approved by {}: {count}", assents.join(" and ")),
-            (false, "pending") => format!("you have already approved `{id}`: {count}"),
-            (true, "approved") => {
+        match (self.changed, state) {
+            (true, ApprovalState::Pending) => {
+                format!("approved by {}: {count}", assents.join(" and "))
+            }
+            (false, ApprovalState::Pending) => format!("you have already approved `{id}`: {count}"),
+            (true, ApprovalState::Approved) => {
                 format!("approved; `midwatch run watch {run_id}` follows the run, which {starts}")
             }
             (true, state) => format!("{state}; run `{run_id}` does not start"),
@@ -163,7 +176,7 @@ mod tests {
             (3, true, true, "3 signatures, from operators who did not write the schedule"),
         ];
         for (persons, others, signed, expected) in table {
-            let role = "operator".to_owned();
+            let role = crate::ActorRole::Operator;
             let requirements = ApprovalRequirements { persons, role, others, signed };
             assert_eq!(describe_requirements(&requirements), expected);
         }

@@ -22,6 +22,7 @@ mod status;
 mod token;
 mod tool;
 pub mod wire;
+mod words;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
@@ -29,11 +30,13 @@ pub use agent::{
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalRequirements, ApprovalShow,
-    ApprovalShown, Approvals, ChangedDecision, FingerprintPart, PolicyDecide, PolicyDecided,
-    PolicyDecision, PolicyExplain, PolicyExplained, PolicyFacts, PolicyReplay, PolicyReplayed,
-    PolicyRequest,
+    ApprovalShown, ApprovalState, Approvals, ChangedDecision, Decision, FingerprintCheck,
+    FingerprintPart, PolicyDecide, PolicyDecided, PolicyDecision, PolicyExplain, PolicyExplained,
+    PolicyFacts, PolicyReplay, PolicyReplayed, PolicyRequest, Verdict,
 };
-pub use authority::{Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, Thaw};
+pub use authority::{
+    Attribution, Authority, AuthorityChanged, Freeze, Lease, LeaseRenew, LeaseState, Thaw,
+};
 pub use call::{ApiRequest, Call, Handle, Progress, ProgressSink, ToolReport, send};
 pub use config::{
     ActiveConfigValues, ConfigReload, ConfigReloaded, ConfigShow, ConfigValue, Finding, Reloaded,
@@ -47,25 +50,27 @@ pub use ledger::{
 };
 pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Digest, Notice};
 pub use requests::{Class, Request, Response, Serve, Service, Subject};
-pub use role::Role;
+pub use role::{ActorRole, Role};
 pub use run::{
-    OutputChunk, Run, RunCancel, RunChanged, RunList, RunOutput, RunRead, RunRetry, RunSettle,
-    RunShow, RunShown, RunSource, RunUsage, RunWatch, RunWatched, Runs, WatchCursor,
+    OutputChunk, Run, RunCancel, RunChanged, RunList, RunOrigin, RunOutput, RunRead, RunRetry,
+    RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched, Runs,
+    SettledState, WatchCursor,
 };
 pub use schedule::{
-    Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, EventPublish,
+    Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, Disposition, EventPublish,
     EventPublished, EventTrigger, Explained, Paused, PolicyPreview, Schedule, ScheduleAdd,
     ScheduleAddAll, ScheduleAdded, ScheduleBackfill, ScheduleBackfillEnd, ScheduleBackfilled,
     ScheduleEdit, ScheduleEdited, ScheduleFire, ScheduleFired, ScheduleList, SchedulePause,
     SchedulePaused, ScheduleRemove, ScheduleRemoved, ScheduleResume, ScheduleResumed, ScheduleShow,
-    ScheduleShown, Schedules, SchedulesAdded, Terms, When, Why,
+    ScheduleShown, ScheduleStatus, Schedules, SchedulesAdded, Terms, When, Why,
 };
 pub use status::{
     Amount, Budget, BudgetLimit, BudgetList, Budgets, Capability, DaemonStatus, Health, HealthShow,
-    LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Status, StatusShow,
+    LIVE_COUNTED_MAX, LedgerStatus, LiveRuns, NextDue, Posture, Status, StatusShow,
 };
 pub use token::{Token, TokenCreate, TokenCreated, TokenList, TokenRevoke, TokenRevoked, Tokens};
 pub use tool::{ToolList, ToolTally, ToolUse, Tools};
+pub use words::UnknownWord;
 
 /// Items in a page of a list if the request has no `limit`.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;

@@ -1,17 +1,30 @@
-//! Roles of callers.
+//! Roles of callers and of actors in the ledger.
 
-use serde::{Deserialize, Serialize};
+use crate::words::words;
 
-/// What a caller may do, from least to most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Reads.
-    Observer,
-    /// The role of agents and runs.
-    Runner,
-    /// Approves, cancels, pauses and registers agents.
-    Operator,
-    /// Also changes the policy, the posture and tokens.
-    Maintainer,
+words! {
+    /// What a caller may do, from least to most.
+    #[derive(PartialOrd, Ord)]
+    pub enum Role "role" {
+        /// Reads.
+        Observer "observer",
+        /// The role of agents and runs.
+        Runner "runner",
+        /// Approves, cancels, pauses and registers agents.
+        Operator "operator",
+        /// Also changes the policy, the posture and tokens.
+        Maintainer "maintainer",
+    }
+}
+
+words! {
+    /// A role in a response: one of a caller, or that of Midwatch itself, which no request can give.
+    pub enum ActorRole "role" {
+        Observer "observer",
+        Runner "runner",
+        Operator "operator",
+        Maintainer "maintainer",
+        /// Midwatch itself.
+        System "system",
+    }
 }

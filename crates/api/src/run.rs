@@ -5,19 +5,62 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
+words! {
+    pub enum RunState "state" {
+        /// Waits until it is due and its concurrency limits allow it to start.
+        Queued "queued",
+        /// Waits for approval.
+        WaitingPermission "waiting_permission",
+        Running "running",
+        Done "done",
+        Failed "failed",
+        Cancelled "cancelled",
+        /// Interrupted, and may have taken effect; a human must settle it.
+        Unknown "unknown",
+    }
+}
+
+words! {
+    /// Why a run exists.
+    pub enum RunOrigin "origin" {
+        /// A slot that was due.
+        Slot "slot",
+        /// A slot that was missed.
+        CatchUp "catch_up",
+        /// A slot that waited until an earlier run of the schedule ended.
+        Buffer "buffer",
+        /// A request.
+        Manual "manual",
+        /// The end of a run of another schedule.
+        After "after",
+        /// An event.
+        Event "event",
+        /// A past slot of a backfill.
+        Backfill "backfill",
+    }
+}
+
+words! {
+    /// The states in which a human can settle a run.
+    pub enum SettledState "state" {
+        Done "done",
+        Failed "failed",
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,
-    /// `queued`, `waiting_permission`, `running`, `done`, `failed`, `cancelled` or `unknown`
-    pub state: String,
+    pub state: RunState,
     /// The approval that the run waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
     pub schedule_id: Option<String>,
     /// The nominal time of the slot; absent for a run that was started manually.
     pub slot: Option<String>,
-    /// `slot`, `catch_up`, `buffer`, `manual`, `after`, `event` or `backfill`
-    pub origin: String,
+    pub origin: RunOrigin,
     /// With origin `after` or `event`, the run or event that fired the schedule; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RunSource>,
@@ -102,7 +145,7 @@ pub struct RunList {
     pub schedule: Option<String>,
     /// Only runs in this state.
     #[serde(default)]
-    pub state: Option<String>,
+    pub state: Option<RunState>,
     #[serde(default)]
     pub limit: Option<u32>,
     /// The cursor of the previous page.
@@ -183,8 +226,7 @@ pub struct RunRetry {
 #[serde(deny_unknown_fields)]
 pub struct RunSettle {
     pub id: String,
-    /// `done` or `failed`
-    pub state: String,
+    pub state: SettledState,
     #[serde(default)]
     pub note: Option<String>,
 }

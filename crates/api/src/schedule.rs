@@ -5,6 +5,63 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
+words! {
+    pub enum ScheduleStatus "status" {
+        Active "active",
+        Paused "paused",
+        /// It has no slot ahead and waits for no event.
+        Ended "ended",
+    }
+}
+
+words! {
+    /// The outcome of a slot.
+    pub enum Disposition "disposition" {
+        /// Its run ended `done`.
+        Ran "ran",
+        /// Its run ended `done`, and started late or was caught up.
+        RanLate "ran_late",
+        /// Its run ended `failed`.
+        Failed "failed",
+        /// Its run was interrupted and may have taken effect.
+        Unknown "unknown",
+        /// Its run was cancelled.
+        Cancelled "cancelled",
+        /// Covered by the run of another slot.
+        Coalesced "coalesced",
+        /// An earlier run was still live.
+        SkippedOverlap "skipped_overlap",
+        /// Missed, and not caught up.
+        SkippedMissed "skipped_missed",
+        /// Due while the schedule was paused.
+        SkippedPaused "skipped_paused",
+        /// The budget was used up.
+        SkippedBudget "skipped_budget",
+        /// Denied by the policy, or not approved.
+        SkippedPolicy "skipped_policy",
+        /// The lease had expired.
+        SkippedLease "skipped_lease",
+        /// The chain of runs that triggered it was too long.
+        SkippedDependency "skipped_dependency",
+        /// Too many slots were waiting.
+        SkippedFull "skipped_full",
+        /// The schedule was changed or removed before the slot was decided.
+        Superseded "superseded",
+        /// Its run is queued or running.
+        Fired "fired",
+        /// Its run waits for approval.
+        Parked "parked",
+        /// Waits for an earlier run of the schedule to end.
+        Buffered "buffered",
+        /// Not due yet.
+        Upcoming "upcoming",
+        /// There is no such slot.
+        NoSlot "none",
+    }
+}
+
 /// The trigger of a schedule that follows the time. It has exactly one of `cron`, `every`, `daily` and `at`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -330,8 +387,7 @@ pub struct Schedule {
     pub tier: Option<u8>,
     /// All terms, including those with default values.
     pub terms: Terms,
-    /// `active`, `paused` or `ended`
-    pub status: String,
+    pub status: ScheduleStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
     /// When the next slot is due; absent if there is none.
@@ -557,8 +613,7 @@ pub struct Explained {
     pub slot: String,
     /// The nominal time in the schedule's time zone.
     pub wall: String,
-    /// The outcome; `upcoming` if the slot is not due yet, `none` if no such slot exists.
-    pub disposition: String,
+    pub disposition: Disposition,
     /// Why, as a short code, if there is one.
     pub reason: Option<String>,
     /// The explanation.

@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Authority;
 use crate::notice::Channel;
+use crate::words::words;
+
+words! {
+    /// How strict an installation is.
+    pub enum Posture "posture" {
+        StrictProd "strict-prod" | "unattended",
+        Staging "staging" | "supervised",
+        Debug "debug",
+    }
+}
 
 /// Returns the status of the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -187,7 +197,7 @@ pub struct DaemonStatus {
     pub version: String,
     /// The data directory.
     pub data: String,
-    pub posture: String,
+    pub posture: Posture,
     /// The version of the active policy.
     #[serde(default)]
     pub policy: String,

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{ActorRole, Role};
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     pub id: String,
     /// The person or program that the token authenticates.
     pub name: String,
-    /// `observer`, `runner`, `operator` or `maintainer`
-    pub role: String,
+    pub role: ActorRole,
     /// The public key that verifies the owner's signatures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -26,7 +27,7 @@ pub struct Token {
 #[serde(deny_unknown_fields)]
 pub struct TokenCreate {
     pub name: String,
-    pub role: String,
+    pub role: Role,
     /// SHA-256 of the secret, in hexadecimal digits.
     pub hash: String,
     /// The public key that verifies the owner's signatures, as `midwatch approval key` prints it.

@@ -8,7 +8,7 @@ pub mod view;
 
 use api::{
     Action, Call, Code, Error, Handle, Schedule, ScheduleAdd, SchedulePause, ScheduleShow,
-    Schedules, Terms, send,
+    ScheduleStatus, Schedules, Terms, send,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -248,7 +248,7 @@ pub async fn cancel_prompt(
         });
     };
     let message = format!("Schedule {} cancelled", schedule_number(schedule));
-    let has_ended = schedule.status == "ended";
+    let has_ended = schedule.status == ScheduleStatus::Ended;
     let request = SchedulePause { id: schedule.id.clone(), note: Some("cancelled".to_owned()) };
     let paused = Call { key, ..Call::new(request) }.send::<SchedulePause>(handle).await?;
     let already_cancelled = has_ended || !paused.changed;

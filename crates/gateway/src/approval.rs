@@ -114,8 +114,8 @@ async fn form_page(handle: &dyn Handle, id: String, form: Form) -> Result<Markup
         let shown = api::send(handle, ApprovalShow { id }).await?;
         return Ok(page::plan(&shown.approval, &token));
     };
-    let request =
-        ApprovalDecide { id, decision, plan_hash, note: reason, ..ApprovalDecide::default() };
+    let decision = decision.parse()?;
+    let request = ApprovalDecide { plan_hash, note: reason, ..ApprovalDecide::new(id, decision) };
     let decided = api::send(handle, request).await?;
     Ok(page::decided(&decided.outcome("starts now"), &decided.approval))
 }

@@ -2,7 +2,7 @@
 
 use api::display::{Prompt, visible};
 use api::wire::Secret;
-use api::{Approval, Error};
+use api::{Approval, ApprovalState, Error};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{
@@ -36,7 +36,7 @@ pub(crate) fn sign_in() -> Markup {
 
 /// The whole plan; while the approval is pending, with the form to decide it.
 pub(crate) fn plan(approval: &Approval, token: &Secret) -> Markup {
-    let is_open = approval.state == "pending";
+    let is_open = approval.state == ApprovalState::Pending;
     let body = html! {
         h1 { @if is_open { "May this run start?" } @else { "Already decided" } }
         (facts(approval))

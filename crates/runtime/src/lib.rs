@@ -34,6 +34,7 @@ mod pages;
 mod schedule;
 mod secrets;
 mod timestamps;
+mod wire;
 
 pub use authorize::authenticate::{Credentials, ProcessOrigin, UNKNOWN_UID};
 pub use authorize::policy::evaluate_document;

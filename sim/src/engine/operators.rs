@@ -1,11 +1,13 @@
 //! The operators: they send random requests, each with its idempotency key, and record the answers.
 
 use api::{
-    Action, ApiRequest, ApprovalDecide, Call, Code, Error, EventPublish, Handle, Request, Response,
-    RunCancel, RunRetry,
+    Action, ApiRequest, ApprovalDecide, Call, Code, Decision, Error, EventPublish, Handle, Request,
+    Response, RunCancel, RunRetry,
 };
 use api::{Freeze, SchedulePause, ScheduleRemove, ScheduleResume, Thaw};
-use api::{RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire};
+use api::{
+    RunSettle, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit, ScheduleFire, SettledState,
+};
 use kernel::{Actor, Principal, Role};
 
 use super::generate::{self, instant};
@@ -103,8 +105,9 @@ pub(super) fn random_request(dice: &mut Dice, visible: &VisibleState) -> Option<
         }
         18 => Some(RunRetry { id: dice.pick(&visible.ended)?.clone() }.into_request()),
         19 => {
-            let (id, state) = (dice.pick(&visible.unknown)?.clone(), dice.one("done", &["failed"]));
-            Some(RunSettle { id, state: state.to_owned(), note: None }.into_request())
+            let id = dice.pick(&visible.unknown)?.clone();
+            let state = dice.one(SettledState::Done, &[SettledState::Failed]);
+            Some(RunSettle { id, state, note: None }.into_request())
         }
         20..22 => {
             let name = dice.pick(&generate::EVENTS)?.to_string();
@@ -131,8 +134,9 @@ pub(super) fn random_request(dice: &mut Dice, visible: &VisibleState) -> Option<
 
 fn decision(dice: &mut Dice, of: &[(String, String)]) -> Option<ApprovalDecide> {
     let (id, plan_hash) = dice.pick(of)?.clone();
-    let decision = dice.one("approve", &["approve", "approve", "deny", "revoke"]).to_owned();
-    Some(ApprovalDecide { id, decision, plan_hash: Some(plan_hash), ..Default::default() })
+    let others = [Decision::Approve, Decision::Approve, Decision::Deny, Decision::Revoke];
+    let decision = dice.one(Decision::Approve, &others);
+    Some(ApprovalDecide { plan_hash: Some(plan_hash), ..ApprovalDecide::new(id, decision) })
 }
 
 fn edit(dice: &mut Dice, visible: &VisibleState, id: String) -> ScheduleEdit {

@@ -1,6 +1,6 @@
 //! Runs as Astra shows them: executions of tasks. Astra's task is our schedule, and its trace is our run.
 
-use api::{Code, Error, Handle, Run, RunList, Schedule, send};
+use api::{Code, Error, Handle, Run, RunList, RunOrigin, RunState, Schedule, send};
 use calendar::parse_instant;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const MILLISECOND_US: i64 = 1_000;
 pub struct ExecutionFilter {
     /// Astra's id of the schedule.
     pub task_id: Option<String>,
-    pub state: Option<&'static str>,
+    pub state: Option<RunState>,
     pub since_us: Option<i64>,
     pub backfilled: Option<bool>,
 }
@@ -47,7 +47,7 @@ pub async fn list_executions(
     for _ in 0..PAGES_MAX {
         let request = RunList {
             schedule: schedule.clone(),
-            state: filter.state.map(str::to_owned),
+            state: filter.state,
             limit: Some(PAGE_RUNS),
             cursor,
             ..RunList::default()
@@ -91,23 +91,23 @@ fn parse_us(text: &str) -> Option<i64> {
 }
 
 fn is_backfilled(run: &Run) -> bool {
-    run.origin == "backfill"
+    run.origin == RunOrigin::Backfill
 }
 
 /// A run in Astra's form. `schedules` supply its task's name and id.
 pub fn execution(run: &Run, schedules: &[Schedule]) -> Value {
     let schedule = schedules.iter().find(|it| Some(&it.id) == run.schedule_id.as_ref());
     let (name, task) = schedule.map(name_and_id).unzip();
-    let status = match run.state.as_str() {
-        "done" => "success",
-        state => state,
+    let status = match run.state {
+        RunState::Done => "success",
+        state => state.as_str(),
     };
     let times = [&run.started_at, &run.finished_at].map(|at| at.as_deref().and_then(parse_us));
     let duration_ms = match times {
         [Some(started), Some(finished)] => Some(finished.saturating_sub(started) / MILLISECOND_US),
         _ => None,
     };
-    let error = (status == "failed").then(|| {
+    let error = (run.state == RunState::Failed).then(|| {
         let (kind, message) = (run.reason.as_deref(), run.message.as_deref());
         let text = format!("{}:{}", kind.unwrap_or_default(), message.unwrap_or_default());
         json!({"type": kind, "message": message, "stack_hash": short_hash(&text)})
@@ -124,7 +124,7 @@ pub fn execution(run: &Run, schedules: &[Schedule]) -> Value {
         "attempt": run.attempt,
         "error": error,
         "backfilled": is_backfilled(run),
-        "scheduled_vs_manual": if run.origin == "manual" { "manual" } else { "scheduled" },
+        "scheduled_vs_manual": if run.origin == RunOrigin::Manual { "manual" } else { "scheduled" },
     })
 }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use api::Schedule;
+use api::{Schedule, ScheduleStatus};
 use calendar::{Trigger, format_instant, parse_instant};
 use kernel::schedule::NAME_CHARS_MAX;
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub fn prompt_item(schedule: &Schedule, agents: &Agents) -> Option<PromptItem> {
         schedule_type,
         schedule_value,
         next_run: schedule.next_run_at.clone(),
-        active: schedule.status == "active",
+        active: schedule.status == ScheduleStatus::Active,
         created_at: schedule.created_at.clone(),
         last_run: schedule.last_run_at.clone(),
         max_repetitions: schedule.terms.max_fires,

@@ -1,6 +1,6 @@
 //! Tools that show approvals. No tool decides one: a call from an agent's host does not prove that a human made it.
 
-use api::{Approval, ApprovalList, ApprovalShow, Error};
+use api::{Approval, ApprovalList, ApprovalShow, ApprovalState, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -112,7 +112,7 @@ impl ToolInput for ApprovalCallHumanInput {
             (agent, None) => format!("agent `{}`", agent.unwrap_or_default()),
         };
         let look = format!("midwatch approval show {id}");
-        if state != "pending" {
+        if state != ApprovalState::Pending {
             let tell = format!("Approval {id} no longer needs a decision: it is {state}.");
             let (id, tell, look) = (id.into(), tell.into(), look.into());
             return Ok(object([
@@ -143,9 +143,20 @@ impl ToolInput for ApprovalCallHumanInput {
 }
 
 fn next_action(approval: &Approval) -> &'static str {
-    match approval.state.as_str() {
-        "pending" => "A human must decide; you cannot. Do other work and check again later.",
-        "approved" => "It is approved, and the run starts by itself; follow it with run_wait.",
-        _ => "It is closed; run_get shows the outcome of the run.",
+    match approval.state {
+        ApprovalState::Pending => {
+            "A human must decide; you cannot. Do other work and check again later."
+        }
+        ApprovalState::Approved => {
+            "It is approved, and the run starts by itself; follow it with run_wait."
+        }
+        ApprovalState::Denied
+        | ApprovalState::Consumed
+        | ApprovalState::Expired
+        | ApprovalState::Revoked
+        | ApprovalState::Changed
+        | ApprovalState::Unsigned
+        | ApprovalState::Cancelled
+        | ApprovalState::NotNeeded => "It is closed; run_get shows the outcome of the run.",
     }
 }

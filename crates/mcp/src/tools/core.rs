@@ -1,6 +1,6 @@
 //! Tools for status, health, budget and policy decisions.
 
-use api::{Code, Error, HealthShow, PolicyDecide, StatusShow};
+use api::{Code, Error, HealthShow, PolicyDecide, StatusShow, Verdict};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ impl ToolInput for ServerCapabilitiesInput {
         let status = context.read(StatusShow {}).await?;
         Ok(object([
             ("version", status.watch.version.into()),
-            ("posture", status.watch.posture.into()),
+            ("posture", status.watch.posture.as_str().into()),
             ("capabilities", to_json(&status.capabilities)?),
         ]))
     }
@@ -159,7 +159,10 @@ impl ToolInput for PermissionDecideInput {
         }
         let request = self.into_request()?;
         let decided = context.read(request).await?;
-        let is_allowed = decided.ruling.verdict == "allow";
+        let is_allowed = match decided.ruling.verdict {
+            Verdict::Allow => true,
+            Verdict::Ask | Verdict::Deny => false,
+        };
         let answer = object([
             ("behavior", if is_allowed { "allow" } else { "deny" }.into()),
             ("message", decided.sentence.into()),

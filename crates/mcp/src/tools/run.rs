@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use api::{
-    Code, Error, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunShow, RunWatch,
-    RunWatched, ScheduleFire, StatusShow, WatchCursor,
+    Code, Error, LeaseState, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunShow,
+    RunState, RunWatch, RunWatched, ScheduleFire, StatusShow, WatchCursor,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,8 +21,6 @@ use crate::tool::{
 const WAIT_S_MAX: u32 = 25;
 /// Maximum output in one answer. Escaped in JSON it is at most six times as long.
 const OUTPUT_BYTES_MAX: usize = 4 << 10;
-const STATES: [&str; 7] =
-    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
 /// Fields of each item of a list.
 const LIST_FIELDS: &[&str] = &[
     "id",
@@ -196,8 +194,7 @@ struct RunListInput {
     /// Only runs of this agent.
     agent: Option<String>,
     /// Only runs in this state.
-    #[schemars(extend("enum" = STATES))]
-    state: Option<String>,
+    state: Option<RunState>,
     /// 1 to 100. Default: 20.
     #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
     limit: Option<u32>,
@@ -277,16 +274,16 @@ async fn next_action(context: &ToolContext<'_>, run: &Run) -> String {
 
 /// Why a queued run does not start until a human acts.
 async fn start_blocker(context: &ToolContext<'_>, run: &Run) -> Option<&'static str> {
-    if run.state != "queued" {
+    if run.state != RunState::Queued {
         return None;
     }
     let status = context.read(StatusShow {}).await.ok()?;
     let authority = status.authority;
-    match (status.watch.kept, authority.frozen, authority.lease.step.as_str()) {
+    match (status.watch.kept, authority.frozen, authority.lease.step) {
         (false, ..) => Some("no daemon is running; a human can start one with `midwatch up`"),
         (true, Some(_), _) => Some("a human has frozen Midwatch and must thaw it"),
-        (true, None, "paused") => Some("the lease has expired; a human must renew it"),
-        (true, None, _) => None,
+        (true, None, LeaseState::Paused) => Some("the lease has expired; a human must renew it"),
+        (true, None, LeaseState::Full | LeaseState::Ask) => None,
     }
 }
 
@@ -294,23 +291,25 @@ fn next_step(run: &Run) -> String {
     let mut text = String::new();
     let id = &run.id;
     // Writing to a string does not fail.
-    let _ = match (run.state.as_str(), &run.approval_id) {
-        ("waiting_permission", Some(approval)) => write!(
+    let _ = match (run.state, &run.approval_id) {
+        (RunState::WaitingPermission, Some(approval)) => write!(
             text,
             "A human must decide {approval}; you cannot. Call approval_call_human once, then do other work \
              and check with approval_get."
         ),
-        ("done" | "failed" | "cancelled", _) => {
+        (RunState::Done | RunState::Failed | RunState::Cancelled, _) => {
             let is_long = run.output.as_ref().is_some_and(|output| output.file.is_some());
             let rest = if is_long { " run_output reads its whole output." } else { "" };
             write!(text, "The run has ended; there is nothing to wait for.{rest}")
         }
-        ("unknown", _) => write!(
+        (RunState::Unknown, _) => write!(
             text,
             "The outcome is unknown: it may have happened. Do not repeat it. A human must check and settle it with \
              `midwatch run settle {id}`."
         ),
-        _ => write!(text, "Call run_wait with run_id {id} until `ended` is true."),
+        (RunState::Queued | RunState::Running | RunState::WaitingPermission, _) => {
+            write!(text, "Call run_wait with run_id {id} until `ended` is true.")
+        }
     };
     text
 }

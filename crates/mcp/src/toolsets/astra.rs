@@ -1,8 +1,8 @@
 //! Astra's tools: schedules that call tools, and the history of their runs.
 
 use api::{
-    Action, Code, Error, HealthShow, RunShow, Schedule, ScheduleAdd, ScheduleEdit, SchedulePause,
-    ScheduleResume, Terms, When,
+    Action, Code, Error, HealthShow, RunShow, RunState, Schedule, ScheduleAdd, ScheduleEdit,
+    SchedulePause, ScheduleResume, Terms, When,
 };
 use compat::astra::executions::{
     ExecutionFilter, ExecutionPage, error_patterns, execution, list_executions, parse_since,
@@ -283,7 +283,9 @@ impl ToolInput for List {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let used = RunsUsedToday::load(context).await?;
         let mut found = list_tool_schedules(context).await?;
-        found.retain(|schedule| self.status.as_ref().is_none_or(|it| *it == schedule.status));
+        found.retain(|schedule| {
+            self.status.as_ref().is_none_or(|it| it == schedule.status.as_str())
+        });
         let (count, is_truncated) = (found.len(), LIST_ITEMS_MAX < found.len());
         let items: Vec<Value> = found
             .iter()
@@ -333,8 +335,8 @@ impl ToolInput for TasksList {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let state = match self.status.as_deref() {
             None => None,
-            Some("success") => Some("done"),
-            Some("failed") => Some("failed"),
+            Some("success") => Some(RunState::Done),
+            Some("failed") => Some(RunState::Failed),
             Some(_) => return Err(invalid_input("status must be 'success' or 'failed'")),
         };
         let limit = clamped(self.limit, EXECUTIONS_DEFAULT, EXECUTIONS_MAX);
@@ -388,7 +390,7 @@ impl ToolInput for TasksLastFailed {
         let limit = clamped(self.limit, FAILURES_DEFAULT, FAILURES_MAX);
         let filter = ExecutionFilter {
             task_id: self.task_id,
-            state: Some("failed"),
+            state: Some(RunState::Failed),
             ..ExecutionFilter::default()
         };
         let mut failures = list_executions(context, filter, EXECUTIONS_MAX).await?.executions;

@@ -24,6 +24,7 @@ use crate::dispatch::dispatcher::Dispatcher;
 use crate::errors;
 use crate::installation::Installation;
 use crate::timestamps::rfc3339;
+use crate::wire;
 
 /// How often to check whether another process has frozen the installation: a freeze takes effect within a second.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
@@ -179,7 +180,7 @@ impl AuthorityControl {
         api::Authority {
             frozen: authority.frozen.as_ref().map(attribution),
             lease: api::Lease {
-                step: authority.lease_state(lease, now).name().to_owned(),
+                step: wire::lease_state(authority.lease_state(lease, now)),
                 renewed: authority.renewed.as_ref().map(attribution),
                 asks_from: at(LeaseState::Ask),
                 pauses_from: at(LeaseState::Paused),

@@ -20,6 +20,7 @@ use crate::commit::rows::Rows;
 use crate::config::Config;
 use crate::errors;
 use crate::installation::Installation;
+use crate::wire;
 
 /// The verbs for allow, ask and deny in the present tense.
 pub(crate) const PRESENT_TENSE: [&str; 3] = ["allows it", "requires approval", "denies it"];
@@ -40,7 +41,7 @@ pub fn evaluate_document(
         let name = &request.capability;
         sentence.push_str(&format!("; `{name}` is not a known capability and so counts as tier 2"));
     }
-    Ok((wire(&decision), sentence))
+    Ok((wire_decision(&decision), sentence))
 }
 
 /// Accepts only an object: serde would also accept a list of values in the right order.
@@ -120,7 +121,7 @@ impl Policy {
         Ok(PolicyPreview {
             by_itself: preview.starts_without_human(),
             sentence: preview_sentence(&preview),
-            ruling: preview.ruling.as_ref().ok().map(wire),
+            ruling: preview.ruling.as_ref().ok().map(wire_decision),
         })
     }
 
@@ -186,7 +187,7 @@ pub(crate) fn wire_request(request: Request) -> api::PolicyRequest {
     let Details { resource, host, path, argv } = details;
     api::PolicyRequest {
         principal,
-        role: role.name().to_owned(),
+        role: wire::role(role),
         capability,
         tier: tier.number(),
         agent: agent.map(|agent| agent.to_string()),
@@ -204,16 +205,16 @@ pub(crate) fn wire_facts(facts: &Facts) -> api::PolicyFacts {
         tokens_left: left.tokens,
         money_left: left.money.map(|money| money.to_string()),
         unattended: *unattended,
-        lease: lease.name().to_owned(),
+        lease: wire::lease_state(*lease),
         off: off.clone(),
     }
 }
 
-pub(crate) fn wire(decision: &PolicyDecision) -> api::PolicyDecision {
+pub(crate) fn wire_decision(decision: &PolicyDecision) -> api::PolicyDecision {
     api::PolicyDecision {
-        verdict: decision.verdict.name().to_owned(),
+        verdict: wire::verdict(decision.verdict),
         rules: decision.rules.clone(),
-        posture: decision.posture.name().to_owned(),
+        posture: wire::posture(decision.posture),
         policy: decision.policy.clone(),
     }
 }
@@ -247,7 +248,7 @@ mod tests {
         });
         let found = found.map_err(|error| error.message);
         match (found, expected) {
-            (Ok((verdict, rule)), Ok(expected)) => assert_eq!((&*verdict, &*rule), expected),
+            (Ok((verdict, rule)), Ok(expected)) => assert_eq!((verdict.as_str(), &*rule), expected),
             (Err(message), Err(expected)) => assert!(message.contains(expected), "{message}"),
             (found, _) => panic!("{document}: {found:?}"),
         }
@@ -272,7 +273,7 @@ mod tests {
         let rules = rules(Posture::Staging, &[], Path::new("/srv")).unwrap();
         let (ruling, sentence) =
             evaluate_document(&rules, r#"{"capability": "rocket.launch"}"#).unwrap();
-        assert_eq!(ruling.verdict, "ask");
+        assert_eq!(ruling.verdict, api::Verdict::Ask);
         assert!(sentence.ends_with("is not a known capability and so counts as tier 2"));
     }
 

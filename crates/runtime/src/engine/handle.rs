@@ -1,6 +1,6 @@
 //! The handle in this process: authorizes a request and dispatches it to its handler.
 
-use api::{Call, Error, Handle, Request, Response, Service, ToolReport};
+use api::{Call, Decision, Error, Handle, Request, Response, Service, ToolReport};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::Actor;
 
@@ -12,9 +12,6 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::execute::tool_call::Handles;
 use crate::execute::tool_metrics::CallEnd;
-
-/// The decision that needs more trust than the others.
-const APPROVE: &str = "approve";
 
 /// An engine, and the caller for whom it acts.
 #[derive(Clone, Debug)]
@@ -93,12 +90,20 @@ impl LocalHandle {
 
     /// The request, narrowed to what the caller may see.
     async fn authorize(&self, request: Request) -> Result<Request, Error> {
-        if let Request::ApprovalDecide(decide) = &request
-            && decide.decision == APPROVE
-        {
-            let trust = self.engine.config.active().trust;
-            trust.check_may_approve(&self.actor).map_err(errors::not_personal)?;
+        if let Request::ApprovalDecide(decide) = &request {
+            self.check_may_decide(decide.decision)?;
         }
         self.engine.scope.restrict(&self.actor, request).await
+    }
+
+    /// Approving needs more trust than the other decisions.
+    fn check_may_decide(&self, decision: Decision) -> Result<(), Error> {
+        match decision {
+            Decision::Approve => {
+                let trust = self.engine.config.active().trust;
+                trust.check_may_approve(&self.actor).map_err(errors::not_personal)
+            }
+            Decision::Deny | Decision::Revoke => Ok(()),
+        }
     }
 }

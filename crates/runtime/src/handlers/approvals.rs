@@ -2,7 +2,7 @@
 
 use api::{
     ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalShow, ApprovalShown, Approvals, Code,
-    Error, Serve,
+    Decision, Error, FingerprintCheck, Serve,
 };
 use kernel::agent::Agent;
 use kernel::approval::{
@@ -27,6 +27,7 @@ use crate::errors::{self, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
+use crate::wire::{self, approval_state};
 
 impl Serve<ApprovalList> for Engine {
     async fn serve(&self, _: &Caller, list: ApprovalList) -> Result<Approvals, Error> {
@@ -113,7 +114,7 @@ impl Serve<ApprovalDecide> for Engine {
 impl Engine {
     /// Adds the link to the page where a pending approval is decided.
     fn with_link(&self, approval: api::Approval) -> api::Approval {
-        let is_pending = approval.state == "pending";
+        let is_pending = approval.state == api::ApprovalState::Pending;
         let link = is_pending.then(|| self.installation.approval_link(&approval.id)).flatten();
         api::Approval { link, ..approval }
     }
@@ -150,12 +151,10 @@ fn parse_command(request: ApprovalDecide, signed: Option<Signed>) -> Result<Comm
             .hint("`midwatch approval show` shows the plan and its hash")
         })
     };
-    match decision.as_str() {
-        "approve" => Ok(Command::Approve { shown: shown()?, note, signed }),
-        "deny" => Ok(Command::Deny { shown: shown()?, note }),
-        "revoke" => Ok(Command::Revoke { note }),
-        other => Err(Error::new(Code::InvalidInput, format!("unknown decision `{other}`"))
-            .hint("use `approve`, `deny` or `revoke`")),
+    match decision {
+        Decision::Approve => Ok(Command::Approve { shown: shown()?, note, signed }),
+        Decision::Deny => Ok(Command::Deny { shown: shown()?, note }),
+        Decision::Revoke => Ok(Command::Revoke { note }),
     }
 }
 
@@ -177,7 +176,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
     };
     Ok(api::Approval {
         id: id.to_string(),
-        state: state.name().to_owned(),
+        state: approval_state(*state),
         run_id: plan.run.to_string(),
         schedule_id: plan.schedule.to_string(),
         agent: plan.agent.as_ref().map(ToString::to_string),
@@ -192,7 +191,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         needs: wire_requirements(approval),
         assents: approval.assents.iter().map(|it| it.by.clone()).collect(),
         authors: approval.authors.iter().map(ToString::to_string).collect(),
-        ruling: policy::wire(&approval.ruling),
+        ruling: policy::wire_decision(&approval.ruling),
         action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),
         stands_on: wire_fingerprint(approval),
@@ -210,8 +209,11 @@ fn wire_fingerprint(approval: &Approval) -> Vec<api::FingerprintPart> {
     let new = changed.iter().map(String::as_str).filter(|part| !parts.contains(part));
     let wire = parts.iter().copied().chain(new).map(|part| {
         let is_changed = changed.iter().any(|changed| changed == part);
-        let found = if is_changed { "changed" } else { "as_it_was" };
-        let found = is_compared.then(|| found.to_owned());
+        let found = match is_changed {
+            true => FingerprintCheck::Changed,
+            false => FingerprintCheck::Unchanged,
+        };
+        let found = is_compared.then_some(found);
         api::FingerprintPart { part: part.to_owned(), found }
     });
     wire.collect()
@@ -220,10 +222,9 @@ fn wire_fingerprint(approval: &Approval) -> Vec<api::FingerprintPart> {
 fn wire_requirements(approval: &Approval) -> api::ApprovalRequirements {
     let Requirements { persons, role, needs_personal_token, needs_signature } =
         approval.requirements();
-    let role = role.name().to_owned();
     api::ApprovalRequirements {
         persons,
-        role,
+        role: wire::role(role),
         others: needs_personal_token,
         signed: needs_signature,
     }

@@ -4,12 +4,15 @@ use api::{Error, PolicyDecide, PolicyDecided, PolicyExplain, PolicyExplained, Se
 use kernel::policy_decision::Details;
 use kernel::run::{self, Run};
 
-use crate::authorize::policy::{PRESENT_TENSE, decision_sentence, wire, wire_facts, wire_request};
+use crate::authorize::policy::{
+    PRESENT_TENSE, decision_sentence, wire_decision, wire_facts, wire_request,
+};
 use crate::commit::caller::Caller;
 use crate::commit::ids::run_id;
 use crate::commit::rows::row_key;
 use crate::engine::Engine;
 use crate::errors;
+use crate::wire::run_state;
 
 /// What the policy decides about an action that the caller is about to take outside Midwatch.
 impl Serve<PolicyDecide> for Engine {
@@ -20,7 +23,7 @@ impl Serve<PolicyDecide> for Engine {
         let details = Details { resource, host, path, argv };
         let decision = self.policy.evaluate(&caller.actor, &capability, agent, details);
         let sentence = decision_sentence(&decision, PRESENT_TENSE);
-        Ok(PolicyDecided { ruling: wire(&decision), sentence })
+        Ok(PolicyDecided { ruling: wire_decision(&decision), sentence })
     }
 }
 
@@ -40,10 +43,10 @@ impl Serve<PolicyExplain> for Engine {
         let (request, facts) = run::last_request(run).unzip();
         Ok(PolicyExplained {
             run_id: id.to_string(),
-            state: run.state.name().to_owned(),
+            state: run_state(&run.state),
             request: request.map(wire_request),
             facts: facts.map(wire_facts),
-            ruling: run.ruling.as_ref().map(wire),
+            ruling: run.ruling.as_ref().map(wire_decision),
             sentence,
         })
     }

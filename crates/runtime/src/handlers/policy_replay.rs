@@ -4,9 +4,8 @@
 //! of the lease, so neither the agent nor the schedule needs to exist any more.
 
 use ::policy::Rules;
-use api::{ChangedDecision, Code, Error, PolicyReplay, PolicyReplayed, Serve};
+use api::{ChangedDecision, Error, PolicyReplay, PolicyReplayed, Serve};
 use kernel::policy_decision::{PolicyDecision, Request};
-use kernel::posture::Posture;
 use kernel::run::{Run, evaluate, recorded_decision, recorded_facts, recorded_request};
 use kernel::{EventBody, Noun, State, Timestamp};
 use store::{Page, Row};
@@ -19,6 +18,7 @@ use crate::engine::Engine;
 use crate::errors::{self, internal};
 use crate::schedule::trigger;
 use crate::timestamps::rfc3339;
+use crate::wire;
 
 /// Decisions that one request replays.
 const DECISIONS_MAX: u64 = 100_000;
@@ -74,9 +74,7 @@ impl Engine {
         if rules.is_none() && posture.is_none() {
             return Ok(self.config.active().rules.clone());
         }
-        let invalid = |error| Error::new(Code::InvalidInput, error);
-        let posture = posture.map(|name| name.parse::<Posture>()).transpose().map_err(invalid)?;
-        let posture = posture.unwrap_or(self.installation.posture);
+        let posture = posture.map_or(self.installation.posture, wire::kernel_posture);
         let own = match rules {
             Some(text) => vec![(POLICY_FILE.to_owned(), text)],
             None => self.config.active().policy.clone(),
@@ -123,9 +121,14 @@ impl Replay {
     fn new(rules: Rules, since: Timestamp) -> Replay {
         let found = PolicyReplayed {
             since: rfc3339(since),
-            posture: rules.posture().name().to_owned(),
+            posture: wire::posture(rules.posture()),
             policy: rules.version().to_owned(),
-            ..PolicyReplayed::default()
+            decisions: 0,
+            changed: Vec::new(),
+            counts: Default::default(),
+            untold: 0,
+            more_from: None,
+            sentence: String::new(),
         };
         Replay { rules, remaining: DECISIONS_MAX, found }
     }
@@ -155,15 +158,16 @@ impl Replay {
         if was.verdict == now.verdict {
             return;
         }
-        let [was, would_be] = [was, &now].map(|decision: &PolicyDecision| decision.verdict.name());
+        let [was, would_be] =
+            [was, &now].map(|decision: &PolicyDecision| wire::verdict(decision.verdict));
         *self.found.counts.entry(format!("{was}_to_{would_be}")).or_default() += 1;
         if self.found.changed.len() < CHANGED_ITEMS_MAX {
             self.found.changed.push(ChangedDecision {
                 run_id: run.to_string(),
                 at: rfc3339(event.at),
                 agent: request.agent.as_ref().map(ToString::to_string),
-                was: was.to_owned(),
-                would_be: would_be.to_owned(),
+                was,
+                would_be,
                 rule: now.rules.into_iter().next().unwrap_or_default(),
             });
         }
@@ -201,8 +205,10 @@ fn sentence(found: &PolicyReplayed) -> String {
 
 #[cfg(test)]
 mod tests {
+    use api::Code;
     use kernel::RunId;
     use kernel::policy_decision::{Approvers, Verdict};
+    use kernel::posture::Posture;
     use kernel::run::{Ended, Event, Occurrence, Outcome, Queued};
 
     use super::*;
@@ -291,7 +297,7 @@ mod tests {
     fn replays_the_recorded_request_and_counts_decisions_without_one() {
         let outside = replay(9, denied(1, Some(2)));
         let changed = &outside.changed[0];
-        assert_eq!((&*changed.would_be, &*changed.rule), ("ask", "@tier-2"));
+        assert_eq!((changed.would_be, &*changed.rule), (api::Verdict::Ask, "@tier-2"));
         let old = replay(9, denied(1, None));
         assert_eq!((old.decisions, old.untold, old.changed.len()), (1, 1, 0));
         let (events, _) = denied(1, Some(0));

@@ -4,7 +4,7 @@ use api::{
     ApiRequest, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle,
     RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
-use kernel::run::{self, Command, Outcome, Run, State};
+use kernel::run::{self, Command, Run, State};
 use kernel::slot::Source;
 use kernel::{Noun, RunId, ScheduleId};
 
@@ -20,20 +20,10 @@ use crate::errors;
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
-
-const STATES: [&str; 7] =
-    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
+use crate::wire::{run_origin, run_state, settled_outcome};
 
 impl Serve<RunList> for Engine {
     async fn serve(&self, _: &Caller, list: RunList) -> Result<Runs, Error> {
-        let state = list.state.as_deref();
-        if state.is_some_and(|state| !STATES.contains(&state)) {
-            return Err(Error::new(
-                Code::InvalidInput,
-                format!("unknown state `{}`", state.unwrap_or_default()),
-            )
-            .hint(format!("the states are {}", STATES.join(", "))));
-        }
         let schedule: Option<ScheduleId> =
             list.schedule.map(|id| id.parse()).transpose().map_err(|invalid| {
                 Error::new(Code::InvalidInput, invalid)
@@ -50,7 +40,7 @@ impl Serve<RunList> for Engine {
             let (id, run) = decode_listed::<Run>(item)?;
             let of = run.agent.as_ref().map(|agent| agent.as_str());
             let matches = (agent.is_none() || agent == of)
-                && state.is_none_or(|state| state == run.state.name());
+                && list.state.is_none_or(|state| state == run_state(&run.state));
             Ok(matches.then(|| wire(&id, &run)))
         })
         .await?;
@@ -113,14 +103,7 @@ impl Serve<RunRetry> for Engine {
 
 impl Serve<RunSettle> for Engine {
     async fn serve(&self, caller: &Caller, settle: RunSettle) -> Result<RunChanged, Error> {
-        let outcome = match settle.state.as_str() {
-            "done" => Outcome::Done,
-            "failed" => Outcome::Failed,
-            other => {
-                let what = format!("a run cannot be settled as `{other}`");
-                return Err(Error::new(Code::InvalidInput, what).hint("use `done` or `failed`"));
-            }
-        };
+        let outcome = settled_outcome(settle.state);
         let command = Command::Settle { outcome, note: settle.note };
         self.change_run::<RunSettle>(caller, &run_id(&settle.id)?, command).await
     }
@@ -168,11 +151,11 @@ fn wire(id: &RunId, run: &Run) -> api::Run {
     let is_retried = 0 < run.epoch;
     api::Run {
         id: id.to_string(),
-        state: run.state.name().to_owned(),
+        state: run_state(&run.state),
         approval_id: run.approval.as_ref().map(ToString::to_string),
         schedule_id: Some(run.schedule.to_string()),
         slot: run.slot.map(rfc3339),
-        origin: run.origin.name().to_owned(),
+        origin: run_origin(run.origin),
         source: None,
         agent: run.agent.as_ref().map(ToString::to_string),
         attempt: run.attempt,

@@ -21,6 +21,7 @@ use crate::engine::clock_anomaly::clock_behind;
 use crate::errors;
 use crate::handlers::approvals;
 use crate::timestamps::rfc3339;
+use crate::wire;
 
 /// The status, cut down to what the caller may see: an agent learns nothing about other agents.
 impl Serve<StatusShow> for Engine {
@@ -67,7 +68,7 @@ impl Engine {
             since: running.as_ref().map(|running| rfc3339(running.since)),
             version: settings.version.clone(),
             data: settings.data.display().to_string(),
-            posture: self.installation.posture.name().to_owned(),
+            posture: wire::posture(self.installation.posture),
             policy: self.config.active().rules.version().to_owned(),
             warnings: running.map(|running| running.warnings).unwrap_or_default(),
         }

@@ -8,6 +8,7 @@ use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
 use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
+use crate::authorize::authenticate::kernel_role;
 use crate::commit::caller::Caller;
 use crate::commit::codec::decode_item;
 use crate::commit::rows::Rows;
@@ -16,9 +17,7 @@ use crate::engine::Engine;
 use crate::errors::{self, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
-
-/// Roles that a token can have.
-const ROLES: [Role; 4] = [Role::Observer, Role::Runner, Role::Operator, Role::Maintainer];
+use crate::wire;
 
 impl Serve<TokenCreate> for Engine {
     async fn serve(&self, caller: &Caller, create: TokenCreate) -> Result<TokenCreated, Error> {
@@ -57,7 +56,7 @@ impl Serve<TokenList> for Engine {
         let (tokens, cursor) = pages::page::<TokenId, _>(&*self.store, page, |item| {
             let token = decode_item(item)?;
             let token = token.ok_or_else(|| internal("a listed token has no state"))?;
-            Ok(Some(wire(&item.id, &token)))
+            Ok(Some(wire_token(&item.id, &token)))
         })
         .await?;
         Ok(Tokens { tokens, cursor })
@@ -116,7 +115,7 @@ impl Engine {
                 let token = after
                     .get::<Token>(&id)
                     .ok_or_else(|| internal("the changed token does not exist"))?;
-                respond(changed, wire(id.as_str(), token))
+                respond(changed, wire_token(id.as_str(), token))
             });
         response.await
     }
@@ -134,10 +133,7 @@ fn parse(create: &TokenCreate) -> Result<NewToken, Error> {
     let hash: TokenHash = create.hash.parse().map_err(|it: token::InvalidHash| {
         invalid(&it, "it must be a SHA-256 of 64 hexadecimal digits")
     })?;
-    let role = ROLES.into_iter().find(|role| role.name() == create.role).ok_or_else(|| {
-        let what = format!("a token cannot have the role `{}`", create.role);
-        invalid(&what, "the roles are `observer`, `runner`, `operator` and `maintainer`")
-    })?;
+    let role = kernel_role(create.role);
     let key = create.key.as_deref().map(|key| parse_public_key(key, &name)).transpose()?;
     Ok((name, role, hash, key))
 }
@@ -160,11 +156,11 @@ fn unknown(what: &dyn std::fmt::Display) -> Error {
     Error::new(Code::NotFound, what).hint("`midwatch token list` shows the tokens")
 }
 
-fn wire(id: &str, token: &Token) -> api::Token {
+fn wire_token(id: &str, token: &Token) -> api::Token {
     api::Token {
         id: id.to_owned(),
         name: token.name.to_string(),
-        role: token.role.name().to_owned(),
+        role: wire::role(token.role),
         key: token.key.as_ref().map(|key| key.as_str().to_owned()),
         created_by: token.created_by.clone(),
         created_at: rfc3339(token.created_at),

@@ -2,7 +2,7 @@
 //!
 //! Past slots are explained by the schedule at the time of their decision, not by the current one.
 
-use api::{Error, Explained, Serve, Why};
+use api::{Disposition, Error, Explained, Serve, Why};
 use calendar::Calendar;
 use kernel::progress::{Progress, Status};
 use kernel::run::Run;
@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::schedule::trigger;
 use crate::timestamps::rfc3339;
+use crate::wire;
 
 /// A slot, and its run if it has one.
 type SlotWithRun = (Slot, Option<Run>);
@@ -175,7 +176,7 @@ impl Explainer<'_> {
             schedule_id: self.id.to_string(),
             slot: rfc3339(at),
             wall: calendar.map_or_else(|| slot.wall.clone(), |it| wall(&it, at)),
-            disposition: slot.disposition(run.as_ref()).name().to_owned(),
+            disposition: wire::disposition(slot.disposition(run.as_ref())),
             reason,
             sentence: format!("{}{}", sentence(own), later.unwrap_or_default()),
             run_id: run_of(slot).or_else(|| backfilled.and_then(|(slot, _)| run_of(slot))),
@@ -189,13 +190,16 @@ impl Explainer<'_> {
     /// Explains an instant that is not a stored slot. `range` are stored slots around it.
     fn no_slot(&self, at: Timestamp, range: Option<&Slot>) -> Explained {
         let (disposition, sentence) = match (range, &self.current) {
-            (Some(range), _) => ("none", self.explain_between(at, range)),
+            (Some(range), _) => (Disposition::NoSlot, self.explain_between(at, range)),
             (None, None) => {
                 let at = rfc3339(at);
-                ("none", format!("the schedule was removed, and {at} was not one of its slots"))
+                (
+                    Disposition::NoSlot,
+                    format!("the schedule was removed, and {at} was not one of its slots"),
+                )
             }
             (None, Some(current)) if at <= self.progress.decided_until => {
-                ("none", explain_past(at, current))
+                (Disposition::NoSlot, explain_past(at, current))
             }
             (None, Some(current)) => self.explain_future(at, current),
         };
@@ -222,18 +226,23 @@ impl Explainer<'_> {
         &self,
         at: Timestamp,
         current: &CurrentSchedule<'_>,
-    ) -> (&'static str, String) {
+    ) -> (Disposition, String) {
         let time = rfc3339(at);
         let is_paused = matches!(self.progress.status, Status::Paused(_));
         match (current.has_slot_at(at), self.progress.next_fire.slot) {
-            (false, _) => {
-                ("none", format!("{time} is not a slot of this schedule: {}", current.describe))
+            (false, _) => (
+                Disposition::NoSlot,
+                format!("{time} is not a slot of this schedule: {}", current.describe),
+            ),
+            (true, None) => {
+                (Disposition::NoSlot, format!("{time} is not a slot: the schedule has ended"))
             }
-            (true, None) => ("none", format!("{time} is not a slot: the schedule has ended")),
             (true, Some(_)) if is_paused => {
-                ("upcoming", format!("{time} is not decided: the schedule is paused"))
+                (Disposition::Upcoming, format!("{time} is not decided: the schedule is paused"))
             }
-            (true, Some(_)) => ("upcoming", format!("{time} is an upcoming slot, not decided yet")),
+            (true, Some(_)) => {
+                (Disposition::Upcoming, format!("{time} is an upcoming slot, not decided yet"))
+            }
         }
     }
 
@@ -243,15 +252,15 @@ impl Explainer<'_> {
             Some(current) => format!("the schedule was not triggered yet: {}", current.describe),
             None => "the schedule was removed, and never had a slot".to_owned(),
         };
-        self.explained(self.progress.decided_until, "none", sentence)
+        self.explained(self.progress.decided_until, Disposition::NoSlot, sentence)
     }
 
-    fn explained(&self, at: Timestamp, disposition: &str, sentence: String) -> Explained {
+    fn explained(&self, at: Timestamp, disposition: Disposition, sentence: String) -> Explained {
         Explained {
             schedule_id: self.id.to_string(),
             slot: rfc3339(at),
             wall: self.calendar().map_or_else(String::new, |calendar| wall(calendar, at)),
-            disposition: disposition.to_owned(),
+            disposition,
             reason: None,
             sentence,
             run_id: None,

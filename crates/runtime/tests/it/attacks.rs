@@ -2,10 +2,10 @@
 
 use api::{
     Action, AgentAdd, AgentEdit, AgentRemove, ApiRequest, ApprovalDecide, ApprovalList,
-    ApprovalShow, Call, Code, EventPublish, Freeze, Handle, LeaseRenew, LedgerCheckpoint,
+    ApprovalShow, Call, Code, Decision, EventPublish, Freeze, Handle, LeaseRenew, LedgerCheckpoint,
     LedgerExport, LedgerRebuild, Request, RunCancel, RunRetry, RunSettle, ScheduleAdd,
-    ScheduleEdit, ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, StatusShow, Terms,
-    Thaw, TokenCreate, TokenList, TokenRevoke,
+    ScheduleEdit, ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, SettledState,
+    StatusShow, Terms, Thaw, TokenCreate, TokenList, TokenRevoke,
 };
 use kernel::budget::Limits;
 use kernel::{Actor, Role, RunId};
@@ -64,11 +64,8 @@ async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
         crash(&mut world, async |world| set(world, HOUR_US).await).await;
         let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
         let approve = ApprovalDecide {
-            id: approval.id.clone(),
-            decision: "approve".into(),
             plan_hash: Some(approval.plan_hash.clone()),
-            note: None,
-            ..Default::default()
+            ..ApprovalDecide::new(&approval.id, Decision::Approve)
         };
         world.send(approve).await.unwrap();
         let (edit, is_the_same) = edits(&schedule).remove(place);
@@ -107,8 +104,8 @@ async fn a_refused_decision_is_recorded() {
     let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
     let (id, other) = (approval.id, "0".repeat(64));
     let answer = |plan_hash: &str| {
-        let (decision, plan_hash) = ("approve".to_owned(), Some(plan_hash.to_owned()));
-        ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() }.into_request()
+        let (decision, plan_hash) = (Decision::Approve, Some(plan_hash.to_owned()));
+        ApprovalDecide { plan_hash, ..ApprovalDecide::new(&id, decision) }.into_request()
     };
     let show = ApprovalShow { id: id.clone() }.into_request();
     let actor = |name: &str, role| Actor::token_holder(name.parse().unwrap(), role);
@@ -195,18 +192,15 @@ async fn c13_a_run_cannot_change_its_own_constraints() {
         let by_id = || schedule.clone();
         let token = TokenCreate {
             name: "eve".into(),
-            role: "maintainer".into(),
+            role: api::Role::Maintainer,
             hash: "ab".repeat(32),
             key: None,
         };
         let decide = ApprovalDecide {
-            id: "apr_00064b4b6d9a4000000000000000000a".into(),
-            decision: "approve".into(),
             plan_hash: Some("0".repeat(64)),
-            note: None,
-            ..Default::default()
+            ..ApprovalDecide::new("apr_00064b4b6d9a4000000000000000000a", Decision::Approve)
         };
-        let settle_run = RunSettle { id: run.clone(), state: "done".into(), note: None };
+        let settle_run = RunSettle { id: run.clone(), state: SettledState::Done, note: None };
         for request in [
             AgentAdd { name: "eve".into(), backend: "builtin".into(), ..AgentAdd::default() }
                 .into_request(),

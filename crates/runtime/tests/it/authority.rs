@@ -1,8 +1,8 @@
 //! The authority of the installation: freeze and thaw, and the lease that a human must renew.
 
 use api::{
-    AgentTest, Approval, ApprovalDecide, ApprovalList, Code, Freeze, LeaseRenew, RunRetry,
-    StatusShow, Thaw,
+    AgentTest, Approval, ApprovalDecide, ApprovalList, Code, Decision, Freeze, LeaseRenew,
+    RunRetry, StatusShow, Thaw,
 };
 use futures::future::join;
 use kernel::Role;
@@ -22,8 +22,8 @@ async fn thaw(world: &World) -> bool {
     world.send_as(Role::Maintainer, Thaw::default()).await.unwrap().changed
 }
 
-async fn states(world: &World) -> Vec<String> {
-    runs(world).await.into_iter().map(|run| run.state).collect()
+async fn states(world: &World) -> Vec<&'static str> {
+    runs(world).await.into_iter().map(|run| run.state.as_str()).collect()
 }
 
 async fn lease(world: &World) -> api::Lease {
@@ -36,11 +36,8 @@ async fn open(world: &World) -> Vec<Approval> {
 
 fn approval_of(approval: &Approval) -> ApprovalDecide {
     ApprovalDecide {
-        id: approval.id.clone(),
-        decision: "approve".into(),
         plan_hash: Some(approval.plan_hash.clone()),
-        note: None,
-        ..Default::default()
+        ..ApprovalDecide::new(&approval.id, Decision::Approve)
     }
 }
 
@@ -53,7 +50,7 @@ async fn a_freeze_stops_running_runs_and_starts_none_until_thaw() {
     add(&world, named("other", "bob", every("2h", "hello"))).await;
     crash(&mut world, async |world| {
         set(world, HOUR_US).await;
-        assert_eq!((started(world), states(world).await), (1, vec!["running".to_owned()]));
+        assert_eq!((started(world), states(world).await), (1, vec!["running"]));
         assert!(freeze(world).await);
         assert!(!freeze(world).await, "no change");
         wait_until_idle().await;
@@ -82,7 +79,7 @@ async fn a_freeze_stops_running_runs_and_starts_none_until_thaw() {
         assert_eq!(started(&world), 3);
         // A stopped run is retried by hand only.
         let stopped = runs(&world).await.remove(0);
-        assert_eq!(stopped.state, "cancelled");
+        assert_eq!(stopped.state.as_str(), "cancelled");
         assert!(stopped.message.unwrap().contains("frozen by olga"));
         let later = world.send(RunRetry { id: stopped.id }).await.unwrap_err();
         assert_eq!(later.code.name(), "not_now", "a later run of its schedule is running");
@@ -239,7 +236,7 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
         set(&world, 42 * DAY_US).await;
         set(&world, 43 * DAY_US).await;
         assert_eq!((started(&world), lease(&world).await.step.as_str()), (27, "paused"));
-        assert_eq!(why(&world, &schedule, 43 * DAY_US).await.disposition, "skipped_lease");
+        assert_eq!(why(&world, &schedule, 43 * DAY_US).await.disposition.as_str(), "skipped_lease");
 
         world.send(LeaseRenew::default()).await.unwrap();
         set(&world, 44 * DAY_US).await;

@@ -43,7 +43,7 @@ async fn c10_two_hundred_concurrent_runs_start_only_ten() {
         let mut skipped = 0;
         for schedule in &schedules {
             let explained = why(&world, schedule, HOUR_US).await;
-            if explained.disposition == "skipped_budget" {
+            if explained.disposition.as_str() == "skipped_budget" {
                 assert_eq!(explained.reason.as_deref(), Some("budget_used_up"));
                 skipped += 1;
             }
@@ -168,7 +168,7 @@ async fn used_tokens_prevent_further_runs() {
         })
         .await;
         let explained = why(&world, &schedule, 3 * HOUR_US).await;
-        assert_eq!(explained.disposition, "skipped_budget");
+        assert_eq!(explained.disposition.as_str(), "skipped_budget");
         assert!(explained.sentence.contains("tokens"), "{}", explained.sentence);
         verify_ledger(&world).await;
     }
@@ -239,7 +239,7 @@ async fn spent_money_prevents_further_runs() {
         })
         .await;
         let explained = why(&world, &schedule, 3 * HOUR_US).await;
-        assert_eq!(explained.disposition, "skipped_budget");
+        assert_eq!(explained.disposition.as_str(), "skipped_budget");
         assert_eq!(explained.reason.as_deref(), Some("budget_used_up"));
         assert!(explained.sentence.contains("spent"), "{}", explained.sentence);
         let first = &super::steps::runs(&world).await[0];
@@ -265,7 +265,7 @@ async fn concurrent_runs_start_only_while_the_money_suffices() {
         let mut skipped = 0;
         for schedule in &schedules {
             let explained = why(&world, schedule, HOUR_US).await;
-            skipped += usize::from(explained.disposition == "skipped_budget");
+            skipped += usize::from(explained.disposition.as_str() == "skipped_budget");
         }
         assert_eq!(skipped, 20 - begin);
         verify_ledger(&world).await;
@@ -406,10 +406,10 @@ async fn a_schedule_has_its_own_token_and_money_limits() {
         })
         .await;
         let explained = why(&world, &limited, 2 * HOUR_US).await;
-        assert_eq!(explained.disposition, "skipped_budget");
+        assert_eq!(explained.disposition.as_str(), "skipped_budget");
         assert!(explained.sentence.contains(word), "{}", explained.sentence);
-        assert_eq!(why(&world, &limited, HOUR_US).await.disposition, "ran");
-        assert_eq!(why(&world, &free, 2 * HOUR_US).await.disposition, "ran");
+        assert_eq!(why(&world, &limited, HOUR_US).await.disposition.as_str(), "ran");
+        assert_eq!(why(&world, &free, 2 * HOUR_US).await.disposition.as_str(), "ran");
         // `status` names the exhausted limit and its reset time.
         let shown = world.send(BudgetList {}).await.unwrap();
         assert_eq!(shown.until, "2026-10-02T00:00:00Z");

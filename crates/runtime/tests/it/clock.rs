@@ -25,7 +25,7 @@ async fn every_slot_runs_once_without_drift() {
         let slots: Vec<String> = runs.iter().filter_map(|run| run.slot.clone()).collect();
         let expected: Vec<String> = (1..=60).map(|slot| after(slot * 10 * SECOND_US)).collect();
         assert_eq!(slots, expected);
-        assert!(runs.iter().all(|run| run.state == "done" && run.attempt == 1));
+        assert!(runs.iter().all(|run| run.state.as_str() == "done" && run.attempt == 1));
         let is_on_time = |run: &Run| run.slot.as_ref() == Some(&run.queued_at);
         assert!(step != SECOND_US || runs.iter().all(is_on_time), "decided when it was due");
         assert_eq!(started(&world), 60);
@@ -65,7 +65,7 @@ async fn the_missed_term_decides_after_a_clock_jump() {
         })
         .await;
         assert_eq!(schedule(&world, &id).await.failures, 0);
-        assert_ne!(why(&world, &id, 10 * MINUTE_US).await.disposition, "none");
+        assert_ne!(why(&world, &id, 10 * MINUTE_US).await.disposition.as_str(), "none");
         verify_ledger(&world).await;
     }
 }
@@ -103,9 +103,9 @@ async fn a_buffered_slot_fires_when_the_previous_run_ends() {
         set(&world, 31 * MINUTE_US).await;
         assert_eq!(started(&world), 1);
         let coalesced = why(&world, &id, 20 * MINUTE_US).await;
-        assert_eq!(coalesced.disposition, "coalesced");
+        assert_eq!(coalesced.disposition.as_str(), "coalesced");
         assert_eq!(coalesced.into, Some(why(&world, &id, 30 * MINUTE_US).await.slot));
-        assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "buffered");
+        assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition.as_str(), "buffered");
         world.backend.release(2);
         wait_until_idle().await;
     })
@@ -156,7 +156,7 @@ async fn a_repeated_key_fires_once_and_no_fire_overlaps_a_live_run() {
         assert_eq!(world.send_with_key("k2", request()).await.unwrap_err().code, Code::NotNow);
         world.backend.release(1);
         wait_until_idle().await;
-        assert_eq!(only_run(&world).await.state, "done");
+        assert_eq!(only_run(&world).await.state.as_str(), "done");
         assert_eq!(world.send_with_key("k1", request()).await.unwrap(), first);
         wait_until_idle().await;
         assert_eq!((runs(&world).await.len(), started(&world)), (1, 1));
@@ -193,7 +193,7 @@ async fn simultaneous_schedules_fire_once_each_and_a_long_queue_delays_no_other_
     let runs = runs(&world).await;
     let fired: BTreeSet<_> = runs.iter().map(|run| run.schedule_id.clone()).collect();
     assert_eq!((runs.len(), fired.len(), started(&world)), (MANY, MANY, MANY));
-    let is_on_time = |run: &Run| run.state == "done" && run.queued_at == after(HOUR_US);
+    let is_on_time = |run: &Run| run.state.as_str() == "done" && run.queued_at == after(HOUR_US);
     assert!(runs.iter().all(is_on_time));
 }
 

@@ -1,6 +1,9 @@
 //! A clock that is set: expired approvals and leases stay expired, none lasts longer, and the change is recorded.
 
-use api::{AgentAdd, Approval, ApprovalDecide, ApprovalList, ApprovalShow, LeaseRenew, StatusShow};
+use api::{
+    AgentAdd, Approval, ApprovalDecide, ApprovalList, ApprovalShow, Decision, LeaseRenew,
+    StatusShow,
+};
 use kernel::authority::Lease;
 
 use crate::steps::*;
@@ -20,19 +23,16 @@ async fn world_with_request() -> (World, Approval) {
     (world, approval)
 }
 
-async fn approve(world: &World, approval: &Approval) -> String {
+async fn approve(world: &World, approval: &Approval) -> &'static str {
     let asked = ApprovalDecide {
-        id: approval.id.clone(),
-        decision: "approve".into(),
         plan_hash: Some(approval.plan_hash.clone()),
-        note: None,
-        ..Default::default()
+        ..ApprovalDecide::new(&approval.id, Decision::Approve)
     };
-    world.send(asked).await.unwrap().approval.state
+    world.send(asked).await.unwrap().approval.state.as_str()
 }
 
-async fn state(world: &World, approval: &Approval) -> String {
-    world.send(ApprovalShow { id: approval.id.clone() }).await.unwrap().approval.state
+async fn state(world: &World, approval: &Approval) -> &'static str {
+    world.send(ApprovalShow { id: approval.id.clone() }).await.unwrap().approval.state.as_str()
 }
 
 /// Writes an unrelated entry.
@@ -157,7 +157,9 @@ async fn each_clock_change_is_recorded_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_change_never_extends_the_lease() {
-    let step = async |world: &World| world.send(StatusShow {}).await.unwrap().authority.lease.step;
+    let step = async |world: &World| {
+        world.send(StatusShow {}).await.unwrap().authority.lease.step.as_str()
+    };
     for is_running in [true, false] {
         let mut world = World::new().await;
         world.lease = LEASE;

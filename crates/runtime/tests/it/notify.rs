@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{
-    AgentAdd, ApprovalDecide, ApprovalList, ConfigReload, Digest, RunRetry, ScheduleAdd,
+    AgentAdd, ApprovalDecide, ApprovalList, ConfigReload, Decision, Digest, RunRetry, ScheduleAdd,
     StatusShow, Terms,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
@@ -381,7 +381,7 @@ async fn open(world: &World) -> Vec<(String, String)> {
 }
 
 async fn deny(world: &World, (id, plan): &(String, String)) {
-    let (decision, plan_hash) = ("deny".to_owned(), Some(plan.clone()));
-    let denied = ApprovalDecide { id: id.clone(), decision, plan_hash, ..Default::default() };
+    let (decision, plan_hash) = (Decision::Deny, Some(plan.clone()));
+    let denied = ApprovalDecide { plan_hash, ..ApprovalDecide::new(id, decision) };
     world.send(denied).await.unwrap();
 }

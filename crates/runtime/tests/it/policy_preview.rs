@@ -60,7 +60,7 @@ async fn the_preview_follows_the_tier_and_matches_the_run() {
         assert!(!again.created, "an add would change nothing");
         run_engine(&world, async {
             set(&world, HOUR_US).await;
-            assert_eq!(only_run(&world).await.state, state);
+            assert_eq!(only_run(&world).await.state.as_str(), state);
         })
         .await;
     }
@@ -102,7 +102,7 @@ async fn the_preview_includes_the_lease_and_a_freeze() {
     let frozen = shown_preview(&world, &id).await;
     let sentence = "no run starts while the installation is frozen; after `midwatch thaw`, each run starts without approval";
     assert_eq!((frozen.by_itself, frozen.sentence.as_str()), (false, sentence));
-    assert_eq!(frozen.ruling.unwrap().verdict, "allow");
+    assert_eq!(frozen.ruling.unwrap().verdict.as_str(), "allow");
 }
 
 #[tokio::test(start_paused = true)]

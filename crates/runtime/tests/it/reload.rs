@@ -30,7 +30,7 @@ async fn a_shorter_lease_takes_effect_at_the_reload() {
         set(&world, 2 * DAY_US).await;
         let first = fire(&world, &schedule).await;
         wait_until_idle().await;
-        assert_eq!(shown(&world, &first).await.state, "done");
+        assert_eq!(shown(&world, &first).await.state.as_str(), "done");
         files.change(|it| {
             it.lease = Lease { ask_after_us: DAY_US, ..it.lease };
             it.keys[0].value = DAY_US.to_string();
@@ -38,7 +38,7 @@ async fn a_shorter_lease_takes_effect_at_the_reload() {
         assert_eq!(reload(&world).await, Ok(vec!["lease.ask_after".to_owned()]));
         let second = fire(&world, &schedule).await;
         wait_until_idle().await;
-        assert_eq!(shown(&world, &second).await.state, "waiting_permission");
+        assert_eq!(shown(&world, &second).await.state.as_str(), "waiting_permission");
         assert_eq!(reload(&world).await, Ok(vec![]));
     })
     .await;

@@ -1,8 +1,8 @@
 //! Replaying past policy decisions with other rules.
 
 use api::{
-    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, PolicyExplain, PolicyReplay,
-    PolicyReplayed, ScheduleRemove,
+    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, Decision, PolicyExplain, PolicyReplay,
+    PolicyReplayed, Posture, ScheduleRemove,
 };
 use kernel::Role;
 use kernel::authority::Lease;
@@ -43,7 +43,8 @@ async fn with(world: &World, rules: &str) -> PolicyReplayed {
 /// The agent, the past and the new verdict, and the rule.
 fn changed(found: &PolicyReplayed) -> Vec<(&str, &str, &str, &str)> {
     let rows = found.changed.iter();
-    rows.map(|it| (it.agent.as_deref().unwrap(), &*it.was, &*it.would_be, &*it.rule)).collect()
+    rows.map(|it| (it.agent.as_deref().unwrap(), it.was.as_str(), it.would_be.as_str(), &*it.rule))
+        .collect()
 }
 
 /// After an hour `ada` was allowed, `eve` needed approval because of tier 2, and `bob` was denied.
@@ -62,8 +63,7 @@ async fn world_with_decisions() -> World {
         let mut open = world.send(ApprovalList::default()).await.unwrap().approvals;
         let approval = open.remove(0);
         let (id, plan_hash) = (approval.id, Some(approval.plan_hash));
-        let approve =
-            ApprovalDecide { id, decision: "approve".into(), plan_hash, ..Default::default() };
+        let approve = ApprovalDecide { plan_hash, ..ApprovalDecide::new(id, Decision::Approve) };
         world.send(approve).await.unwrap();
         wait_until_idle().await;
     })
@@ -118,10 +118,10 @@ async fn replay_uses_the_active_rules_by_default() {
     world.reopen().await.unwrap();
     let found = world.send(replay_since("7d")).await.unwrap();
     assert_eq!(found.counts["allow_to_ask"], 1, "{found:?}");
-    let strict = PolicyReplay { posture: Some("strict-prod".into()), ..replay_since("7d") };
+    let strict = PolicyReplay { posture: Some(Posture::StrictProd), ..replay_since("7d") };
     let found = world.send(strict).await.unwrap();
     assert_eq!(
-        (&*found.posture, found.counts["allow_to_ask"]),
+        (found.posture.as_str(), found.counts["allow_to_ask"]),
         ("strict-prod", 1),
         "own rules stay"
     );
@@ -141,8 +141,6 @@ async fn invalid_replays_are_refused() {
     let world = world_with_decisions().await;
     let refused = async |asked: PolicyReplay| world.send(asked).await.unwrap_err().code;
     assert_eq!(refused(replay_since("ten")).await, Code::InvalidInput);
-    let posture = Some("prod".to_owned());
-    assert_eq!(refused(PolicyReplay { posture, ..replay_since("7d") }).await, Code::InvalidInput);
     let text = |text: String| PolicyReplay { rules: Some(text), ..replay_since("7d") };
     assert_eq!(refused(text("x = 1".into())).await, Code::PolicyInvalid);
     assert!(world.send(text(" ".repeat(1 << 20))).await.is_ok());
@@ -185,7 +183,7 @@ async fn decision_details_are_recorded_shown_and_replayed() {
         let (request, facts) = (explained.request.unwrap(), explained.facts.unwrap());
         assert_eq!(request.host.as_deref(), Some("Letta.example"));
         assert_eq!((request.principal, request.tier), (format!("schedule:{id}"), 1));
-        assert_eq!((request.resource.as_deref(), &*facts.lease), (Some("letta"), "full"));
+        assert_eq!((request.resource.as_deref(), facts.lease.as_str()), (Some("letta"), "full"));
         details.push((facts.unattended, facts.runs_left, facts.tokens_left));
     }
     details.sort_unstable();
@@ -207,7 +205,7 @@ async fn replay_uses_the_lease_of_the_past_decision() {
     run_engine(&world, async { set(&world, HOUR_US).await }).await;
     let open = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
     let explained = world.send(PolicyExplain { run: open.run_id }).await.unwrap();
-    assert_eq!(explained.facts.unwrap().lease, "ask");
+    assert_eq!(explained.facts.unwrap().lease.as_str(), "ask");
     let same = world.send(replay_since("7d")).await.unwrap();
     assert_eq!((same.decisions, same.changed), (1, vec![]));
     assert_eq!(with(&world, &of_agent("deny", "ada")).await.counts["ask_to_deny"], 1);

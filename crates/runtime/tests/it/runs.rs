@@ -1,8 +1,8 @@
 //! Runs, from the queue to their end: crashes, retries, cancels, and the stop of the engine.
 
 use api::{
-    AgentRemove, Code, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, RunWatch,
-    ScheduleRemove, WatchCursor,
+    AgentRemove, Code, LeaseRenew, Run, RunCancel, RunEvents, RunRetry, RunSettle, RunState,
+    RunWatch, ScheduleRemove, SettledState, WatchCursor,
 };
 use futures::future::{join, pending};
 use tokio::select;
@@ -42,7 +42,7 @@ async fn an_interrupted_run_is_unknown_and_not_repeated() {
     let retry = world.send(RunRetry { id: run.id.clone() }).await.unwrap_err();
     assert!(retry.hint.unwrap().contains("midwatch run settle"), "its outcome is unknown");
     let note = Some("the mail is there".to_owned());
-    let settled = RunSettle { id: run.id.clone(), state: "done".into(), note: note.clone() };
+    let settled = RunSettle { id: run.id.clone(), state: SettledState::Done, note: note.clone() };
     let run = world.send(settled).await.unwrap().run;
     assert_eq!((run.state.as_str(), run.settled_by.as_deref()), ("done", Some("olga")));
     assert_eq!((run.settled_note, run.settled_at.is_some()), (note, true));
@@ -51,7 +51,11 @@ async fn an_interrupted_run_is_unknown_and_not_repeated() {
     assert_eq!(cancel.code, Code::NotNow, "there is nothing to cancel");
     assert!(cancel.message.ends_with("only a run that has not ended can be cancelled"));
     let explained = why(&world, &id, HOUR_US).await;
-    assert_eq!(explained.disposition, "unknown", "the disposition of the slot does not change");
+    assert_eq!(
+        explained.disposition.as_str(),
+        "unknown",
+        "the disposition of the slot does not change"
+    );
     assert!(explained.sentence.contains("settled by olga"), "{}", explained.sentence);
     verify_ledger(&world).await;
 }
@@ -82,7 +86,7 @@ async fn a_repeatable_run_is_repeated_after_a_crash() {
     run_engine(&world, wait_until_idle()).await;
     let run = only_run(&world).await;
     assert_eq!((run.state.as_str(), run.attempt, started(&world)), ("done", 2, 2));
-    assert_eq!(why(&world, &id, HOUR_US).await.disposition, "ran");
+    assert_eq!(why(&world, &id, HOUR_US).await.disposition.as_str(), "ran");
     verify_ledger(&world).await;
 }
 
@@ -146,10 +150,10 @@ async fn an_outcome_of_an_older_epoch_is_ignored() {
             // The first attempt ends now.
             old_hands.release(1);
             wait_until_idle().await;
-            assert_eq!(only_run(&world).await.state, "running");
+            assert_eq!(only_run(&world).await.state.as_str(), "running");
             world.backend.release(1);
             wait_until_idle().await;
-            assert_eq!(only_run(&world).await.state, "done");
+            assert_eq!(only_run(&world).await.state.as_str(), "done");
         })
         .await;
     };
@@ -178,7 +182,7 @@ async fn a_queued_run_is_executed_when_the_clock_goes_back() {
         wait_until_idle().await;
         set(&world, 2 * HOUR_US).await;
         assert_eq!(started(&world), CONCURRENCY_MAX + 1);
-        assert!(states(&world).await.iter().all(|state| state == "done"));
+        assert!(states(&world).await.iter().all(|state| *state == "done"));
     })
     .await;
 }
@@ -211,7 +215,7 @@ async fn a_failed_run_is_retried_up_to_its_limit_with_delays() {
     let run = only_run(&world).await;
     assert_eq!((run.state.as_str(), run.attempt, started(&world)), ("failed", 5, 5));
     assert_eq!(run.reason.as_deref(), Some("script"));
-    assert_eq!(why(&world, &id, HOUR_US).await.disposition, "failed");
+    assert_eq!(why(&world, &id, HOUR_US).await.disposition.as_str(), "failed");
     verify_ledger(&world).await;
 }
 
@@ -222,9 +226,9 @@ async fn a_cancelled_queued_run_never_starts() {
     run_engine(&world, async {
         let run = fire(&world, &id).await;
         wait_until_idle().await;
-        assert_eq!(shown(&world, &run).await.state, "queued");
+        assert_eq!(shown(&world, &run).await.state.as_str(), "queued");
         let attempts = started(&world);
-        assert_eq!(cancel(&world, &run).await.state, "cancelled");
+        assert_eq!(cancel(&world, &run).await.state.as_str(), "cancelled");
         set(&world, 30 * MINUTE_US).await;
         assert_eq!(started(&world), attempts);
         let run = shown(&world, &run).await;
@@ -241,10 +245,10 @@ async fn a_cancelled_running_run_is_stopped() {
     run_engine(&world, async {
         let run = fire(&world, &id).await;
         wait_until_idle().await;
-        assert_eq!(cancel(&world, &run).await.state, "running");
+        assert_eq!(cancel(&world, &run).await.state.as_str(), "running");
         wait_until_idle().await;
         let stopped = shown(&world, &run).await;
-        assert_eq!(stopped.state, "cancelled");
+        assert_eq!(stopped.state.as_str(), "cancelled");
         assert_eq!(stopped.message.as_deref(), Some("olga cancelled it"));
         set(&world, 30 * MINUTE_US).await;
         assert_eq!(started(&world), 1);
@@ -271,10 +275,10 @@ async fn a_retried_run_runs_once_and_can_be_stopped() {
         wait_until_idle().await;
         world.backend.release(CONCURRENCY_MAX);
         wait_until_idle().await;
-        assert_eq!(shown(&world, &run).await.state, "running");
+        assert_eq!(shown(&world, &run).await.state.as_str(), "running");
         cancel(&world, &run).await;
         wait_until_idle().await;
-        assert_eq!(shown(&world, &run).await.state, "cancelled");
+        assert_eq!(shown(&world, &run).await.state.as_str(), "cancelled");
         assert_eq!(started(&world), CONCURRENCY_MAX + 1);
     })
     .await;
@@ -301,19 +305,23 @@ async fn a_stopping_engine_ends_its_runs_and_starts_none() {
         fire(&world, &quick).await;
         set(&world, MINUTE_US).await;
         assert_eq!(started(&world), 2, "no run starts any more");
-        assert_eq!(shown(&world, &runs.0).await.state, "running", "it may still end by itself");
+        assert_eq!(
+            shown(&world, &runs.0).await.state.as_str(),
+            "running",
+            "it may still end by itself"
+        );
         runs
     };
     let (result, (twice, once)) = join(world.engine.run(&[], vec![], stop), story).await;
     result.unwrap();
-    assert_eq!(shown(&world, &twice).await.state, "queued");
-    assert_eq!(shown(&world, &once).await.state, "unknown");
+    assert_eq!(shown(&world, &twice).await.state.as_str(), "queued");
+    assert_eq!(shown(&world, &once).await.state.as_str(), "unknown");
     assert_eq!((started(&world), runs(&world).await.len()), (2, 3), "no slot was decided");
     assert_eq!(world.kinds().await.last().unwrap(), "watch.stopped");
     world.reopen().await.unwrap();
     run_engine(&world, async {
         wait_until_idle().await;
-        assert_eq!(shown(&world, &twice).await.state, "running");
+        assert_eq!(shown(&world, &twice).await.state.as_str(), "running");
     })
     .await;
     verify_ledger(&world).await;
@@ -344,7 +352,7 @@ async fn claimed_runs_do_not_start_after_a_stop() {
     })
     .await;
     let states = states(&world).await;
-    let of = |state: &str| states.iter().filter(|it| *it == state).count();
+    let of = |state: &str| states.iter().filter(|it| **it == state).count();
     assert_eq!(of("unknown"), started(&world));
     assert_eq!(of("unknown") + of("queued"), 16 * CONCURRENCY_MAX);
     assert!(0 < of("queued"), "{} have started", started(&world));
@@ -367,8 +375,8 @@ async fn a_queued_run_ends_when_its_agent_or_schedule_is_removed() {
         let run = shown(&world, run).await;
         (run.state, run.reason.unwrap())
     };
-    assert_eq!(outcome(&runs.0).await, ("cancelled".to_owned(), "schedule_removed".to_owned()));
-    assert_eq!(outcome(&runs.1).await, ("failed".to_owned(), "agent_missing".to_owned()));
+    assert_eq!(outcome(&runs.0).await, (RunState::Cancelled, "schedule_removed".to_owned()));
+    assert_eq!(outcome(&runs.1).await, (RunState::Failed, "agent_missing".to_owned()));
     assert_eq!(started(&world), 0);
     verify_ledger(&world).await;
 }

@@ -122,8 +122,8 @@ pub(crate) async fn cancel(world: &World, run: &Run) -> Run {
     world.send(RunCancel { id: run.id.clone(), note: None }).await.unwrap().run
 }
 
-pub(crate) async fn states(world: &World) -> Vec<String> {
-    runs(world).await.into_iter().map(|run| run.state).collect()
+pub(crate) async fn states(world: &World) -> Vec<&'static str> {
+    runs(world).await.into_iter().map(|run| run.state.as_str()).collect()
 }
 
 pub(crate) async fn schedule(world: &World, id: &str) -> api::Schedule {

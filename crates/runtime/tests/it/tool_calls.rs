@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
-    ApiRequest, ApprovalDecide, ApprovalList, Call, Code, Error, Handle, Request, RunRetry,
-    ScheduleAdd, ScheduleEdit, ScheduleFire, SchedulePause, StatusShow, send,
+    ApiRequest, ApprovalDecide, ApprovalList, Call, Code, Decision, Error, Handle, Request,
+    RunRetry, ScheduleAdd, ScheduleEdit, ScheduleFire, SchedulePause, StatusShow, send,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
 use kernel::budget::Limits;
@@ -141,7 +141,7 @@ async fn an_interrupted_call_is_not_repeated_after_its_response_is_deleted() {
     world.send(SchedulePause { id: caller.clone(), note: None }).await.unwrap();
     world.set_now(crate::world::OCTOBER_US + 8 * 24 * HOUR_US);
     run_engine(&world, wait_until_idle()).await;
-    assert_eq!(runs_of(&world, &caller).await[0].state, "unknown");
+    assert_eq!(runs_of(&world, &caller).await[0].state.as_str(), "unknown");
     assert_eq!(runs_of(&world, &target).await.len(), 1);
 }
 
@@ -160,7 +160,11 @@ async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
         message.contains(&format!("midwatch schedule edit {caller} --tool pause")),
         "{message}"
     );
-    assert_eq!(schedule(&world, &target).await.status, "active", "the tool was not called");
+    assert_eq!(
+        schedule(&world, &target).await.status.as_str(),
+        "active",
+        "the tool was not called"
+    );
 
     // Adding it again changes nothing, and editing something else does not confirm the tool.
     let again = world.send(call("pause it", "pause", &target)).await.unwrap();
@@ -176,8 +180,8 @@ async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
     let action = api::Action { tool: Some("pause".into()), ..api::Action::default() };
     world.send(ScheduleEdit { id: caller.clone(), action, ..Default::default() }).await.unwrap();
     run_engine(&world, set(&world, 3 * HOUR_US)).await;
-    assert_eq!(runs_of(&world, &caller).await[2].state, "done");
-    assert_eq!(schedule(&world, &target).await.status, "paused");
+    assert_eq!(runs_of(&world, &caller).await[2].state.as_str(), "done");
+    assert_eq!(schedule(&world, &target).await.status.as_str(), "paused");
     verify_ledger(&world).await;
 }
 
@@ -191,10 +195,10 @@ async fn a_call_of_an_unknown_tool_fails_until_the_tool_exists() {
     run_engine(&world, set(&world, HOUR_US)).await;
     let run = only_run(&world).await;
     assert_eq!((run.state.as_str(), run.reason.as_deref()), ("failed", Some("tool_missing")));
-    assert_eq!(why(&world, &id, HOUR_US).await.disposition, "failed");
+    assert_eq!(why(&world, &id, HOUR_US).await.disposition.as_str(), "failed");
     TestTools::on(&world);
     run_engine(&world, set(&world, 2 * HOUR_US)).await;
-    assert_eq!(runs_of(&world, &id).await[1].state, "done", "the tool exists now");
+    assert_eq!(runs_of(&world, &id).await[1].state.as_str(), "done", "the tool exists now");
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,19 +247,17 @@ async fn the_policy_decides_by_the_class_of_the_tool() {
         let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);
         assert_eq!((approval.tool.as_deref(), approval.agent.as_deref()), (Some("pause"), None));
         assert_eq!(approval.plan["prompt"], format!(r#"{{"id":"{target}"}}"#));
-        assert_eq!(schedule(&world, &target).await.status, "active");
+        assert_eq!(schedule(&world, &target).await.status.as_str(), "active");
         let yes = ApprovalDecide {
-            id: approval.id,
-            decision: "approve".into(),
             plan_hash: Some(approval.plan_hash),
-            ..Default::default()
+            ..ApprovalDecide::new(approval.id, Decision::Approve)
         };
         world.send(yes).await.unwrap();
         wait_until_idle().await;
     })
     .await;
-    assert_eq!(runs_of(&world, &asked).await[0].state, "done");
-    assert_eq!(schedule(&world, &target).await.status, "paused");
+    assert_eq!(runs_of(&world, &asked).await[0].state.as_str(), "done");
+    assert_eq!(schedule(&world, &target).await.status.as_str(), "paused");
     let replayed = api::PolicyReplay { since: "2d".into(), rules: None, posture: None };
     let replayed = world.send(replayed).await.unwrap();
     assert_eq!(replayed.changed.len(), 0, "{replayed:?}");
@@ -290,7 +292,7 @@ async fn a_tool_call_cannot_add_another_tool_call() {
     let nests = add(&world, call("nests", "add_call", "")).await;
     run_engine(&world, set(&world, HOUR_US)).await;
     let run = &runs_of(&world, &adds).await[0];
-    assert_eq!(run.state, "done");
+    assert_eq!(run.state.as_str(), "done");
     let text = run.output.as_ref().unwrap().text.clone();
     let added: serde_json::Value = serde_json::from_str(&text).unwrap();
     let made_by = &added["answer"]["schedule"]["made_by"];

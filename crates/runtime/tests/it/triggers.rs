@@ -3,7 +3,7 @@
 use api::{
     ApiRequest, Call, Code, EventPublish, EventTrigger, Explained, Handle, Request, Run, RunSettle,
     RunWatch, ScheduleAdd, ScheduleAddAll, ScheduleBackfill, ScheduleBackfillEnd, ScheduleEdit,
-    SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
+    SchedulePause, ScheduleRemove, ScheduleResume, ScheduleShow, SettledState, Terms, When, Why,
 };
 use futures::future::join;
 use kernel::{Actor, Role};
@@ -37,7 +37,7 @@ async fn outcomes(world: &World) -> Vec<(String, String)> {
         started.iter().find(|attempt| attempt.run == run.id).map(|it| it.prompt.clone())
     };
     let runs = runs(world).await;
-    runs.iter().map(|run| (prompt(run).unwrap_or_default(), run.state.clone())).collect()
+    runs.iter().map(|run| (prompt(run).unwrap_or_default(), run.state.to_string())).collect()
 }
 
 fn pairs(rows: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -108,7 +108,7 @@ async fn settling_a_run_fires_its_dependents_once() {
         wait_until_idle().await;
         assert_eq!(outcomes(&world).await, pairs(&[("hang", "unknown"), ("any", "done")]));
         let id = runs(&world).await[0].id.clone();
-        world.send(RunSettle { id, state: "done".into(), note: None }).await.unwrap();
+        world.send(RunSettle { id, state: SettledState::Done, note: None }).await.unwrap();
         wait_until_idle().await;
     })
     .await;
@@ -185,10 +185,14 @@ async fn events_during_a_pause_wait_for_the_resume() {
         assert_eq!(resume().await.unwrap().released, [after(MINUTE_US)]);
         assert!(resume().await.unwrap().released.is_empty(), "it was not paused");
         wait_until_idle().await;
-        assert_eq!(publish(&world, "message").await[0].state, "done", "the buffered event has run");
+        assert_eq!(
+            publish(&world, "message").await[0].state.as_str(),
+            "done",
+            "the buffered event has run"
+        );
     })
     .await;
-    assert_eq!(last(&world, &id).await.disposition, "ran");
+    assert_eq!(last(&world, &id).await.disposition.as_str(), "ran");
 }
 
 /// One more than a page, of waiting schedules and of runs.
@@ -317,7 +321,7 @@ async fn an_edit_changes_future_slots_only() {
     .await;
     assert_eq!(outcomes(&world).await, pairs(&[("before", "done"), ("after", "done")]));
     assert_eq!(
-        why(&world, &id, 10 * MINUTE_US).await.disposition,
+        why(&world, &id, 10 * MINUTE_US).await.disposition.as_str(),
         "ran",
         "a slot of the old trigger"
     );
@@ -350,12 +354,12 @@ async fn why_explains_slots_of_a_removed_schedule() {
     for id in [&timed, &waits] {
         let ask = || world.send(Why { id: id.clone(), at: None });
         let before = ask().await.unwrap();
-        assert_eq!(before.disposition, "ran", "{before:?}");
+        assert_eq!(before.disposition.as_str(), "ran", "{before:?}");
         world.send(ScheduleRemove { id: id.clone() }).await.unwrap();
         assert_eq!(ask().await.unwrap().run_id, before.run_id);
     }
-    assert_eq!(why(&world, &timed, 10 * MINUTE_US).await.disposition, "ran");
-    assert_eq!(why(&world, &timed, 15 * MINUTE_US).await.disposition, "none");
+    assert_eq!(why(&world, &timed, 10 * MINUTE_US).await.disposition.as_str(), "ran");
+    assert_eq!(why(&world, &timed, 15 * MINUTE_US).await.disposition.as_str(), "none");
     let unknown = Why { id: "sch_00000000".into(), at: None };
     assert_eq!(world.send(unknown).await.unwrap_err().code, Code::NotFound);
 }
@@ -385,7 +389,7 @@ async fn why_explains_a_slot_by_the_revision_of_its_time() {
         for (minute, disposition) in [(10, "skipped_paused"), (15, "none"), (20, "skipped_paused")]
         {
             let explained = why(&world, &id, minute * MINUTE_US).await;
-            assert_eq!(explained.disposition, disposition, "{minute}: {explained:?}");
+            assert_eq!(explained.disposition.as_str(), disposition, "{minute}: {explained:?}");
         }
         let between = why(&world, &id, 15 * MINUTE_US).await.sentence;
         assert!(between.ends_with("which was due every 10 minutes then"), "{between}");
@@ -411,7 +415,7 @@ async fn an_edit_creates_no_slots_in_the_past() {
         explained.sentence,
         format!("{at} was not a slot then; the schedule was changed at {changed}")
     );
-    assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition, "upcoming");
+    assert_eq!(why(&world, &id, 30 * MINUTE_US).await.disposition.as_str(), "upcoming");
     world.send(SchedulePause { id: id.clone(), note: None }).await.unwrap();
     let explained = why(&world, &id, 30 * MINUTE_US).await.sentence;
     assert!(explained.ends_with("is not decided: the schedule is paused"), "{explained}");
@@ -433,7 +437,7 @@ async fn why_explains_schedules_without_a_time_trigger() {
         explained,
         format!("{} is not a slot of this schedule: {trigger}", after(MINUTE_US))
     );
-    assert_eq!(last(&world, &again).await.disposition, "upcoming");
+    assert_eq!(last(&world, &again).await.disposition.as_str(), "upcoming");
     run_engine(&world, async {
         set(&world, 10 * MINUTE_US).await;
         fire(&world, &first).await;
@@ -651,13 +655,13 @@ async fn run_watch_follows_a_run_to_its_end() {
     let id = add(&world, every("1h", "wait")).await;
     run_engine(&world, async {
         let run = fire(&world, &id).await;
-        let mut states = vec![run.state.clone()];
+        let mut states = vec![run.state.as_str()];
         let watching = async {
             let mut seen = None;
             loop {
                 let asked = RunWatch { id: run.id.clone(), seen, wait_ms: 20_000 };
                 let answer = world.send(asked).await.unwrap();
-                states.push(answer.run.state.clone());
+                states.push(answer.run.state.as_str());
                 seen = Some(answer.seen);
                 if answer.ended {
                     return;

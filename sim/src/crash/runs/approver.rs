@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use api::{Approval, ApprovalDecide, ApprovalList, send};
+use api::{Approval, ApprovalDecide, ApprovalList, ApprovalState, Decision, send};
 use tokio::time::sleep;
 use transport::Socket;
 
@@ -38,7 +38,7 @@ impl Approver<'_> {
 
     pub(super) async fn decide_all(&mut self, daemon: &Socket) -> Result<()> {
         let approvals = send(daemon, ApprovalList::default()).await?.approvals;
-        for approval in approvals.iter().filter(|it| it.state == "pending") {
+        for approval in approvals.iter().filter(|it| it.state == ApprovalState::Pending) {
             self.decide(daemon, approval).await?;
         }
         Ok(())
@@ -46,15 +46,12 @@ impl Approver<'_> {
 
     async fn decide(&mut self, daemon: &Socket, approval: &Approval) -> Result<()> {
         let approves = !self.dice.is_one_in(DENIES_ONE_IN);
-        let decision = ApprovalDecide {
-            id: approval.id.clone(),
-            decision: if approves { "approve" } else { "deny" }.to_owned(),
-            plan_hash: Some(approval.plan_hash.clone()),
-            ..ApprovalDecide::default()
-        };
+        let decision = if approves { Decision::Approve } else { Decision::Deny };
+        let plan_hash = Some(approval.plan_hash.clone());
+        let decision = ApprovalDecide { plan_hash, ..ApprovalDecide::new(&approval.id, decision) };
         let decided = send(daemon, decision.clone()).await?;
         // A decision that was recorded before a crash stays.
-        let was_approved = decided.approval.state != "denied";
+        let was_approved = decided.approval.state != ApprovalState::Denied;
         self.decisions.entry(approval.id.clone()).or_insert(was_approved);
         if self.dice.is_one_in(REPEATS_ONE_IN) {
             send(daemon, decision).await?;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{ApprovalDecide, Error};
+use api::{ApprovalDecide, Decision, Error};
 use clap::Args;
 
 use super::decide::{decide, decision};
@@ -31,7 +31,8 @@ pub(in crate::cli) struct Approve {
 
 pub(super) async fn run(context: &Context, approve: Approve) -> Result<ExitCode, Error> {
     let Approve { id, reason, plan, signature, remember } = approve;
-    let decision = ApprovalDecide { signature, remember, ..decision(id, "approve", reason) };
+    let decision =
+        ApprovalDecide { signature, remember, ..decision(id, Decision::Approve, reason) };
     decide(context, decision, plan.as_deref()).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, IsTerminal};
 use std::thread::sleep;
 use std::time::Duration;
 
-use api::{ApprovalDecide, ApprovalDecided, ApprovalShow, Code, Error, HealthShow};
+use api::{
+    ApprovalDecide, ApprovalDecided, ApprovalShow, ApprovalState, Code, Decision, Error, HealthShow,
+};
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::show;
@@ -30,9 +32,10 @@ pub(super) async fn decide(
             .hint(format!("review it again with `midwatch approval show {id}`")));
     }
     context.output.show_text(&show::render(&shown));
-    let is_confirmed =
-        expected_plan.is_some() || decision.signature.is_some() || shown.state != "pending";
-    if decision.decision == "approve" && !is_confirmed && !confirm(context)? {
+    let is_confirmed = expected_plan.is_some()
+        || decision.signature.is_some()
+        || shown.state != ApprovalState::Pending;
+    if decision.decision == Decision::Approve && !is_confirmed && !confirm(context)? {
         return Err(Error::new(Code::NotNow, "nothing was approved"));
     }
     let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
@@ -46,8 +49,8 @@ pub(super) async fn decide(
 }
 
 /// A decision without signature.
-pub(super) fn decision(id: String, decision: &str, note: Option<String>) -> ApprovalDecide {
-    ApprovalDecide { id, decision: decision.to_owned(), note, ..ApprovalDecide::default() }
+pub(super) fn decision(id: String, decision: Decision, note: Option<String>) -> ApprovalDecide {
+    ApprovalDecide { note, ..ApprovalDecide::new(id, decision) }
 }
 
 /// Asks the person at the terminal for a yes. Keys pressed before the question appears do not count.
@@ -81,12 +84,12 @@ mod tests {
 
     #[test]
     fn decision_says_what_it_changed() {
-        let approved = Approval { state: "approved".into(), ..pending("hello") };
+        let approved = Approval { state: ApprovalState::Approved, ..pending("hello") };
         let answer = ApprovalDecided { approval: approved, changed: true, remember: None };
         assert!(render(&answer, "starts now").starts_with("approved; `midwatch run watch run_1`"));
         let answer = ApprovalDecided { changed: false, ..answer };
         assert_eq!(render(&answer, "starts now"), "approval `apr_1` was already approved");
-        let denied = Approval { state: "denied".into(), ..pending("hello") };
+        let denied = Approval { state: ApprovalState::Denied, ..pending("hello") };
         let answer = ApprovalDecided { approval: denied, changed: true, remember: None };
         assert_eq!(render(&answer, "starts now"), "denied; run `run_1` does not start");
     }

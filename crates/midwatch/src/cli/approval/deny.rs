@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::Error;
+use api::{Decision, Error};
 use clap::Args;
 
 use super::decide::{decide, decision};
@@ -19,6 +19,6 @@ pub(in crate::cli) struct Deny {
 }
 
 pub(super) async fn run(context: &Context, deny: Deny) -> Result<ExitCode, Error> {
-    decide(context, decision(deny.id, "deny", deny.reason), None).await?;
+    decide(context, decision(deny.id, Decision::Deny, deny.reason), None).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::Error;
+use api::{Decision, Error};
 use clap::Args;
 
 use super::decide::{decide, decision};
@@ -19,6 +19,6 @@ pub(in crate::cli) struct Revoke {
 }
 
 pub(super) async fn run(context: &Context, revoke: Revoke) -> Result<ExitCode, Error> {
-    decide(context, decision(revoke.id, "revoke", revoke.reason), None).await?;
+    decide(context, decision(revoke.id, Decision::Revoke, revoke.reason), None).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ fn request_rows(request: &PolicyRequest) -> Vec<(&'static str, String)> {
     let PolicyRequest { principal, role, capability, tier, .. } = request.clone();
     let mut rows = vec![
         ("principal", principal),
-        ("role", role),
+        ("role", role.to_string()),
         ("capability", capability),
         ("tier", tier.to_string()),
     ];
@@ -80,7 +80,7 @@ fn fact_rows(facts: &PolicyFacts) -> Vec<(&'static str, String)> {
         ("money left", money_left.clone()),
         ("switched off", (!off.is_empty()).then(|| off.join(", "))),
     ];
-    let mut rows = vec![("unattended", yes_no(*unattended)), ("lease", lease.clone())];
+    let mut rows = vec![("unattended", yes_no(*unattended)), ("lease", lease.to_string())];
     rows.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
     rows
 }

@@ -30,6 +30,7 @@ pub(super) async fn run(context: &Context, replay: Replay) -> Result<(), Error> 
     let Replay { since, with, posture } = replay;
     let rules = with.as_deref().map(read_rules).transpose()?;
     let progress = context.output.progress("replaying");
+    let posture = posture.as_deref().map(str::parse).transpose()?;
     let request = PolicyReplay { since, rules, posture };
     let answer = send_with_progress(context, request, progress.sink()).await?;
     drop(progress);

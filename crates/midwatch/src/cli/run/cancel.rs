@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{Error, RunCancel};
+use api::{Error, RunCancel, RunState};
 use clap::Args;
 
 use super::{ID, render_change};
@@ -23,7 +23,7 @@ pub(super) async fn run(context: &Context, cancel: Cancel) -> Result<ExitCode, E
     let Cancel { id, note } = cancel;
     let answer = send(context, RunCancel { id, note }).await?;
     context.output.show(&answer, |answer| {
-        let is_cancelled = answer.run.state == "cancelled";
+        let is_cancelled = answer.run.state == RunState::Cancelled;
         render_change(answer, if is_cancelled { "cancelled" } else { "is being cancelled" })
     });
     Ok(ExitCode::SUCCESS)

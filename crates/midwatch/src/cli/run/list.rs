@@ -28,6 +28,7 @@ pub(in crate::cli) struct List {
 
 pub(super) async fn run(context: &Context, list: List) -> Result<ExitCode, Error> {
     let List { schedule, agent, state, page: Page { limit, cursor } } = list;
+    let state = state.as_deref().map(str::parse).transpose()?;
     let request = RunList { agent, schedule, state, limit, cursor };
     let answer = send(context, request.clone()).await?;
     context.output.show(&answer, |answer| render(answer, &request));
@@ -47,9 +48,9 @@ fn render(answer: &Runs, request: &RunList) -> String {
     let rows = answer.runs.iter().map(|run| {
         [
             run.id.clone(),
-            run.state.clone(),
+            run.state.to_string(),
             run.schedule_id.clone().unwrap_or_default(),
-            run.slot.clone().unwrap_or_else(|| run.origin.clone()),
+            run.slot.clone().unwrap_or_else(|| run.origin.to_string()),
             run.started_at.clone().unwrap_or_default(),
             run.attempt.to_string(),
             run.reason.clone().unwrap_or_default(),
@@ -61,6 +62,8 @@ fn render(answer: &Runs, request: &RunList) -> String {
 
 #[cfg(test)]
 mod tests {
+    use api::RunState;
+
     use super::super::tests::{failed_run, queued_run};
     use super::*;
 
@@ -82,7 +85,7 @@ mod tests {
         );
         for request in [
             RunList { schedule: Some("sch_0a1b2c3d".into()), ..RunList::default() },
-            RunList { state: Some("failed".into()), ..RunList::default() },
+            RunList { state: Some(RunState::Failed), ..RunList::default() },
             RunList { cursor: Some("run_1".into()), ..RunList::default() },
         ] {
             let expected = "no matching runs; `midwatch run list` shows all";

@@ -24,7 +24,7 @@ pub(in crate::cli) struct Settle {
 
 pub(super) async fn run(context: &Context, settle: Settle) -> Result<ExitCode, Error> {
     let Settle { id, state, note } = settle;
-    let answer = send(context, RunSettle { id, state, note }).await?;
+    let answer = send(context, RunSettle { id, state: state.parse()?, note }).await?;
     context.output.show(&answer, |answer| render_change(answer, "settled"));
     Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,7 @@ fn render(run: &Run) -> String {
     let some = |name, value: &Option<String>| value.clone().map(|value| (name, value));
     let rows = [
         Some(("id", run.id.clone())),
-        Some(("state", run.state.clone())),
+        Some(("state", run.state.to_string())),
         some("approval", &run.approval_id),
         some("reason", &run.reason),
         some("message", &run.message),
@@ -54,10 +54,10 @@ fn render(run: &Run) -> String {
 
 /// What caused the run, with the id of the run or event if it was one.
 fn origin(run: &Run) -> String {
-    let origin = &run.origin;
+    let origin = run.origin;
     match &run.source {
         Some(RunSource::Run(id) | RunSource::Event(id)) => format!("{origin} {id}"),
-        None => origin.clone(),
+        None => origin.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use api::{Code, Error, Run, RunWatch, RunWatched, WatchCursor};
+use api::{Code, Error, Run, RunState, RunWatch, RunWatched, WatchCursor};
 use clap::Args;
 
 use super::ID;
@@ -28,8 +28,8 @@ pub(super) async fn run(context: &Context, watch: Watch) -> Result<ExitCode, Err
         has_warned: false,
         output: context.output,
     };
-    Ok(match follow(context, &mut feed).await?.as_deref() {
-        Some("done") | None => ExitCode::SUCCESS,
+    Ok(match follow(context, &mut feed).await? {
+        Some(RunState::Done) | None => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(Code::Failed.exit_code()),
     })
 }
@@ -37,7 +37,7 @@ pub(super) async fn run(context: &Context, watch: Watch) -> Result<ExitCode, Err
 struct RunFeed {
     id: String,
     /// The state and attempt that were printed last.
-    printed: Option<(String, u32)>,
+    printed: Option<(RunState, u32)>,
     seen: Option<WatchCursor>,
     /// Whether the user was warned that no daemon runs.
     has_warned: bool,
@@ -47,13 +47,13 @@ struct RunFeed {
 impl Feed for RunFeed {
     type Request = RunWatch;
     /// The state in which the run ended; `None` if stdout was closed before.
-    type End = Option<String>;
+    type End = Option<RunState>;
 
     fn next(&self, wait_ms: u32) -> RunWatch {
         RunWatch { id: self.id.clone(), seen: self.seen.clone(), wait_ms }
     }
 
-    fn take(&mut self, answer: RunWatched) -> ControlFlow<Option<String>> {
+    fn take(&mut self, answer: RunWatched) -> ControlFlow<Option<RunState>> {
         let is_news = self.seen.as_ref() != Some(&answer.seen);
         if is_news && self.print(&answer).is_err() {
             return ControlFlow::Break(None);
@@ -83,7 +83,7 @@ impl RunFeed {
         if *ended {
             self.output.show_part(output_after(run, seen.bytes))?;
         }
-        let current = (run.state.clone(), run.attempt);
+        let current = (run.state, run.attempt);
         if self.printed.as_ref() == Some(&current) {
             return Ok(());
         }

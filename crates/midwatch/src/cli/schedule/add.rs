@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, SchedulesAdded};
+use api::{Error, ScheduleAdd, ScheduleAddAll, ScheduleAdded, ScheduleStatus, SchedulesAdded};
 use clap::{ArgGroup, Args};
 use kernel::Timestamp;
 use runtime::{Clock, SystemClock};
@@ -99,11 +99,11 @@ impl Add {
 fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
     let ScheduleAdded { schedule, created, next, bounds, orders, warnings: found, dry_run } =
         answer;
-    let result = match (created, dry_run, schedule.status.as_str()) {
+    let result = match (created, dry_run, schedule.status) {
         (true, false, _) => "added".to_owned(),
         (true, true, _) => format!("would be added; {UNCHANGED}"),
-        (false, false, "active") => "already exists".to_owned(),
-        (false, true, "active") => format!("already exists; {UNCHANGED}"),
+        (false, false, ScheduleStatus::Active) => "already exists".to_owned(),
+        (false, true, ScheduleStatus::Active) => format!("already exists; {UNCHANGED}"),
         (false, false, status) => format!("already exists and is {status}"),
         (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
     };

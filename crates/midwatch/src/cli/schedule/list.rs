@@ -42,7 +42,7 @@ fn render(answer: &Schedules) -> String {
         [
             schedule.id.clone(),
             schedule.name.clone(),
-            schedule.status.clone(),
+            schedule.status.to_string(),
             schedule.next_run_at.clone().unwrap_or_default(),
             target(&schedule.action),
             when(&schedule.describe, &schedule.tz),

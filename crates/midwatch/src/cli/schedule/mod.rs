@@ -84,7 +84,7 @@ fn limits(Bounds { window, per_day }: &Bounds) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::{Paused, PolicyPreview};
+    use api::{Paused, PolicyPreview, Posture, ScheduleStatus, Verdict};
     use calendar::parse_instant;
     use kernel::Timestamp;
     use serde_json::json;
@@ -131,7 +131,7 @@ mod tests {
             describe: "every hour".into(),
             action: Action { tool, payload, ..Action::default() },
             tier: Some(1),
-            status: "paused".into(),
+            status: ScheduleStatus::Paused,
             paused: Some(Paused {
                 by: "uid:1000".into(),
                 at: "2026-03-28T09:00:00Z".into(),
@@ -150,9 +150,9 @@ mod tests {
 
     pub(super) fn approval_preview() -> PolicyPreview {
         let ruling = api::PolicyDecision {
-            verdict: "ask".into(),
+            verdict: Verdict::Ask,
             rules: vec!["@tier-2".into(), "own/x".into()],
-            posture: "staging".into(),
+            posture: Posture::Staging,
             policy: "0123abcd".into(),
         };
         let sentence = "each run needs approval (`@tier-2`)".to_owned();

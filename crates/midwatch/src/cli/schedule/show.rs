@@ -70,7 +70,7 @@ fn facts(schedule: &Schedule) -> Vec<(&'static str, String)> {
         some("payload", &schedule.action.payload),
         schedule.sensitive.then(|| ("sensitive", sensitive(&schedule.action).to_owned())),
         schedule.tier.map(|tier| ("tier", tier.to_string())),
-        Some(("status", schedule.status.clone())),
+        Some(("status", schedule.status.to_string())),
         some("paused", &paused),
         Some(("runs", schedule.fires.to_string())),
         Some(("failures", format!("{} in a row", schedule.failures))),

@@ -1,6 +1,6 @@
 //! The next times of a schedule, in UTC and in its zone.
 
-use api::Schedule;
+use api::{Schedule, ScheduleStatus};
 use calendar::{Zone, format_instant, parse_instant};
 use kernel::Timestamp;
 
@@ -18,11 +18,11 @@ pub(super) fn when(describe: &str, zone: &str) -> String {
 /// The next slots of a schedule.
 pub(super) fn upcoming(schedule: &Schedule, next: &[String], now: Timestamp) -> String {
     let slots = slots(schedule, next, now);
-    match schedule.status.as_str() {
-        "paused" if !slots.is_empty() => {
+    match schedule.status {
+        ScheduleStatus::Paused if !slots.is_empty() => {
             format!("it is paused; if it were resumed now, its next times would be\n{slots}")
         }
-        _ => slots,
+        ScheduleStatus::Active | ScheduleStatus::Paused | ScheduleStatus::Ended => slots,
     }
 }
 

@@ -1,17 +1,17 @@
 //! How `status`, `freeze` and `lease renew` describe a freeze and the lease.
 
 use api::display::on_one_line;
-use api::{Attribution, Authority, Lease};
+use api::{Attribution, Authority, Lease, LeaseState};
 
 /// What a human has to do about a freeze or an expired lease, if anything.
 pub(in crate::cli) fn attention(authority: &Authority) -> Option<String> {
     if authority.frozen.is_some() {
         return Some(format!("frozen{}: `midwatch thaw`", frozen_by(authority)));
     }
-    let effect = match authority.lease.step.as_str() {
-        "ask" => "every run needs approval",
-        "paused" => "no run starts",
-        _ => return None,
+    let effect = match authority.lease.step {
+        LeaseState::Ask => "every run needs approval",
+        LeaseState::Paused => "no run starts",
+        LeaseState::Full => return None,
     };
     Some(format!("the lease has expired, so {effect}: `midwatch lease renew`"))
 }

@@ -56,20 +56,20 @@ struct WithSecret {
 pub(super) async fn run(context: &Context, create: Create) -> Result<ExitCode, Error> {
     let Create { name, role, key } = create;
     let secret = new_secret()?;
-    let (role, hash) = (role.name().to_owned(), token_hash(&secret));
+    let (role, hash) = (role.into(), token_hash(&secret));
     let token = send(context, TokenCreate { name, role, hash, key }).await?.token;
     let created = Created { token: WithSecret { token, secret } };
     context.output.show(&created, |it| render(&it.token));
     Ok(ExitCode::SUCCESS)
 }
 
-impl Role {
-    const fn name(self) -> &'static str {
-        match self {
-            Role::Observer => "observer",
-            Role::Runner => "runner",
-            Role::Operator => "operator",
-            Role::Maintainer => "maintainer",
+impl From<Role> for api::Role {
+    fn from(role: Role) -> api::Role {
+        match role {
+            Role::Observer => api::Role::Observer,
+            Role::Runner => api::Role::Runner,
+            Role::Operator => api::Role::Operator,
+            Role::Maintainer => api::Role::Maintainer,
         }
     }
 }

@@ -32,7 +32,7 @@ fn render(answer: &Tokens) -> String {
         let Token { id, name, role, key, created_at, revoked_at, .. } = token;
         let key = if key.is_some() { "yes" } else { "" };
         let revoked = revoked_at.clone().unwrap_or_default();
-        [id.clone(), name.clone(), role.clone(), key.to_owned(), created_at.clone(), revoked]
+        [id.clone(), name.clone(), role.to_string(), key.to_owned(), created_at.clone(), revoked]
     });
     let head = ["ID", "NAME", "ROLE", "KEY", "CREATED", "REVOKED"];
     table_with_cursor(head, rows, answer.cursor.as_deref())

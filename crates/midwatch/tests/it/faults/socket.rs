@@ -62,6 +62,8 @@ fn invalid_frames_are_refused_and_the_daemon_continues() {
     let unknown = format!("{hello}{{\"request\":{{\"call\":\"no.such\",\"with\":{{}}}}}}\n");
     let more = "\"with\":{\"name\":\"ada\",\"more\":1}";
     let superfluous = format!("{hello}{{\"request\":{{\"call\":\"agent.show\",{more}}}}}\n");
+    let state = "\"with\":{\"state\":\"asleep\"}";
+    let word = format!("{hello}{{\"request\":{{\"call\":\"run.list\",{state}}}}}\n");
     let cut = format!("{hello}{{\"request\":");
     let long = [hello.as_bytes(), &too_long].concat();
     for (what, bytes, reply) in [
@@ -75,6 +77,7 @@ fn invalid_frames_are_refused_and_the_daemon_continues() {
         ("no request", format!("{hello}rubbish\n").as_bytes(), Reply::Refusal),
         ("an unknown request", unknown.as_bytes(), Reply::Refusal),
         ("an unknown field", superfluous.as_bytes(), Reply::Refusal),
+        ("an unknown word", word.as_bytes(), Reply::Refusal),
         ("half a request", cut.as_bytes(), Reply::Refusal),
         ("a deep request", too_deep.as_bytes(), Reply::Refusal),
         ("a request that never ends", &long, Reply::RefusalOrNone),

@@ -1,6 +1,6 @@
 //! Schedules in wire form.
 
-use api::{AddingAgent, Bounds, Error, Paused};
+use api::{AddingAgent, Bounds, Error, Paused, ScheduleStatus};
 use kernel::progress::{self, Progress, Status};
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{self, Action, Definition, Schedule};
@@ -88,7 +88,7 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
         sensitive: definition.action.text().is_sealed(),
         tier: definition.tier.map(|tier| tier.number()),
         terms: wire_terms(&definition.terms),
-        status: status(definition, progress).to_owned(),
+        status: status(definition, progress),
         paused,
         next_run_at: progress.next_fire.slot.filter(|_| progress.due().is_some()).map(rfc3339),
         last_run_id: progress.last_run.as_ref().map(|last| last.id.to_string()),
@@ -108,15 +108,15 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
     })
 }
 
-fn status(definition: &Definition, progress: &Progress) -> &'static str {
+fn status(definition: &Definition, progress: &Progress) -> ScheduleStatus {
     let may_fire = progress.next_fire.slot.is_some() || !progress.waiting.is_empty();
     // A schedule with an event trigger ends only after its last run.
     let is_used_up = definition.terms.max_fires.is_some_and(|max| max <= progress.fires);
     let waits_for_event = definition.trigger.timed().is_none() && !is_used_up;
     match progress.status {
-        Status::Paused(_) => "paused",
-        Status::Active if may_fire || waits_for_event => "active",
-        Status::Active | Status::Removed => "ended",
+        Status::Paused(_) => ScheduleStatus::Paused,
+        Status::Active if may_fire || waits_for_event => ScheduleStatus::Active,
+        Status::Active | Status::Removed => ScheduleStatus::Ended,
     }
 }
 

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use api::wire::Hello;
-use api::{Code, Error, Run, RunShow, Schedule, ScheduleShow, StatusShow};
+use api::{Code, Error, Run, RunShow, RunState, Schedule, ScheduleShow, StatusShow};
 use calendar::parse_instant;
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -276,7 +276,14 @@ fn is_at_or_before(instant: Option<&str>, now: Timestamp) -> bool {
 
 /// Whether a run has ended, or waits for a human.
 fn is_ended(run: &Run) -> bool {
-    !matches!(run.state.as_str(), "queued" | "running")
+    match run.state {
+        RunState::Queued | RunState::Running => false,
+        RunState::WaitingPermission
+        | RunState::Done
+        | RunState::Failed
+        | RunState::Cancelled
+        | RunState::Unknown => true,
+    }
 }
 
 /// Whether a run has ended, or its next attempt is too late to wait for.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::{Error, Run, RunList, RunShow};
+use api::{Error, Run, RunList, RunShow, RunState};
 use compat::promptyoself::agents::Agents;
 use compat::promptyoself::view;
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl Item {
     fn new(run: &Run, prompt: view::PromptItem) -> Item {
         let view::PromptItem { id, agent_id, next_run, repetition_count, max_repetitions, .. } =
             prompt;
-        if run.state == "done" {
+        if run.state == RunState::Done {
             let completed = max_repetitions.is_some_and(|max| max <= repetition_count);
             return Item::Delivered {
                 id,
@@ -138,7 +138,7 @@ impl Item {
             };
         }
         let error = match (&run.approval_id, &run.message) {
-            (Some(approval), _) if run.state == "waiting_permission" => {
+            (Some(approval), _) if run.state == RunState::WaitingPermission => {
                 format!("waiting for approval: `midwatch approval show {approval}`")
             }
             (_, Some(message)) => match run.retry_at.as_ref().filter(|_| !is_ended(run)) {
