@@ -5,6 +5,10 @@ use std::ops::Not;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The states of a run.
+const STATES: [&str; 7] =
+    ["queued", "waiting_permission", "running", "done", "failed", "cancelled", "unknown"];
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,
@@ -102,10 +106,12 @@ pub struct RunList {
     pub schedule: Option<String>,
     /// Only runs in this state.
     #[serde(default)]
+    #[schemars(extend("enum" = STATES))]
     pub state: Option<String>,
+    /// Most items in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
+    /// The `cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -113,6 +119,7 @@ pub struct RunList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunShow {
+    /// The id of the run, `run_…`.
     pub id: String,
 }
 
@@ -120,6 +127,7 @@ pub struct RunShow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRead {
+    /// The id of the run, `run_…`.
     pub id: String,
     /// Bytes to skip.
     #[serde(default)]
@@ -141,6 +149,7 @@ pub struct OutputChunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunWatch {
+    /// The id of the run, `run_…`.
     pub id: String,
     /// The `seen` of the previous response.
     #[serde(default)]
@@ -166,7 +175,9 @@ pub struct WatchCursor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCancel {
+    /// The id of the run, `run_…`.
     pub id: String,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -175,6 +186,7 @@ pub struct RunCancel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRetry {
+    /// The id of the run, `run_…`.
     pub id: String,
 }
 
@@ -182,9 +194,11 @@ pub struct RunRetry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettle {
+    /// The id of the run, `run_…`.
     pub id: String,
     /// `done` or `failed`
     pub state: String,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
 }
