@@ -175,9 +175,10 @@ pub struct AgentList {
     /// Only the agent with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Most items in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
+    /// The `cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -185,12 +186,14 @@ pub struct AgentList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentShow {
+    /// The name of the agent.
     pub name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRemove {
+    /// The name of the agent.
     pub name: String,
 }
 
@@ -233,6 +236,7 @@ pub struct Agents {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentTest {
+    /// The name of the agent.
     pub name: String,
     #[serde(default)]
     pub prompt: Option<String>,

@@ -154,15 +154,16 @@ pub struct PolicyDecision {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
-    /// Only approvals about this agent.
+    /// Only approvals for runs of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Also list approvals that are no longer pending.
+    /// Also list approvals that are already decided or expired. Default: false.
     #[serde(default)]
     pub all: bool,
+    /// Most items in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
+    /// The `cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -170,6 +171,7 @@ pub struct ApprovalList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalShow {
+    /// The id of the approval, `apr_…`.
     pub id: String,
 }
 
@@ -177,12 +179,14 @@ pub struct ApprovalShow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecide {
+    /// The id of the approval, `apr_…`.
     pub id: String,
     /// What the human decided.
     pub decision: Decision,
     /// The hash of the plan that was shown; required except for `revoke`.
     #[serde(default)]
     pub plan_hash: Option<String>,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
     /// The approver's signature. Another person may submit it.
@@ -212,6 +216,7 @@ impl ApprovalDecide {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExplain {
+    /// The id of the run, `run_…`.
     pub run: String,
 }
 

@@ -34,6 +34,7 @@ pub struct LedgerTail {
     /// The position; if absent, the last `limit` events are returned.
     #[serde(default)]
     pub after: Option<u64>,
+    /// Most events in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
     /// How long to wait for an event if none follows the position.
@@ -52,6 +53,7 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunEvents {
+    /// The id of the run, `run_…`.
     pub id: String,
 }
 

@@ -146,9 +146,10 @@ pub struct RunList {
     /// Only runs in this state.
     #[serde(default)]
     pub state: Option<RunState>,
+    /// Most items in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
+    /// The `cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -156,6 +157,7 @@ pub struct RunList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunShow {
+    /// The id of the run, `run_…`.
     pub id: String,
 }
 
@@ -163,6 +165,7 @@ pub struct RunShow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRead {
+    /// The id of the run, `run_…`.
     pub id: String,
     /// Bytes to skip.
     #[serde(default)]
@@ -184,6 +187,7 @@ pub struct OutputChunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunWatch {
+    /// The id of the run, `run_…`.
     pub id: String,
     /// The `seen` of the previous response.
     #[serde(default)]
@@ -209,7 +213,9 @@ pub struct WatchCursor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCancel {
+    /// The id of the run, `run_…`.
     pub id: String,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -218,6 +224,7 @@ pub struct RunCancel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRetry {
+    /// The id of the run, `run_…`.
     pub id: String,
 }
 
@@ -225,8 +232,10 @@ pub struct RunRetry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettle {
+    /// The id of the run, `run_…`.
     pub id: String,
     pub state: SettledState,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
 }

@@ -249,6 +249,7 @@ pub struct ScheduleAddAll {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleEdit {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
     #[serde(default)]
     pub name: Option<String>,
@@ -276,6 +277,7 @@ pub struct ScheduleEdit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfill {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
     /// The first instant; without an offset it is local to the schedule's time zone.
     pub from: String,
@@ -299,6 +301,7 @@ pub struct ScheduleBackfill {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleBackfillEnd {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
 }
 
@@ -316,12 +319,13 @@ pub struct EventPublish {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleList {
-    /// Only schedules of this agent. A page may then have fewer items than `limit` although another page follows.
+    /// Only schedules that prompt this agent. A page may then have fewer items than `limit` although another page follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Most items in the page, 1 to 1000. Default: 50.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
+    /// The `cursor` of the previous page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -329,13 +333,16 @@ pub struct ScheduleList {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleShow {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulePause {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
+    /// The reason, for the people who read the history.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -343,12 +350,14 @@ pub struct SchedulePause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleResume {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleRemove {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
 }
 
@@ -356,6 +365,7 @@ pub struct ScheduleRemove {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleFire {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
 }
 
@@ -363,8 +373,9 @@ pub struct ScheduleFire {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
+    /// The id of the schedule, `sch_…`.
     pub id: String,
-    /// The time of the slot; without an offset it is local to the schedule's time zone. The last slot if absent.
+    /// The time of the slot; without an offset it is in the schedule's time zone. Default: the last slot.
     #[serde(default)]
     pub at: Option<String>,
 }

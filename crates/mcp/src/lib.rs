@@ -7,10 +7,12 @@
 //! Both eras of the protocol are served: the later one, 2026-07-28, and the earlier one, up to 2025-11-25. The server
 //! keeps no state for a client: ids of runs, schedules and approvals are loaded again on every call.
 
+mod arguments;
 mod completion;
 mod elicitation;
 mod http;
 mod instructions;
+mod list_page;
 mod message;
 mod model_hints;
 mod pagination;

@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
+use crate::arguments::KEY;
 use crate::selection::{Selection, Toolset};
 use crate::tool::{Effect, Tool, ToolContext};
 use crate::tools;
@@ -21,8 +22,6 @@ const SCHEDULABLE_TOOLSETS: [Toolset; 6] = [
     Toolset::Agent,
     Toolset::Ledger,
 ];
-/// The argument that the calling run sets.
-const KEY: &str = "idempotency_key";
 /// Stands for the run's key when a call is only checked.
 const PLACEHOLDER_KEY: &str = "none";
 
@@ -50,7 +49,7 @@ pub fn request(tool: &Tool, payload: &str) -> Result<Request, Error> {
     let recorder = Recorder::default();
     let (selection, meta) = (Selection::default(), JsonObject::new());
     let context = ToolContext::new(&recorder, tool, &selection, &meta);
-    let refused = tool.call(&context, arguments).now_or_never();
+    let refused = tool.call(context, arguments).now_or_never();
     match (recorder.request(), refused) {
         (Some(request), _) => Ok(request),
         (None, Some(Err(refused))) => Err(refused),
@@ -68,7 +67,7 @@ pub async fn call(
     let arguments = arguments(tool, payload, key)?;
     let (selection, meta) = (Selection::default(), JsonObject::new());
     let context = ToolContext::new(handle, tool, &selection, &meta);
-    Ok(truncation::truncate_answer(tool.call(&context, arguments).await?))
+    Ok(truncation::truncate_answer(tool.call(context, arguments).await?))
 }
 
 fn arguments(tool: &Tool, payload: &str, key: &str) -> Result<JsonObject, Error> {

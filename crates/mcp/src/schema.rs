@@ -19,9 +19,14 @@ pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     for keyword in ["$schema", "title", "description"] {
         root.remove(keyword);
     }
-    root.entry("properties").or_insert_with(|| json!({}));
+    properties_mut(&mut root);
     root.insert("additionalProperties".to_owned(), json!(false));
     root
+}
+
+/// The properties of an input schema.
+pub(crate) fn properties_mut(schema: &mut JsonObject) -> Option<&mut JsonObject> {
+    schema.entry("properties").or_insert_with(|| json!({})).as_object_mut()
 }
 
 /// The type of a field of an answer.
@@ -62,10 +67,12 @@ impl FieldType {
     }
 }
 
-/// Removes what clients reject: `null` as a type of optional fields, and integer widths as `format`.
+/// Removes what clients reject: `null` as a type of optional fields, integer widths as `format`, and enums as a choice
+/// of constants. The description of a field says its default.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
+            merge_choice(fields);
             if let Some(Value::Array(types)) = fields.get("type")
                 && let Some(only) = types.iter().find(|it| *it != "null").cloned()
             {
@@ -74,13 +81,41 @@ fn simplify(schema: &mut Value) {
             if let Some(Value::Array(allowed)) = fields.get_mut("enum") {
                 allowed.retain(|it| !it.is_null());
             }
-            fields.remove("format");
-            if fields.get("default").is_some_and(Value::is_null) {
-                fields.remove("default");
+            for keyword in ["format", "default"] {
+                // A property may have such a name; then it has a schema.
+                if fields.get(keyword).is_some_and(|it| !it.is_object()) {
+                    fields.remove(keyword);
+                }
             }
             fields.values_mut().for_each(simplify);
         }
         Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
+    }
+}
+
+/// Merges an optional value (`anyOf` it or null) and an enum whose variants have descriptions (`oneOf` constants) into
+/// the schema itself.
+fn merge_choice(fields: &mut JsonObject) {
+    if let Some(Value::Array(choices)) = fields.get("anyOf")
+        && let [value, null] = choices.as_slice()
+        && null.get("type").is_some_and(|kind| kind == "null")
+        && let Value::Object(value) = value.clone()
+    {
+        fields.remove("anyOf");
+        for (keyword, value) in value {
+            fields.entry(keyword).or_insert(value);
+        }
+    }
+    if let Some(Value::Array(choices)) = fields.get("oneOf") {
+        let values = |choice: &Value| match (choice.get("const"), choice.get("enum")) {
+            (Some(only), _) => Some(vec![only.clone()]),
+            (None, some) => some.and_then(Value::as_array).cloned(),
+        };
+        if let Some(values) = choices.iter().map(values).collect::<Option<Vec<_>>>() {
+            fields.remove("oneOf");
+            fields.insert("type".to_owned(), json!("string"));
+            fields.insert("enum".to_owned(), values.concat().into());
+        }
     }
 }

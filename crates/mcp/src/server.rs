@@ -145,7 +145,7 @@ impl ServerHandler for Server {
         };
         let handle = self.handle(&context)?;
         let tool_context = ToolContext::new(&*handle, tool, &self.selection, &context.meta.0.0);
-        let call = tool.call(&tool_context, params.arguments.unwrap_or_default());
+        let call = tool.call(tool_context, params.arguments.unwrap_or_default());
         let answer = progress::with_progress(&context, call).await;
         match &answer {
             Err(error) => debug!(tool = tool.name, code = error.code.name(), "tool call refused"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{ApiRequest, Call, Code, Error, Handle, Request, Response, ToolReport};
+use api::{ApiRequest, Call, Class, Code, Error, Handle, Request, Response, ToolReport};
 use futures::future::{BoxFuture, FutureExt, ready};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::arguments::Argument;
+use crate::list_page;
 use crate::result_format::ResultFormat;
 use crate::schema::{self, FieldType};
 use crate::selection::{Selection, Toolset};
@@ -45,16 +47,53 @@ pub struct Tool {
     /// The command that does the same, without `midwatch`.
     pub cli_command: &'static str,
     pub summary: &'static str,
+    /// Arguments that differ from the fields of the input.
+    pub(crate) arguments: &'static [Argument],
+    /// Fields of the input that are no arguments.
+    pub(crate) hidden_fields: &'static [&'static str],
+    /// If the answer is a page of a list, the fields of its items.
+    pub(crate) item_fields: &'static [&'static str],
     output_fields: &'static [(&'static str, FieldType)],
     input_schema: fn() -> JsonObject,
     call: CallFn,
+    finish: Finish,
 }
 
 type CallFn = for<'a> fn(&'a ToolContext<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
 
-/// The arguments of a tool. A call turns them into requests.
+/// Turns the response to a tool's request, as JSON, into the answer.
+#[derive(Clone, Copy)]
+enum Finish {
+    AsIs,
+    With(fn(Value) -> Result<Value, Error>),
+    /// Makes further requests.
+    Requesting(FinishFn),
+}
+
+type FinishFn = for<'a> fn(&'a ToolContext<'a>, Value) -> BoxFuture<'a, Result<Value, Error>>;
+
+/// The input of a tool: a request, or arguments of another shape, which a call turns into requests. It does not contain
+/// the idempotency key.
 pub(crate) trait ToolInput: DeserializeOwned + JsonSchema + Send + 'static {
+    /// Whether calls change something.
+    const CHANGES: bool = false;
+
     fn call(self, context: &ToolContext<'_>) -> impl Future<Output = Result<Value, Error>> + Send;
+}
+
+/// The tool sends the request and answers with the response.
+impl<R: ApiRequest> ToolInput for R {
+    const CHANGES: bool = {
+        assert!(!matches!(R::CLASS, Class::People), "no tool sends what only people may send");
+        matches!(R::CLASS, Class::Change(_))
+    };
+
+    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        match R::CHANGES {
+            true => to_json(&context.change(self).await?),
+            false => to_json(&context.read(self).await?),
+        }
+    }
 }
 
 /// What one call of a tool has to work with. As a [`Handle`] it marks the request that counts as the call.
@@ -66,6 +105,8 @@ pub(crate) struct ToolContext<'a> {
     pub(crate) selection: &'a Selection,
     /// The metadata of the MCP request.
     pub(crate) meta: &'a JsonObject,
+    /// The idempotency key of the call.
+    pub(crate) key: Option<String>,
     /// Whether a response was replayed from an earlier request with the same key.
     replayed: AtomicBool,
     /// Whether the request that counts as the call was made.
@@ -75,7 +116,8 @@ pub(crate) struct ToolContext<'a> {
 }
 
 impl Tool {
-    pub(crate) const fn reads<T: ToolInput>(
+    /// A tool with an input. Its schema and its effect follow from the input.
+    pub(crate) const fn new<T: ToolInput>(
         name: &'static str,
         toolset: Toolset,
         cli_command: &'static str,
@@ -85,28 +127,46 @@ impl Tool {
         Tool {
             name,
             toolset,
-            effect: Effect::Read,
+            effect: if T::CHANGES { Effect::Write } else { Effect::Read },
             idempotent: true,
             not_schedulable: None,
             effect_depends_on_action: false,
             elicits_human: false,
             cli_command,
             summary,
+            arguments: &[],
+            hidden_fields: &[],
+            item_fields: &[],
             output_fields,
             input_schema: schema::input::<T>,
             call: call::<T>,
+            finish: Finish::AsIs,
         }
     }
 
-    pub(crate) const fn writes<T: ToolInput>(
-        name: &'static str,
-        toolset: Toolset,
-        cli_command: &'static str,
-        summary: &'static str,
-        output_fields: &'static [(&'static str, FieldType)],
-    ) -> Tool {
-        let effect = Effect::Write;
-        Tool { effect, ..Tool::reads::<T>(name, toolset, cli_command, summary, output_fields) }
+    /// Arguments with another name or description than their field.
+    pub(crate) const fn arguments(self, arguments: &'static [Argument]) -> Tool {
+        Tool { arguments, ..self }
+    }
+
+    /// Does not offer these fields of the input.
+    pub(crate) const fn without(self, hidden_fields: &'static [&'static str]) -> Tool {
+        Tool { hidden_fields, ..self }
+    }
+
+    /// Its answer is a page of a list, with these fields of each item.
+    pub(crate) const fn paged(self, item_fields: &'static [&'static str]) -> Tool {
+        Tool { item_fields, ..self }
+    }
+
+    /// A function turns the response into the answer.
+    pub(crate) const fn then(self, finish: fn(Value) -> Result<Value, Error>) -> Tool {
+        Tool { finish: Finish::With(finish), ..self }
+    }
+
+    /// A function turns the response into the answer, and makes further requests for it.
+    pub(crate) const fn then_requesting(self, finish: FinishFn) -> Tool {
+        Tool { finish: Finish::Requesting(finish), ..self }
     }
 
     pub(crate) const fn destroys(self) -> Tool {
@@ -136,13 +196,30 @@ impl Tool {
     /// A hash of the definition and the effect. It changes when clients see something else.
     pub fn definition_hash(&self) -> String {
         let Tool { name, effect, idempotent, summary, .. } = self;
-        let (input, output) = ((self.input_schema)(), self.output_schema());
+        let (input, output) = (self.input_schema(), self.output_schema());
         let effect = format!("{effect:?}");
         let mut definition = json!([name, summary, effect, idempotent, input, output]);
         definition.sort_all_objects();
         let digest =
             Sha256::new().chain_update(HASH_PREFIX).chain_update(definition.to_string()).finalize();
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(crate) fn input_schema(&self) -> JsonObject {
+        let mut schema = (self.input_schema)();
+        if self.is_paged() {
+            list_page::adapt_schema(&mut schema);
+        }
+        self.adapt_schema(&mut schema);
+        schema
+    }
+
+    const fn is_paged(&self) -> bool {
+        !self.item_fields.is_empty()
+    }
+
+    pub(crate) fn has_output_field(&self, name: &str) -> bool {
+        self.output_fields.iter().any(|(field, _)| *field == name)
     }
 
     fn output_schema(&self) -> JsonObject {
@@ -163,7 +240,7 @@ impl Tool {
             Some(self.idempotent),
             Some(false),
         );
-        let tool = rmcp::model::Tool::new(self.name, self.summary, (self.input_schema)());
+        let tool = rmcp::model::Tool::new(self.name, self.summary, self.input_schema());
         let tool = match self.toolset.result_format().is_structured() {
             true => tool.with_raw_output_schema(Arc::new(self.output_schema())),
             false => tool,
@@ -173,10 +250,16 @@ impl Tool {
 
     pub(crate) async fn call(
         &self,
-        context: &ToolContext<'_>,
-        arguments: JsonObject,
+        mut context: ToolContext<'_>,
+        mut arguments: JsonObject,
     ) -> Result<Value, Error> {
-        let answer = (self.call)(context, arguments).await;
+        let answer = match self.take_key(&mut arguments) {
+            Ok(key) => {
+                context.key = key;
+                self.answer(&context, arguments).await
+            }
+            Err(invalid) => Err(invalid),
+        };
         context.record_end(&answer).await;
         let answer = answer?;
         let is_replayed = context.replayed.load(Ordering::Relaxed);
@@ -185,26 +268,30 @@ impl Tool {
             false => answer,
         })
     }
+
+    async fn answer(
+        &self,
+        context: &ToolContext<'_>,
+        arguments: JsonObject,
+    ) -> Result<Value, Error> {
+        let load = |arguments| (self.call)(context, arguments);
+        let response = match self.is_paged() {
+            true => list_page::load_page(self, arguments, load).await?,
+            false => load(arguments).await?,
+        };
+        match self.finish {
+            Finish::AsIs => Ok(response),
+            Finish::With(finish) => finish(response),
+            Finish::Requesting(finish) => finish(context, response).await,
+        }
+    }
 }
 
 fn call<'a, T: ToolInput>(
     context: &'a ToolContext<'a>,
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
-    async move {
-        let input = serde_path_to_error::deserialize::<_, T>(Value::Object(arguments));
-        let invalid = match input {
-            Ok(input) => return input.call(context).await,
-            Err(invalid) => invalid,
-        };
-        let what = match invalid.path().to_string().as_str() {
-            "." => format!("invalid arguments: {}", invalid.inner()),
-            field => format!("invalid argument `{field}`: {}", invalid.inner()),
-        };
-        Err(Error::new(Code::InvalidInput, what)
-            .hint("the tool's input schema lists the arguments and their types"))
-    }
-    .boxed()
+    async move { context.tool.parse_arguments::<T>(arguments)?.call(context).await }.boxed()
 }
 
 impl<'a> ToolContext<'a> {
@@ -215,7 +302,7 @@ impl<'a> ToolContext<'a> {
         meta: &'a JsonObject,
     ) -> ToolContext<'a> {
         let [replayed, counted, refused] = [(); 3].map(|()| AtomicBool::new(false));
-        ToolContext { handle, tool, selection, meta, replayed, counted, refused }
+        ToolContext { handle, tool, selection, meta, key: None, replayed, counted, refused }
     }
 
     pub(crate) async fn read<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
@@ -242,18 +329,14 @@ impl<'a> ToolContext<'a> {
         is_the_call && !self.counted.swap(true, Ordering::Relaxed)
     }
 
-    /// Makes a request that changes something. Repeated requests with the same key take effect once.
-    pub(crate) async fn change<R: ApiRequest>(
-        &self,
-        key: Option<String>,
-        request: R,
-    ) -> Result<R::Response, Error> {
+    /// Makes a request that changes something. Repeated calls with the same key take effect once.
+    pub(crate) async fn change<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
         if self.selection.is_read_only() {
             let what = "this server is read-only";
             return Err(Error::new(Code::SwitchedOff, what)
                 .hint("do not try again; your user can start the server without `--read-only`"));
         }
-        Call { key, ..Call::new(request) }.send::<R>(self).await
+        Call { key: self.key.clone(), ..Call::new(request) }.send::<R>(self).await
     }
 }
 
@@ -292,15 +375,9 @@ pub(crate) fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(answer).map_err(|error| Error::new(Code::Failed, error))
 }
 
-/// A list with only these fields of each item, and without null fields.
-pub(crate) fn pick_fields(items: &impl Serialize, fields: &[&str]) -> Result<Value, Error> {
-    let mut items = to_json(items)?;
-    for item in items.as_array_mut().into_iter().flatten() {
-        if let Value::Object(item) = item {
-            item.retain(|name, value| fields.contains(&name.as_str()) && !value.is_null());
-        }
-    }
-    Ok(items)
+/// What [`to_json`] returned.
+pub(crate) fn from_json<T: DeserializeOwned>(answer: Value) -> Result<T, Error> {
+    serde_json::from_value(answer).map_err(|error| Error::new(Code::Failed, error))
 }
 
 /// Adds a field to an object.
@@ -309,15 +386,6 @@ pub(crate) fn with_field(mut answer: Value, name: &str, value: impl Into<Value>)
         fields.insert(name.to_owned(), value.into());
     }
     answer
-}
-
-/// A page of a list. `cursor` is set if there are more items.
-pub(crate) fn list_page(name: &str, items: Value, cursor: Option<String>) -> Value {
-    let page = object([(name, items)]);
-    match cursor {
-        Some(cursor) => with_field(page, "cursor", cursor),
-        None => page,
-    }
 }
 
 /// An object with these fields.
@@ -358,7 +426,7 @@ mod tests {
             let tool = Selection::default().find("schedule_resume").unwrap();
             let context = ToolContext::new(&Open, tool, &selection, &meta);
             let request = api::ScheduleResume { id: "sch_00000000".to_owned() };
-            let error = context.change(None, request).await.unwrap_err();
+            let error = context.change(request).await.unwrap_err();
             assert_eq!(error.code, expected, "{error}");
         }
     }

@@ -1,44 +1,48 @@
 //! Tools for status, health, budget and policy decisions.
 
-use api::{Code, Error, HealthShow, PolicyDecide, StatusShow, Verdict};
+use api::{Code, Error, Health, HealthShow, PolicyDecide, Status, StatusShow, Verdict};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::schema::FieldType::{Boolean, Object, Objects, Text, Texts};
 use crate::selection::Toolset;
-use crate::tool::{Tool, ToolContext, ToolInput, object, to_json, with_field};
+use crate::tool::{Tool, ToolContext, ToolInput, from_json, object, to_json, with_field};
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::reads::<ServerHealthInput>(
+    Tool::new::<HealthShow>(
         "server_health",
         Toolset::Core,
         "status",
         "Check whether the daemon is running and the ledger is intact. For runs and approvals, use status_get.",
         &[("ok", Boolean), ("kept", Boolean), ("version", Text), ("posture", Text)],
-    ),
-    Tool::reads::<ServerCapabilitiesInput>(
+    )
+    .then(health),
+    Tool::new::<StatusShow>(
         "server_capabilities",
         Toolset::Core,
         "status --capabilities",
         "List the features of this server, and whether each is enabled now. Check before you rely on one.",
         &[("version", Text), ("posture", Text), ("capabilities", Objects)],
-    ),
-    Tool::reads::<StatusGetInput>(
+    )
+    .then(capabilities),
+    Tool::new::<StatusShow>(
         "status_get",
         Toolset::Core,
         "status",
         "Show running runs, what is due next, pending approvals and runs with unknown outcome. Start here.",
         &[("watch", Object), ("runs", Object), ("approvals", Texts), ("unknown", Texts)],
-    ),
-    Tool::reads::<BudgetGetInput>(
+    )
+    .then(status),
+    Tool::new::<StatusShow>(
         "budget_get",
         Toolset::Core,
         "status",
         "Show how much of today's budget is used, and what the lease still allows.",
         &[("budget", Object), ("authority", Object)],
-    ),
-    Tool::reads::<PermissionDecideInput>(
+    )
+    .then(budget),
+    Tool::new::<PermissionDecideInput>(
         "permission_decide",
         Toolset::Core,
         "policy explain --request",
@@ -49,74 +53,47 @@ pub(super) const TOOLS: &[Tool] = &[
     .not_schedulable("its answer is for the host of an agent that is about to call a tool"),
 ];
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ServerHealthInput {}
-
-impl ToolInput for ServerHealthInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let health = context.read(HealthShow {}).await?;
-        let is_well = health.is_well();
-        let watch = health.watch;
-        let answer = json!({
-            "ok": is_well,
-            "kept": watch.kept,
-            "version": watch.version,
-            "posture": watch.posture,
-            "log_entries": health.entries,
-            "warnings": watch.warnings,
-        });
-        Ok(match (watch.kept, health.stopped) {
-            (_, Some(stopped)) => with_field(answer, "problem", stopped),
-            (false, None) => {
-                with_field(answer, "problem", "no daemon is running, so nothing fires")
-            }
-            (true, None) => answer,
-        })
-    }
+fn health(health: Value) -> Result<Value, Error> {
+    let health: Health = from_json(health)?;
+    let is_well = health.is_well();
+    let watch = health.watch;
+    let answer = json!({
+        "ok": is_well,
+        "kept": watch.kept,
+        "version": watch.version,
+        "posture": watch.posture,
+        "log_entries": health.entries,
+        "warnings": watch.warnings,
+    });
+    Ok(match (watch.kept, health.stopped) {
+        (_, Some(stopped)) => with_field(answer, "problem", stopped),
+        (false, None) => with_field(answer, "problem", "no daemon is running, so nothing fires"),
+        (true, None) => answer,
+    })
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ServerCapabilitiesInput {}
-
-impl ToolInput for ServerCapabilitiesInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let status = context.read(StatusShow {}).await?;
-        Ok(object([
-            ("version", status.watch.version.into()),
-            ("posture", status.watch.posture.as_str().into()),
-            ("capabilities", to_json(&status.capabilities)?),
-        ]))
-    }
+fn capabilities(status: Value) -> Result<Value, Error> {
+    let status: Status = from_json(status)?;
+    Ok(object([
+        ("version", status.watch.version.into()),
+        ("posture", status.watch.posture.as_str().into()),
+        ("capabilities", to_json(&status.capabilities)?),
+    ]))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct StatusGetInput {}
-
-impl ToolInput for StatusGetInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let status = context.read(StatusShow {}).await?;
-        let needs_human = !status.approvals.is_empty() || !status.unknown.is_empty();
-        let mut answer = to_json(&status)?;
-        if let Value::Object(answer) = &mut answer {
-            answer.remove("capabilities");
-        }
-        Ok(with_field(answer, "needs_human", needs_human))
+fn status(mut answer: Value) -> Result<Value, Error> {
+    let status: Status = from_json(answer.clone())?;
+    if let Value::Object(answer) = &mut answer {
+        answer.remove("capabilities");
     }
+    let needs_human = !status.approvals.is_empty() || !status.unknown.is_empty();
+    Ok(with_field(answer, "needs_human", needs_human))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct BudgetGetInput {}
-
-impl ToolInput for BudgetGetInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let status = context.read(StatusShow {}).await?;
-        let (budget, authority) = (to_json(&status.budget)?, to_json(&status.authority)?);
-        Ok(object([("budget", budget), ("authority", authority)]))
-    }
+fn budget(status: Value) -> Result<Value, Error> {
+    let status: Status = from_json(status)?;
+    let (budget, authority) = (to_json(&status.budget)?, to_json(&status.authority)?);
+    Ok(object([("budget", budget), ("authority", authority)]))
 }
 
 /// Prefix with which hosts name the tools of this server, if they know it as `midwatch`.

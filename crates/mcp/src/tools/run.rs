@@ -6,37 +6,24 @@ use api::{
     Code, Error, LeaseState, PolicyExplain, Run, RunCancel, RunList, RunRead, RunRetry, RunShow,
     RunState, RunWatch, RunWatched, ScheduleFire, StatusShow, WatchCursor,
 };
+use futures::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_ITEMS_MAX, load_page};
+use crate::arguments::{Argument, renamed};
 use crate::schema::FieldType::{Boolean, Cursor, Integer, Object, Objects, Text};
 use crate::selection::Toolset;
-use crate::tool::{
-    Tool, ToolContext, ToolInput, list_page, object, pick_fields, to_json, with_field,
-};
+use crate::tool::{Tool, ToolContext, ToolInput, from_json, object, to_json, with_field};
 
 /// Longest wait of a call, in seconds. Clients time out after a minute or less.
 const WAIT_S_MAX: u32 = 25;
 /// Maximum output in one answer. Escaped in JSON it is at most six times as long.
 const OUTPUT_BYTES_MAX: usize = 4 << 10;
-/// Fields of each item of a list.
-const LIST_FIELDS: &[&str] = &[
-    "id",
-    "state",
-    "schedule_id",
-    "slot",
-    "agent",
-    "attempt",
-    "started_at",
-    "finished_at",
-    "reason",
-    "approval_id",
-];
+const RUN_ID: Argument = renamed("id", "run_id");
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::writes::<RunStartInput>(
+    Tool::new::<ScheduleFire>(
         "run_start",
         Toolset::Run,
         "run start",
@@ -44,8 +31,10 @@ pub(super) const TOOLS: &[Tool] = &[
          The schedule's next time does not change.",
         &[("run", Object), ("next_action", Text)],
     )
+    .arguments(&[renamed("id", "schedule_id").described("`sch_…`, from schedule_list.")])
+    .then_requesting(add_next_action)
     .not_idempotent(),
-    Tool::reads::<RunWaitInput>(
+    Tool::new::<RunWaitInput>(
         "run_wait",
         Toolset::Run,
         "run watch",
@@ -54,75 +43,76 @@ pub(super) const TOOLS: &[Tool] = &[
         &[("run", Object), ("said", Text), ("ended", Boolean), ("cursor", Text), ("next_action", Text)],
     )
     .not_schedulable("it only waits; use `--after` to fire a schedule when a run of another has ended"),
-    Tool::reads::<RunGetInput>(
+    Tool::new::<RunShow>(
         "run_get",
         Toolset::Run,
         "run show",
         "Show one run: its state, attempts, output and why it ended. A long output is cut after its beginning; \
          run_output reads all of it.",
         &[("run", Object), ("next_action", Text)],
-    ),
-    Tool::reads::<RunOutputInput>(
+    )
+    .arguments(&[RUN_ID])
+    .then_requesting(add_next_action),
+    Tool::new::<RunOutputInput>(
         "run_output",
         Toolset::Run,
         "run output",
         "Read the output of a run, 8 KiB at a time. Call it again with the `cursor` of the answer until there is none.",
         &[("text", Text), ("bytes", Integer), ("cursor", Cursor)],
     ),
-    Tool::reads::<RunListInput>(
+    Tool::new::<RunList>(
         "run_list",
         Toolset::Run,
         "run list",
         "List runs, newest first, with a few fields of each. For the output of one, use run_get.",
         &[("runs", Objects), ("cursor", Cursor)],
-    ),
-    Tool::writes::<RunCancelInput>(
+    )
+    .paged(&[
+        "id",
+        "state",
+        "schedule_id",
+        "slot",
+        "agent",
+        "attempt",
+        "started_at",
+        "finished_at",
+        "reason",
+        "approval_id",
+    ])
+    .arguments(&[renamed("schedule", "schedule_id")]),
+    Tool::new::<RunCancel>(
         "run_cancel",
         Toolset::Run,
         "run cancel",
         "Cancel a run: a waiting run does not start, a running one is stopped. Its schedule stays active.",
         &[("run", Object), ("changed", Boolean)],
     )
+    .arguments(&[RUN_ID])
     .destroys(),
-    Tool::writes::<RunRetryInput>(
+    Tool::new::<RunRetry>(
         "run_retry",
         Toolset::Run,
         "run retry",
         "Retry a failed or cancelled run. A run in the state `unknown` cannot be retried; a human must settle it.",
         &[("run", Object), ("changed", Boolean), ("next_action", Text)],
     )
+    .arguments(&[RUN_ID])
+    .then_requesting(add_next_action)
     .not_idempotent(),
-    Tool::reads::<RunExplainInput>(
+    Tool::new::<PolicyExplain>(
         "run_explain",
         Toolset::Run,
         "policy explain",
         "Explain what the policy decided for a run, and by which rules.",
         &[("run_id", Text), ("state", Text), ("sentence", Text)],
-    ),
+    )
+    .arguments(&[renamed("run", "run_id")]),
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RunStartInput {
-    /// `sch_…`, from schedule_list.
-    schedule_id: String,
-    /// A repeated call with the same key starts no second run. 1 to 128 printable ASCII characters without spaces, such as
-    /// `report-2026-11-16`.
-    idempotency_key: String,
-}
-
-impl ToolInput for RunStartInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let request = ScheduleFire { id: self.schedule_id };
-        let fired = context.change(Some(self.idempotency_key), request).await?;
-        Ok(with_field(to_json(&fired)?, "next_action", next_action(context, &fired.run).await))
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct RunWaitInput {
-    /// `run_…`
+    /// The id of the run, `run_…`.
     run_id: String,
     /// The `cursor` of the previous answer. Without it, the call returns at once with everything so far.
     cursor: Option<String>,
@@ -149,22 +139,8 @@ impl ToolInput for RunWaitInput {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RunGetInput {
-    /// `run_…`
-    run_id: String,
-}
-
-impl ToolInput for RunGetInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let answer = context.read(RunShow { id: self.run_id }).await?;
-        Ok(with_field(to_json(&answer)?, "next_action", next_action(context, &answer.run).await))
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct RunOutputInput {
-    /// `run_…`
+    /// The id of the run, `run_…`.
     run_id: String,
     /// The `cursor` of the previous answer. Default: the start of the output.
     cursor: Option<String>,
@@ -186,80 +162,16 @@ impl ToolInput for RunOutputInput {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunListInput {
-    /// Only runs of this schedule.
-    schedule_id: Option<String>,
-    /// Only runs of this agent.
-    agent: Option<String>,
-    /// Only runs in this state.
-    state: Option<RunState>,
-    /// 1 to 100. Default: 20.
-    #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
-    limit: Option<u32>,
-    /// The `cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-impl ToolInput for RunListInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let RunListInput { schedule_id, agent, state, limit, cursor } = self;
-        let request = &RunList { agent, schedule: schedule_id, state, limit: None, cursor };
-        load_page(limit, |limit| async move {
-            let listed = context.read(RunList { limit, ..request.clone() }).await?;
-            Ok(list_page("runs", pick_fields(&listed.runs, LIST_FIELDS)?, listed.cursor))
-        })
-        .await
+/// Adds `next_action` to an answer with a `run`.
+fn add_next_action<'a>(
+    context: &'a ToolContext<'a>,
+    answer: Value,
+) -> BoxFuture<'a, Result<Value, Error>> {
+    async move {
+        let run: Run = from_json(answer.get("run").cloned().unwrap_or_default())?;
+        Ok(with_field(answer, "next_action", next_action(context, &run).await))
     }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunCancelInput {
-    /// `run_…`
-    run_id: String,
-    /// The reason, for the people who read the history.
-    note: Option<String>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
-}
-
-impl ToolInput for RunCancelInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let request = RunCancel { id: self.run_id, note: self.note };
-        to_json(&context.change(self.idempotency_key, request).await?)
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunRetryInput {
-    /// `run_…`
-    run_id: String,
-    /// A repeated call with the same key starts no further attempt.
-    idempotency_key: String,
-}
-
-impl ToolInput for RunRetryInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let request = RunRetry { id: self.run_id };
-        let changed = context.change(Some(self.idempotency_key), request).await?;
-        Ok(with_field(to_json(&changed)?, "next_action", next_action(context, &changed.run).await))
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunExplainInput {
-    /// `run_…`
-    run_id: String,
-}
-
-impl ToolInput for RunExplainInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.read(PolicyExplain { run: self.run_id }).await?)
-    }
+    .boxed()
 }
 
 /// What a model should do next about a run.

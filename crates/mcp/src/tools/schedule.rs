@@ -1,25 +1,23 @@
 //! Tools for schedules and the outcome of their slots.
 
 use api::{
-    Action, Code, Error, EventTrigger, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
+    Action, Error, EventTrigger, ScheduleAdd, ScheduleEdit, ScheduleList, SchedulePause,
     ScheduleRemove, ScheduleResume, ScheduleShow, Terms, When, Why,
 };
 use rmcp::model::JsonObject;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{PAGE_ITEMS_MAX, load_page};
+use crate::arguments::{Argument, described};
 use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text, Texts};
 use crate::selection::Toolset;
-use crate::tool::{Tool, ToolContext, ToolInput, list_page, pick_fields, to_json, with_field};
+use crate::tool::{Tool, ToolContext, ToolInput, to_json, with_field};
 
-/// Fields of each item of a list.
-const LIST_FIELDS: &[&str] =
-    &["id", "name", "describe", "status", "next_run_at", "last_run_id", "last_run_at", "failures"];
+const ID: Argument = described("id", "`sch_…`, from schedule_list.");
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::writes::<ScheduleCreateInput>(
+    Tool::new::<ScheduleCreateInput>(
         "schedule_create",
         Toolset::Schedule,
         "schedule add",
@@ -28,7 +26,7 @@ pub(super) const TOOLS: &[Tool] = &[
          now, use run_start.",
         &[("schedule", Object), ("created", Boolean), ("next", Texts)],
     ),
-    Tool::reads::<SchedulePreviewInput>(
+    Tool::new::<SchedulePreviewInput>(
         "schedule_preview",
         Toolset::Schedule,
         "schedule add --dry-run",
@@ -36,56 +34,71 @@ pub(super) const TOOLS: &[Tool] = &[
         &[("schedule", Object), ("would_create", Boolean), ("next", Texts)],
     )
     .not_schedulable("a preview has no effect"),
-    Tool::reads::<ScheduleListInput>(
+    Tool::new::<ScheduleList>(
         "schedule_list",
         Toolset::Schedule,
         "schedule list",
         "List schedules with a few fields of each. For all fields of one, use schedule_get.",
         &[("schedules", Objects), ("cursor", Cursor)],
-    ),
-    Tool::reads::<ScheduleGetInput>(
+    )
+    .paged(&[
+        "id",
+        "name",
+        "describe",
+        "status",
+        "next_run_at",
+        "last_run_id",
+        "last_run_at",
+        "failures",
+    ]),
+    Tool::new::<ScheduleShow>(
         "schedule_get",
         Toolset::Schedule,
         "schedule show",
         "Show one schedule: its trigger, prompt, terms, next times, and what the policy will decide for its runs.",
         &[("schedule", Object), ("next", Texts), ("orders", Object)],
-    ),
-    Tool::writes::<ScheduleUpdateInput>(
+    )
+    .arguments(&[ID]),
+    Tool::new::<ScheduleUpdateInput>(
         "schedule_update",
         Toolset::Schedule,
         "schedule edit",
         "Change the given fields of a schedule; omitted fields keep their value. A pending approval of its runs is requested again.",
         &[("schedule", Object), ("changed", Boolean), ("next", Texts)],
     ),
-    Tool::writes::<SchedulePauseInput>(
+    Tool::new::<SchedulePause>(
         "schedule_pause",
         Toolset::Schedule,
         "schedule pause",
         "Pause a schedule until it is resumed. Its running runs continue; to stop one, use run_cancel.",
         &[("schedule", Object), ("changed", Boolean)],
-    ),
-    Tool::writes::<ScheduleResumeInput>(
+    )
+    .arguments(&[ID]),
+    Tool::new::<ScheduleResume>(
         "schedule_resume",
         Toolset::Schedule,
         "schedule resume",
         "Resume a paused schedule.",
         &[("schedule", Object), ("changed", Boolean), ("next", Texts)],
-    ),
-    Tool::writes::<ScheduleDeleteInput>(
+    )
+    .arguments(&[ID]),
+    Tool::new::<ScheduleRemove>(
         "schedule_delete",
         Toolset::Schedule,
         "schedule remove",
         "Remove a schedule permanently; its history stays in the ledger. To stop it for a while, use schedule_pause.",
         &[("schedule", Object)],
     )
+    .arguments(&[ID])
     .destroys(),
-    Tool::reads::<SlotExplainInput>(
+    Tool::new::<Why>(
         "slot_explain",
         Toolset::Schedule,
         "why",
         "Explain in one sentence why a slot (a scheduled time) fired, was skipped, is parked or is late.",
         &[("slot", Text), ("disposition", Text), ("sentence", Text)],
-    ),
+    )
+    .arguments(&[ID]),
 ];
 
 /// The trigger is exactly one of cron, every, daily, at, after, event; the action is agent and prompt, or tool and payload.
@@ -137,36 +150,24 @@ struct ScheduleCreateInput {
     missed: Option<String>,
     /// Keep the prompt and the output of runs out of lists, logs and exports. Default: false.
     sensitive: Option<bool>,
-    /// A repeated call with the same key has no further effect. 1 to 128 printable ASCII characters without spaces.
-    idempotency_key: Option<String>,
 }
 
 impl ScheduleCreateInput {
-    fn into_request(self, dry_run: bool) -> (Option<String>, ScheduleAdd) {
-        let ScheduleCreateInput {
-            name, agent, prompt, tool, payload, tier, idempotency_key, ..
-        } = self;
+    fn into_request(self, dry_run: bool) -> ScheduleAdd {
+        let ScheduleCreateInput { name, agent, prompt, tool, payload, tier, .. } = self;
         let ScheduleCreateInput { cron, every, daily, at, tz, after, event, .. } = self;
         let ScheduleCreateInput { per_day, max_fires, overlap, missed, sensitive, .. } = self;
-        let sensitive = sensitive.unwrap_or(false);
-        let when = When { cron, every, daily, at, tz, ..When::default() };
-        let happening = EventTrigger { after, event, ..EventTrigger::default() };
-        let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
-        let action = Action { agent, prompt, tool, payload: payload.map(payload_text) };
-        (
-            idempotency_key,
-            ScheduleAdd {
-                name,
-                when,
-                happening,
-                action,
-                sensitive,
-                tier,
-                terms,
-                paused: false,
-                dry_run,
-            },
-        )
+        ScheduleAdd {
+            name,
+            when: When { cron, every, daily, at, tz, ..When::default() },
+            happening: EventTrigger { after, event, ..EventTrigger::default() },
+            action: Action { agent, prompt, tool, payload: payload.map(payload_text) },
+            sensitive: sensitive.unwrap_or(false),
+            tier,
+            terms: Terms { per_day, max_fires, overlap, missed, ..Terms::default() },
+            paused: false,
+            dry_run,
+        }
     }
 }
 
@@ -175,71 +176,24 @@ fn payload_text(payload: JsonObject) -> String {
 }
 
 impl ToolInput for ScheduleCreateInput {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let (key, request) = self.into_request(false);
-        to_json(&context.change(key, request).await?)
+        to_json(&context.change(self.into_request(false)).await?)
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
-#[schemars(transparent, transform = without_key)]
+#[schemars(transparent)]
 struct SchedulePreviewInput(ScheduleCreateInput);
-
-/// A preview has no effect, so it takes no key.
-fn without_key(schema: &mut Schema) {
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.retain(|name, _| name != "idempotency_key");
-    }
-}
 
 impl ToolInput for SchedulePreviewInput {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let (key, request) = self.0.into_request(true);
-        if key.is_some() {
-            let what = "a preview takes no `idempotency_key`";
-            return Err(Error::new(Code::InvalidInput, what));
-        }
+        let request = self.0.into_request(true);
         let mut answer = to_json(&context.read(request).await?)?;
         let created = answer.as_object_mut().and_then(|fields| fields.remove("created"));
         Ok(with_field(answer, "would_create", created))
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ScheduleListInput {
-    /// Only schedules that prompt this agent.
-    agent: Option<String>,
-    /// 1 to 100. Default: 20.
-    #[schemars(range(min = 1, max = PAGE_ITEMS_MAX))]
-    limit: Option<u32>,
-    /// The `cursor` of the previous page.
-    cursor: Option<String>,
-}
-
-impl ToolInput for ScheduleListInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleListInput { agent, limit, cursor } = self;
-        let request = &ScheduleList { agent, limit: None, cursor };
-        load_page(limit, |limit| async move {
-            let listed = context.read(ScheduleList { limit, ..request.clone() }).await?;
-            Ok(list_page("schedules", pick_fields(&listed.schedules, LIST_FIELDS)?, listed.cursor))
-        })
-        .await
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ScheduleGetInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
-}
-
-impl ToolInput for ScheduleGetInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.read(ScheduleShow { id: self.id }).await?)
     }
 }
 
@@ -274,14 +228,14 @@ struct ScheduleUpdateInput {
     tier: Option<u8>,
     /// New maximum number of runs per UTC day.
     per_day: Option<u32>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for ScheduleUpdateInput {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let ScheduleUpdateInput { id, name, agent, prompt, tool, payload, .. } = self;
-        let ScheduleUpdateInput { tier, per_day, idempotency_key, .. } = self;
+        let ScheduleUpdateInput { tier, per_day, .. } = self;
         let when = When {
             cron: self.cron,
             every: self.every,
@@ -299,69 +253,6 @@ impl ToolInput for ScheduleUpdateInput {
             terms: Terms { per_day, ..Terms::default() },
             ..ScheduleEdit::default()
         };
-        to_json(&context.change(idempotency_key, request).await?)
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct SchedulePauseInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
-    /// The reason, for the people who read the history.
-    note: Option<String>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
-}
-
-impl ToolInput for SchedulePauseInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let request = SchedulePause { id: self.id, note: self.note };
-        to_json(&context.change(self.idempotency_key, request).await?)
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ScheduleResumeInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
-}
-
-impl ToolInput for ScheduleResumeInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.change(self.idempotency_key, ScheduleResume { id: self.id }).await?)
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ScheduleDeleteInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
-}
-
-impl ToolInput for ScheduleDeleteInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.change(self.idempotency_key, ScheduleRemove { id: self.id }).await?)
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct SlotExplainInput {
-    /// `sch_…`, from schedule_list.
-    id: String,
-    /// The time of the slot; without an offset it is in the schedule's time zone. Default: the last slot.
-    at: Option<String>,
-}
-
-impl ToolInput for SlotExplainInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        to_json(&context.read(Why { id: self.id, at: self.at }).await?)
+        to_json(&context.change(request).await?)
     }
 }

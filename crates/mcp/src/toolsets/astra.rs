@@ -31,63 +31,63 @@ const FAILURES_DEFAULT: usize = 10;
 const OUTPUT_FIELDS: &[(&str, FieldType)] = &[("success", Boolean)];
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::writes::<Create>(
+    Tool::new::<Create>(
         "astra.schedule.create",
         Toolset::Astra,
         "schedule add",
         "Add a schedule that calls a tool. Adding the same schedule again returns the existing one.",
         OUTPUT_FIELDS,
     ),
-    Tool::writes::<Modify>(
+    Tool::new::<Modify>(
         "astra.schedule.modify",
         Toolset::Astra,
         "schedule edit",
         "Change the cron expression, tool, payload or daily budget of a schedule. Its id stays the same.",
         OUTPUT_FIELDS,
     ),
-    Tool::writes::<Pause>(
+    Tool::new::<Pause>(
         "astra.schedule.pause",
         Toolset::Astra,
         "schedule pause",
         "Pause a schedule until it is resumed.",
         OUTPUT_FIELDS,
     ),
-    Tool::writes::<Resume>(
+    Tool::new::<Resume>(
         "astra.schedule.resume",
         Toolset::Astra,
         "schedule resume",
         "Resume a paused schedule.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<List>(
+    Tool::new::<List>(
         "astra.schedule.list",
         Toolset::Astra,
         "schedule list",
         "List the schedules that call tools, with what is left of their daily budgets.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Health>(
+    Tool::new::<Health>(
         "astra.health",
         Toolset::Astra,
         "status",
         "Check whether the server is healthy, and list its Astra tools.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<TasksList>(
+    Tool::new::<TasksList>(
         "tasks_list",
         Toolset::Astra,
         "run list",
         "List executions, newest first.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<TasksByTrace>(
+    Tool::new::<TasksByTrace>(
         "tasks_by_trace",
         Toolset::Astra,
         "run show",
         "Show one execution by its trace id, which is the id of its run.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<TasksLastFailed>(
+    Tool::new::<TasksLastFailed>(
         "tasks_last_failed",
         Toolset::Astra,
         "run list --state failed",
@@ -115,11 +115,11 @@ struct Create {
     safety_tier: Option<u8>,
     /// Maximum number of runs per UTC day. Default: 4.
     per_day_budget: Option<u32>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for Create {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let Create { name, cron_expression, target_tool, payload, .. } = self;
         let required = [
@@ -155,7 +155,7 @@ impl ToolInput for Create {
             terms: Terms { per_day: Some(per_day), ..Terms::default() },
             ..ScheduleAdd::default()
         };
-        let added = context.change(self.idempotency_key, request).await?;
+        let added = context.change(request).await?;
         change_result(context, &added.schedule).await
     }
 }
@@ -205,11 +205,11 @@ struct Modify {
     payload: Option<Map<String, Value>>,
     /// New maximum number of runs per UTC day.
     per_day_budget: Option<u32>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for Modify {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let when = self
@@ -225,7 +225,7 @@ impl ToolInput for Modify {
         }
         let id = get_schedule(context, &id).await?.id;
         let request = ScheduleEdit { id, when, action, terms, ..ScheduleEdit::default() };
-        let changed = context.change(self.idempotency_key, request).await?;
+        let changed = context.change(request).await?;
         change_result(context, &changed.schedule).await
     }
 }
@@ -236,15 +236,15 @@ struct Pause {
     /// `sch_…`, from astra.schedule.list.
     #[schemars(with = "String")]
     schedule_id: Option<String>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for Pause {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let request = SchedulePause { id: get_schedule(context, &id).await?.id, note: None };
-        let schedule = context.change(self.idempotency_key, request).await?.schedule;
+        let schedule = context.change(request).await?.schedule;
         Ok(json!({"schedule_id": id, "status": schedule.status}))
     }
 }
@@ -255,15 +255,15 @@ struct Resume {
     /// `sch_…`, from astra.schedule.list.
     #[schemars(with = "String")]
     schedule_id: Option<String>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for Resume {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let request = ScheduleResume { id: get_schedule(context, &id).await?.id };
-        let schedule = context.change(self.idempotency_key, request).await?.schedule;
+        let schedule = context.change(request).await?.schedule;
         Ok(json!({
             "schedule_id": id,
             "status": schedule.status,

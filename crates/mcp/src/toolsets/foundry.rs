@@ -11,7 +11,7 @@ use crate::tool::{Tool, ToolContext, ToolInput};
 
 const ACTIONS: [&str; 2] = ["capabilities", "health"];
 
-pub(super) const TOOLS: &[Tool] = &[Tool::writes::<Server>(
+pub(super) const TOOLS: &[Tool] = &[Tool::new::<Server>(
     "server",
     Toolset::Foundry,
     "status --capabilities",
@@ -26,12 +26,12 @@ struct Server {
     /// `capabilities` or `health`.
     #[schemars(required, extend("enum" = ["capabilities", "health"]))]
     action: Option<String>,
-    /// Ignored, since no action changes anything; accepted for compatibility.
-    #[serde(rename = "idempotency_key")]
-    _idempotency_key: Option<String>,
 }
 
 impl ToolInput for Server {
+    /// Clients may send an idempotency key, although no action changes anything yet.
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let action = self.action.unwrap_or_default();
         match action.trim().to_ascii_lowercase().as_str() {

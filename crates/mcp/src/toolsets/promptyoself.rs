@@ -37,7 +37,7 @@ const EXECUTE_NOTE: &str = "The daemon delivers each prompt when it is due; this
                             progress.";
 
 pub(super) const TOOLS: &[Tool] = &[
-    Tool::writes::<Lenient<ScheduleTime>>(
+    Tool::new::<Lenient<ScheduleTime>>(
         "promptyoself_schedule_time",
         Toolset::Promptyoself,
         "promptyoself register",
@@ -45,7 +45,7 @@ pub(super) const TOOLS: &[Tool] = &[
         OUTPUT_FIELDS,
     )
     .not_idempotent(),
-    Tool::writes::<Lenient<ScheduleCron>>(
+    Tool::new::<Lenient<ScheduleCron>>(
         "promptyoself_schedule_cron",
         Toolset::Promptyoself,
         "promptyoself register",
@@ -53,7 +53,7 @@ pub(super) const TOOLS: &[Tool] = &[
         OUTPUT_FIELDS,
     )
     .not_idempotent(),
-    Tool::writes::<Lenient<ScheduleEvery>>(
+    Tool::new::<Lenient<ScheduleEvery>>(
         "promptyoself_schedule_every",
         Toolset::Promptyoself,
         "promptyoself register",
@@ -61,14 +61,14 @@ pub(super) const TOOLS: &[Tool] = &[
         OUTPUT_FIELDS,
     )
     .not_idempotent(),
-    Tool::reads::<Lenient<List>>(
+    Tool::new::<Lenient<List>>(
         "promptyoself_list",
         Toolset::Promptyoself,
         "promptyoself list",
         "List scheduled prompts, next due first.",
         OUTPUT_FIELDS,
     ),
-    Tool::writes::<Lenient<Cancel>>(
+    Tool::new::<Lenient<Cancel>>(
         "promptyoself_cancel",
         Toolset::Promptyoself,
         "promptyoself cancel",
@@ -76,42 +76,42 @@ pub(super) const TOOLS: &[Tool] = &[
         OUTPUT_FIELDS,
     )
     .destroys(),
-    Tool::reads::<Lenient<Execute>>(
+    Tool::new::<Lenient<Execute>>(
         "promptyoself_execute",
         Toolset::Promptyoself,
         "promptyoself execute",
         "List the prompts that are being delivered now. Delivery needs no call: prompts are delivered when they are due.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Lenient<AgentsListed>>(
+    Tool::new::<Lenient<AgentsListed>>(
         "promptyoself_agents",
         Toolset::Promptyoself,
         "agent list",
         "List the agents for which prompts can be scheduled. Humans register agents.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Lenient<DefaultAgent>>(
+    Tool::new::<Lenient<DefaultAgent>>(
         "promptyoself_get_scoped_default_agent",
         Toolset::Promptyoself,
         "agent list",
         "Show which agent is used when a call has no `agent_id`.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Lenient<Diagnostics>>(
+    Tool::new::<Lenient<Diagnostics>>(
         "promptyoself_inference_diagnostics",
         Toolset::Promptyoself,
         "agent list",
         "Show how the agent is chosen when a call has no `agent_id`.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Lenient<ExecutorStatus>>(
+    Tool::new::<Lenient<ExecutorStatus>>(
         "promptyoself_executor_status",
         Toolset::Promptyoself,
         "status",
         "Check whether a daemon is delivering prompts.",
         OUTPUT_FIELDS,
     ),
-    Tool::reads::<Lenient<Health>>(
+    Tool::new::<Lenient<Health>>(
         "health",
         Toolset::Promptyoself,
         "status",
@@ -160,6 +160,8 @@ impl<T: JsonSchema> JsonSchema for Lenient<T> {
 }
 
 impl<T: ToolInput> ToolInput for Lenient<T> {
+    const CHANGES: bool = T::CHANGES;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         self.0.call(context).await
     }
@@ -179,15 +181,15 @@ struct ScheduleTime {
     /// Ignored; accepted for compatibility. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
-    /// Repeated calls with the same key schedule the prompt once.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for ScheduleTime {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleTime { prompt, time, agent_id, idempotency_key, .. } = self;
+        let ScheduleTime { prompt, time, agent_id, .. } = self;
         let args = RegisterArgs { agent_id, prompt, time, ..RegisterArgs::default() };
-        schedule_prompt(context, idempotency_key, args).await
+        schedule_prompt(context, args).await
     }
 }
 
@@ -208,17 +210,17 @@ struct ScheduleCron {
     /// Ignored; accepted for compatibility. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
-    /// Repeated calls with the same key schedule the prompt once.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for ScheduleCron {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleCron { prompt, cron, agent_id, idempotency_key, .. } = self;
+        let ScheduleCron { prompt, cron, agent_id, .. } = self;
         let max_repetitions = self.max_repetitions.as_ref().map(text);
         let args =
             RegisterArgs { agent_id, prompt, cron, max_repetitions, ..RegisterArgs::default() };
-        schedule_prompt(context, idempotency_key, args).await
+        schedule_prompt(context, args).await
     }
 }
 
@@ -241,13 +243,13 @@ struct ScheduleEvery {
     /// Ignored; accepted for compatibility. The agent must be registered.
     #[serde(rename = "skip_validation")]
     _skip_validation: Option<bool>,
-    /// Repeated calls with the same key schedule the prompt once.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for ScheduleEvery {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        let ScheduleEvery { prompt, start_at, agent_id, idempotency_key, .. } = self;
+        let ScheduleEvery { prompt, start_at, agent_id, .. } = self;
         let every = self.every.as_ref().map(text);
         let max_repetitions = self.max_repetitions.as_ref().map(text);
         let args = RegisterArgs {
@@ -258,7 +260,7 @@ impl ToolInput for ScheduleEvery {
             max_repetitions,
             ..RegisterArgs::default()
         };
-        schedule_prompt(context, idempotency_key, args).await
+        schedule_prompt(context, args).await
     }
 }
 
@@ -290,15 +292,15 @@ struct Cancel {
     #[serde(alias = "id")]
     #[schemars(with = "u64")]
     schedule_id: Option<Value>,
-    /// A repeated call with the same key has no further effect.
-    idempotency_key: Option<String>,
 }
 
 impl ToolInput for Cancel {
+    const CHANGES: bool = true;
+
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id =
             promptyoself::parse_number(&self.schedule_id.as_ref().map(text).unwrap_or_default())?;
-        let (key, filter) = (self.idempotency_key, prompt_filter(context));
+        let (key, filter) = (context.key.clone(), prompt_filter(context));
         to_json(&promptyoself::cancel_prompt(context, key, filter, id).await?)
     }
 }
@@ -436,11 +438,7 @@ fn prompt_filter<'a>(context: &'a ToolContext<'_>) -> PromptFilter<'a> {
     PromptFilter { only_agent: context.selection.agent().only.as_deref(), agent_id: None }
 }
 
-async fn schedule_prompt(
-    context: &ToolContext<'_>,
-    key: Option<String>,
-    args: RegisterArgs,
-) -> Result<Value, Error> {
+async fn schedule_prompt(context: &ToolContext<'_>, args: RegisterArgs) -> Result<Value, Error> {
     let agents = Agents::load(context).await?;
     let named = args.agent_id.clone().filter(|id| !id.trim().is_empty());
     let agent_id = named.or_else(|| infer_agent(context, &agents).map(|(id, _)| id));
@@ -459,8 +457,8 @@ async fn schedule_prompt(
     };
     let agent = agents.find(id).ok_or_else(not_found)?;
     let new = args.to_schedule(now_us())?;
-    let registered = match key {
-        Some(key) => promptyoself::register_once(context, &key, &args, &new, &agent.name).await?,
+    let registered = match &context.key {
+        Some(key) => promptyoself::register_once(context, key, &args, &new, &agent.name).await?,
         None => promptyoself::register_prompt(context, &args, &new, &agent.name).await?,
     };
     to_json(&registered)
