@@ -89,7 +89,7 @@ impl Access {
             if let Some(lock) = directory.try_lock()? {
                 let backend =
                     agent_backend(context, context.environment.clone(), Arc::default(), None);
-                let command = Surroundings { backend, dashboard_url: None, config_reader: None };
+                let command = Surroundings { backend, http_url: None, config_reader: None };
                 let engine = open_engine(context, &context.load_config()?, command).await?;
                 let credentials = Credentials {
                     uid: rustix::process::getuid().as_raw(),
@@ -187,7 +187,7 @@ pub fn agent_backend(
 pub struct Surroundings {
     pub backend: Arc<dyn AgentBackend>,
     /// The base URL of the pages for people.
-    pub dashboard_url: Option<String>,
+    pub http_url: Option<String>,
     pub config_reader: Option<Arc<dyn ConfigReader>>,
 }
 
@@ -200,13 +200,13 @@ pub async fn open_engine(
     let (settings, config) = (context.settings(&loaded.config), context.reloadable_config(loaded)?);
     let storage = Storage::of(context, &loaded.config)?;
     let store = storage.open(&context.directory).await?;
-    let Surroundings { backend, dashboard_url, config_reader } = surroundings;
+    let Surroundings { backend, http_url, config_reader } = surroundings;
     let components = Components {
         store,
         clock: Arc::new(SystemClock),
         backend,
         tools: Arc::new(McpTools),
-        dashboard_url,
+        http_url,
         secrets: Some(configured_secrets(context, &loaded.config)),
         config_reader,
     };

@@ -35,12 +35,12 @@ pub(crate) struct Installation {
     pub location: Option<String>,
     pub settings: Settings,
     /// The base URL of the pages for people, without a slash at its end, if a daemon serves them.
-    pub dashboard_url: Option<String>,
+    pub http_url: Option<String>,
 }
 
 impl Installation {
     /// The page on which a person reads an approval and decides, if a daemon serves it.
     pub(crate) fn approval_link(&self, approval: &str) -> Option<String> {
-        self.dashboard_url.as_ref().map(|url| format!("{url}/approvals/{approval}"))
+        self.http_url.as_ref().map(|url| format!("{url}/approvals/{approval}"))
     }
 }

@@ -18,7 +18,7 @@ use super::support::render::{count_of, entries, table};
 use crate::access::send;
 use crate::config::Loaded;
 use crate::context::Context;
-use crate::startup_checks;
+use crate::local_checks;
 use crate::storage::Storage;
 
 /// Free disk space below which there is a warning.
@@ -89,7 +89,7 @@ impl StartupChecks {
         let policy = policy.and_then(|own| runtime::rules(config.posture, &own, data));
         let mut checks = StartupChecks {
             posture: config.posture,
-            local: startup_checks::check_files_and_process(context, config),
+            local: local_checks::check_files_and_process(context, config),
             engine: Vec::new(),
             policy: policy.map(|rules| rules.iter().count()),
             status: None,
@@ -100,13 +100,13 @@ impl StartupChecks {
         };
         if is_missing.is_ok_and(|is_missing| !is_missing) {
             let key =
-                startup_checks::check_signing_key(context).filter(|it| !checks.local.contains(it));
+                local_checks::check_signing_key(context).filter(|it| !checks.local.contains(it));
             checks.local.extend(key);
             checks.status = Some(checks.load_from_engine(context).await);
         }
         // If a daemon runs, its environment counts and not that of this command.
         if !checks.opened().is_some_and(|status| status.watch.kept) {
-            checks.local.extend(startup_checks::check_environment(context));
+            checks.local.extend(local_checks::check_environment(context));
         }
         checks
     }

@@ -5,8 +5,8 @@ use runtime::{ConfigReader, Reread};
 
 use crate::config::{Loaded, Value, is_reloadable};
 use crate::context::Context;
+use crate::local_checks;
 use crate::output::{Format, Output};
-use crate::startup_checks;
 
 /// The files, and their values when the daemon started.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl ConfigFiles {
 impl ConfigReader for ConfigFiles {
     fn read(&self) -> Result<Reread, Error> {
         let mut loaded = self.context.load_config()?;
-        let found = startup_checks::check_policy_files(&self.context);
+        let found = local_checks::check_policy_files(&self.context);
         if let Some(refusal) = runtime::refusal(loaded.config.posture, &found) {
             return Err(refusal);
         }

@@ -31,7 +31,7 @@ use crate::access::{Surroundings, agent_backend, directory_in_use, open_engine};
 use crate::config::Config;
 use crate::context::{Context, VERSION, display_path};
 use crate::directory::Lock;
-use crate::{logs, startup_checks};
+use crate::{local_checks, logs};
 
 /// How long to wait for a command to release the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -70,8 +70,8 @@ pub async fn run(
     let logs = logs::init(&loaded.config.log, Some(context.directory.path()))
         .map_err(|error| Error::new(Code::Failed, format!("cannot start the log: {error}")))?;
     let mut hangup_signals = listen_for_hangups()?;
-    let mut found = startup_checks::check_files_and_process(context, &loaded.config);
-    found.extend(startup_checks::check_environment(context));
+    let mut found = local_checks::check_files_and_process(context, &loaded.config);
+    found.extend(local_checks::check_environment(context));
     refuse_unsafe_start(&loaded.config, &found)?;
     let channels = notification_channels::from_config(context, &loaded.config, logs.redactor())?;
     let http_address = http::ReservedAddress::bind(&loaded);
@@ -80,7 +80,7 @@ pub async fn run(
     let own_port = address.map(|address| address.port());
     let surroundings = Surroundings {
         backend: agent_backend(context, context.environment.clone(), redactor, own_port),
-        dashboard_url: address.map(|address| format!("http://{address}")),
+        http_url: address.map(|address| format!("http://{address}")),
         config_reader: Some(Arc::new(config_reader::ConfigFiles::new(context, &loaded))),
     };
     let engine = open_engine(context, &loaded, surroundings).await?;

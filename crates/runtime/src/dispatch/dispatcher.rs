@@ -55,9 +55,9 @@ impl Dispatcher {
         running.collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
-    /// Takes over the state of a run: a queued one waits for its permits, any other does not wait any more.
-    pub(crate) fn enqueue(&self, id: &RunId, run: &Run) {
-        self.queues().enqueue(id, run);
+    /// Follows a change of a run: a queued run waits for its permits, any other leaves its queue.
+    pub(crate) fn update(&self, id: &RunId, run: &Run) {
+        self.queues().update(id, run);
         self.changed.notify_one();
     }
 
@@ -192,9 +192,9 @@ mod tests {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
         for id in 0..100 {
-            dispatcher.enqueue(&RunId::of(id), &run("busy", 5, 1));
+            dispatcher.update(&RunId::of(id), &run("busy", 5, 1));
         }
-        dispatcher.enqueue(&RunId::of(1_000), &run("idle", 5, 1));
+        dispatcher.update(&RunId::of(1_000), &run("idle", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), [0, 1_000]);
         set_limit(&dispatcher, "busy", 4);
         assert_eq!(claimed(&dispatcher, 1), [1, 2, 3]);
@@ -214,11 +214,11 @@ mod tests {
         for agent in ["ada", "bob", "eve"] {
             set_limit(&dispatcher, agent, 9);
         }
-        dispatcher.enqueue(&RunId::of(1), &keyed("ada", &["deploy", "mail:2"]));
-        dispatcher.enqueue(&RunId::of(2), &keyed("bob", &["deploy"]));
-        dispatcher.enqueue(&RunId::of(3), &keyed("bob", &["mail:2"]));
-        dispatcher.enqueue(&RunId::of(4), &keyed("eve", &["mail:2"]));
-        dispatcher.enqueue(&RunId::of(5), &run("eve", 5, 1));
+        dispatcher.update(&RunId::of(1), &keyed("ada", &["deploy", "mail:2"]));
+        dispatcher.update(&RunId::of(2), &keyed("bob", &["deploy"]));
+        dispatcher.update(&RunId::of(3), &keyed("bob", &["mail:2"]));
+        dispatcher.update(&RunId::of(4), &keyed("eve", &["mail:2"]));
+        dispatcher.update(&RunId::of(5), &run("eve", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), [1, 3, 5]);
         assert_eq!(claimed(&dispatcher, 1), []);
         // Its permits are free for both.
@@ -245,7 +245,7 @@ mod tests {
             set_conversation(&dispatcher, agent, conversation);
         }
         for (id, agent) in [(1, "ada"), (2, "ada"), (3, "bob"), (4, "eve")] {
-            dispatcher.enqueue(&RunId::of(id), &run(agent, 5, 1));
+            dispatcher.update(&RunId::of(id), &run(agent, 5, 1));
         }
         assert_eq!(claimed(&dispatcher, 1), [1, 4]);
         dispatcher.release(&RunId::of(1));
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(claimed(&dispatcher, 1), [3]);
         // A run returns the permit it got, though its agent has another conversation by then.
         set_conversation(&dispatcher, "bob", "c-3");
-        dispatcher.enqueue(&RunId::of(5), &run("ada", 5, 1));
+        dispatcher.update(&RunId::of(5), &run("ada", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), []);
         dispatcher.release(&RunId::of(3));
         assert_eq!(claimed(&dispatcher, 1), [5]);
@@ -277,7 +277,7 @@ mod tests {
         set_limit(&dispatcher, "ada", 9);
         for (id, priority, from_s) in [(1, 5, 120), (2, 6, 181), (3, 6, 179), (4, 9, 500)] {
             let queued_at = Timestamp::from_micros(0);
-            dispatcher.enqueue(&RunId::of(id), &Run { queued_at, ..run("ada", priority, from_s) });
+            dispatcher.update(&RunId::of(id), &Run { queued_at, ..run("ada", priority, from_s) });
         }
         assert_eq!(claimed(&dispatcher, 200), [3, 1, 2]);
         assert_eq!(dispatcher.next_ready_at(), Some(Timestamp::from_micros(500_000_000)));
@@ -288,15 +288,15 @@ mod tests {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
         set_limit(&dispatcher, "ada", 9);
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1_000));
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 1_000));
         let retried = Run {
             state: State::Queued { from: Timestamp::from_micros(1_060_000_000) },
             queued_again_at: Some(Timestamp::from_micros(1_000_000_000)),
             ..run("ada", 5, 900)
         };
-        dispatcher.enqueue(&RunId::of(2), &retried);
+        dispatcher.update(&RunId::of(2), &retried);
         let waits = Run { queued_at: Timestamp::from_micros(0), ..run("ada", 5, 500) };
-        dispatcher.enqueue(&RunId::of(3), &waits);
+        dispatcher.update(&RunId::of(3), &waits);
         assert_eq!(claimed(&dispatcher, 400), [1, 2]);
         assert_eq!(claimed(&dispatcher, 500), [3]);
     }
@@ -309,7 +309,7 @@ mod tests {
             set_limit(&dispatcher, &format!("agent-{agent}"), 9);
         }
         for id in 0..1_000 {
-            dispatcher.enqueue(&RunId::of(id), &run(&format!("agent-{}", id % 100), 5, 1));
+            dispatcher.update(&RunId::of(id), &run(&format!("agent-{}", id % 100), 5, 1));
         }
         assert_eq!(claimed(&dispatcher, 1).len(), RUNNING_MAX);
         assert_eq!(claimed(&dispatcher, 1).len(), 0);
@@ -320,11 +320,11 @@ mod tests {
     #[test]
     fn a_run_has_one_position_and_none_before_the_dispatcher_opens() {
         let dispatcher = Dispatcher::default();
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1));
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), []);
         dispatcher.open();
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1));
-        dispatcher.enqueue(
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 1));
+        dispatcher.update(
             &RunId::of(1),
             &Run { queued_at: Timestamp::from_micros(0), ..run("ada", 5, 2) },
         );
@@ -336,9 +336,9 @@ mod tests {
     fn a_run_that_is_requeued_while_running_waits_for_its_release() {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1));
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), [1]);
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 3));
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 3));
         assert_eq!(claimed(&dispatcher, 9), []);
         dispatcher.release(&RunId::of(1));
         assert_eq!(dispatcher.next_ready_at(), Some(Timestamp::from_micros(3_000_000)));
@@ -353,9 +353,9 @@ mod tests {
         dispatcher.open();
         let ended = Run { state: State::Ended(Outcome::Cancelled), ..run("ada", 5, 1) };
         for now_s in [0, 1] {
-            dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1));
+            dispatcher.update(&RunId::of(1), &run("ada", 5, 1));
             dispatcher.claim_ready(Timestamp::from_micros(now_s));
-            dispatcher.enqueue(&RunId::of(1), &ended);
+            dispatcher.update(&RunId::of(1), &ended);
             assert_eq!(claimed(&dispatcher, 1), []);
         }
     }
@@ -390,7 +390,7 @@ mod tests {
         assert!(try_claim(&dispatcher, 3, ("ada", &[]), 1));
         assert!(!try_claim(&dispatcher, 4, ("ada", &[]), 1), "no permit is free");
 
-        dispatcher.enqueue(&RunId::of(5), &run("ada", 5, 1));
+        dispatcher.update(&RunId::of(5), &run("ada", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), []);
         dispatcher.release(&RunId::of(3));
         assert!(!try_claim(&dispatcher, 6, ("ada", &[]), 1), "a queued run waits for that permit");
@@ -400,7 +400,7 @@ mod tests {
         );
         assert_eq!(claimed(&dispatcher, 1), [5]);
         assert!(try_claim(&dispatcher, 6, ("bob", &[]), 1));
-        dispatcher.enqueue(&RunId::of(7), &run("eve", 5, 2));
+        dispatcher.update(&RunId::of(7), &run("eve", 5, 2));
         assert!(try_claim(&dispatcher, 8, ("zoe", &[]), 1), "the delayed run is not due");
         assert!(!try_claim(&dispatcher, 9, ("kim", &[]), 2));
     }
@@ -410,7 +410,7 @@ mod tests {
         let dispatcher = Dispatcher::default();
         dispatcher.open();
         assert!(try_claim(&dispatcher, 1, ("ada", &[]), 1));
-        dispatcher.enqueue(&RunId::of(1), &run("ada", 5, 1));
+        dispatcher.update(&RunId::of(1), &run("ada", 5, 1));
         assert_eq!(claimed(&dispatcher, 1), []);
         dispatcher.release(&RunId::of(1));
         assert_eq!(claimed(&dispatcher, 1), [1]);
@@ -429,10 +429,10 @@ mod tests {
             set_limit(&dispatcher, &format!("agent-{agent:02}"), RUNNING_MAX);
         }
         for id in 0..10_000 {
-            dispatcher.enqueue(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));
+            dispatcher.update(&RunId::of(id), &run(&format!("agent-{:02}", id % 20), 5, 1));
         }
         let mut running = claimed(&dispatcher, 1);
-        dispatcher.enqueue(&RunId::of(77_777), &run("zoe", 0, 1));
+        dispatcher.update(&RunId::of(77_777), &run("zoe", 0, 1));
         for _ in 0..RUNNING_MAX {
             dispatcher.release(&RunId::of(running.remove(0)));
             running.extend(claimed(&dispatcher, 2));

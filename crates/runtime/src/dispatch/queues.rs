@@ -125,7 +125,7 @@ pub(super) struct Queue {
 }
 
 impl Queues {
-    pub(super) fn enqueue(&mut self, id: &RunId, run: &Run) {
+    pub(super) fn update(&mut self, id: &RunId, run: &Run) {
         let queued = match run.state {
             State::Queued { from } => {
                 let rank = from.as_micros() - i64::from(run.priority) * PRIORITY_STEP_US;

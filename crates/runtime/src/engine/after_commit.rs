@@ -32,9 +32,7 @@ impl CommitObserver for AfterCommit {
             match event {
                 EventBody::Run(id, RunEvent::CancelRequested(_)) => self.dispatcher.cancel(id),
                 EventBody::Run(id, _) => {
-                    rows.get::<Run>(id)
-                        .into_iter()
-                        .for_each(|run| self.dispatcher.enqueue(id, run));
+                    rows.get::<Run>(id).into_iter().for_each(|run| self.dispatcher.update(id, run));
                 }
                 EventBody::Schedule(id, ScheduleEvent::Removed(_) | ScheduleEvent::Changed(_)) => {
                     self.schedule_cache.remove(id)
@@ -43,7 +41,7 @@ impl CommitObserver for AfterCommit {
                     self.approvals_changed.notify_one();
                     if let approval::Event::Decided(decided) = event {
                         let run = rows.get::<Run>(&decided.run);
-                        run.into_iter().for_each(|it| self.dispatcher.enqueue(&decided.run, it));
+                        run.into_iter().for_each(|it| self.dispatcher.update(&decided.run, it));
                     }
                 }
                 EventBody::Authority(instance, _) => {

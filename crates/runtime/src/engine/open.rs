@@ -66,7 +66,7 @@ pub struct Components {
     /// The tools that schedules may call.
     pub tools: Arc<dyn Tools>,
     /// The base URL of the pages for people, without a slash at its end.
-    pub dashboard_url: Option<String>,
+    pub http_url: Option<String>,
     /// Where secrets are read, for the check that none has two purposes.
     pub secrets: Option<ConfiguredSecrets>,
     /// Reads configuration and rules again. Only a daemon can reload.
@@ -81,7 +81,7 @@ impl Components {
             clock,
             backend: Arc::new(NoBackend),
             tools: Arc::new(NoTools),
-            dashboard_url: None,
+            http_url: None,
             secrets: None,
             config_reader: None,
         }
@@ -115,7 +115,7 @@ impl Engine {
             posture,
             location: store.location_id(),
             settings,
-            dashboard_url: components.dashboard_url.clone(),
+            http_url: components.http_url.clone(),
         };
         let node = NodeId::new(&installation.settings.data);
         let base = Base {

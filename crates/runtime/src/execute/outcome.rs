@@ -128,7 +128,7 @@ impl Executor {
         if let Err(failed) = ended.await {
             error!(%failed, run = %id, "failed to end a run that is over a limit");
             sleep(RETRY_PAUSE).await;
-            self.enqueue_stored(id).await.unwrap_or_default();
+            self.reload_queued(id).await.unwrap_or_default();
         }
     }
 
@@ -142,16 +142,16 @@ impl Executor {
                 let context = run_context(rows, id, schedule, now);
                 Ok(context.map(|it| run::requeue(it, self.node.name())).unwrap_or_default())
             });
-            if requeued.await.is_ok() && self.enqueue_stored(id).await.is_ok() {
+            if requeued.await.is_ok() && self.reload_queued(id).await.is_ok() {
                 return;
             }
             sleep(RETRY_PAUSE).await;
         }
     }
 
-    async fn enqueue_stored(&self, id: &RunId) -> Result<(), Error> {
+    async fn reload_queued(&self, id: &RunId) -> Result<(), Error> {
         let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
-        rows.get::<Run>(id).into_iter().for_each(|run| self.dispatcher.enqueue(id, run));
+        rows.get::<Run>(id).into_iter().for_each(|run| self.dispatcher.update(id, run));
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl Executor {
                     State::Running { .. }
                     | State::Queued { .. }
                     | State::Parked
-                    | State::Ended(_) => self.dispatcher.enqueue(&id, &run),
+                    | State::Ended(_) => self.dispatcher.update(&id, &run),
                 }
             }
         }
@@ -77,7 +77,7 @@ impl Executor {
         while let Some(page) = live.next_page(&*self.store).await? {
             for (id, run) in page {
                 if matches!(run.state, State::Queued { .. }) {
-                    self.dispatcher.enqueue(&id, &run);
+                    self.dispatcher.update(&id, &run);
                 }
             }
         }
