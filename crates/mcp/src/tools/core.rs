@@ -57,16 +57,16 @@ impl ToolInput for ServerHealthInput {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let health = context.read(HealthShow {}).await?;
         let is_well = health.is_well();
-        let watch = health.watch;
+        let daemon = health.daemon;
         let answer = json!({
             "ok": is_well,
-            "kept": watch.kept,
-            "version": watch.version,
-            "posture": watch.posture,
+            "kept": daemon.running,
+            "version": daemon.version,
+            "posture": daemon.posture,
             "log_entries": health.entries,
-            "warnings": watch.warnings,
+            "warnings": daemon.warnings,
         });
-        Ok(match (watch.kept, health.stopped) {
+        Ok(match (daemon.running, health.stopped) {
             (_, Some(stopped)) => with_field(answer, "problem", stopped),
             (false, None) => {
                 with_field(answer, "problem", "no daemon is running, so nothing fires")
@@ -84,8 +84,8 @@ impl ToolInput for ServerCapabilitiesInput {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let status = context.read(StatusShow {}).await?;
         Ok(object([
-            ("version", status.watch.version.into()),
-            ("posture", status.watch.posture.as_str().into()),
+            ("version", status.daemon.version.into()),
+            ("posture", status.daemon.posture.as_str().into()),
             ("capabilities", to_json(&status.capabilities)?),
         ]))
     }

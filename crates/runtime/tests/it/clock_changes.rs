@@ -139,13 +139,13 @@ async fn each_clock_change_is_recorded_once() {
             wait_until_idle().await;
         }
         assert_eq!(anomalies(&world).await, expected);
-        assert_eq!(world.send(StatusShow {}).await.unwrap().log.clock, None);
+        assert_eq!(world.send(StatusShow {}).await.unwrap().ledger.clock, None);
     })
     .await;
     // While the engine is not running, only a clock that is behind can be detected.
     world.set_clock(now - HOUR_US);
     world.reopen().await.unwrap();
-    assert!(world.send(StatusShow {}).await.unwrap().log.clock.is_some());
+    assert!(world.send(StatusShow {}).await.unwrap().ledger.clock.is_some());
     run_engine(&world, wait_until_idle()).await;
     world.set_clock(now + DAY_US);
     world.reopen().await.unwrap();
