@@ -534,7 +534,8 @@ pub struct ScheduleBackfilled {
     /// The `confirm` of a request for exactly this backfill.
     pub token: String,
     /// Whether the backfill was started; false in a dry run.
-    pub begun: bool,
+    #[serde(rename = "begun")]
+    pub started: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -549,7 +550,8 @@ pub struct EventPublished {
     pub name: String,
     pub id: String,
     /// Number of schedules that wait for events with this name.
-    pub told: u64,
+    #[serde(rename = "told")]
+    pub listeners: u64,
     /// The runs that the event started, including those of an earlier publication.
     pub runs: Vec<crate::Run>,
 }

@@ -38,7 +38,7 @@ impl Serve<EventPublish> for Engine {
             listeners += 1;
             runs.extend(self.fire_on_event(&caller.actor, &listener, &name, &source).await?);
         }
-        Ok(EventPublished { name: name.to_string(), id, told: listeners, runs })
+        Ok(EventPublished { name: name.to_string(), id, listeners, runs })
     }
 }
 
