@@ -279,7 +279,7 @@ async fn start_blocker(context: &ToolContext<'_>, run: &Run) -> Option<&'static 
     }
     let status = context.read(StatusShow {}).await.ok()?;
     let authority = status.authority;
-    match (status.daemon.running, authority.frozen, authority.lease.step) {
+    match (status.daemon.running, authority.frozen, authority.lease.state) {
         (false, ..) => Some("no daemon is running; a human can start one with `midwatch up`"),
         (true, Some(_), _) => Some("a human has frozen Midwatch and must thaw it"),
         (true, None, LeaseState::Paused) => Some("the lease has expired; a human must renew it"),

@@ -158,7 +158,7 @@ async fn each_clock_change_is_recorded_once() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_change_never_extends_the_lease() {
     let step = async |world: &World| {
-        world.send(StatusShow {}).await.unwrap().authority.lease.step.as_str()
+        world.send(StatusShow {}).await.unwrap().authority.lease.state.as_str()
     };
     for is_running in [true, false] {
         let mut world = World::new().await;
