@@ -201,8 +201,8 @@ pub struct ScheduleAdd {
     #[serde(default)]
     pub when: When,
     /// A trigger by runs or events, instead of `when`.
-    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
-    pub happening: EventTrigger,
+    #[serde(rename = "happening", default, skip_serializing_if = "EventTrigger::is_none")]
+    pub event_trigger: EventTrigger,
     pub action: Action,
     /// Hide the prompt or payload in lists, ledger and exports.
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -257,8 +257,8 @@ pub struct ScheduleEdit {
     #[serde(default)]
     pub when: Option<When>,
     /// A new trigger by runs or events, instead of `when`.
-    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
-    pub happening: EventTrigger,
+    #[serde(rename = "happening", default, skip_serializing_if = "EventTrigger::is_none")]
+    pub event_trigger: EventTrigger,
     #[serde(default)]
     pub action: Action,
     #[serde(default, skip_serializing_if = "Not::not")]

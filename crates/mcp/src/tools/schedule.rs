@@ -150,7 +150,7 @@ impl ScheduleCreateInput {
         let ScheduleCreateInput { per_day, max_fires, overlap, missed, sensitive, .. } = self;
         let sensitive = sensitive.unwrap_or(false);
         let when = When { cron, every, daily, at, tz, ..When::default() };
-        let happening = EventTrigger { after, event, ..EventTrigger::default() };
+        let event_trigger = EventTrigger { after, event, ..EventTrigger::default() };
         let terms = Terms { per_day, max_fires, overlap, missed, ..Terms::default() };
         let action = Action { agent, prompt, tool, payload: payload.map(payload_text) };
         (
@@ -158,7 +158,7 @@ impl ScheduleCreateInput {
             ScheduleAdd {
                 name,
                 when,
-                happening,
+                event_trigger,
                 action,
                 sensitive,
                 tier,

@@ -165,7 +165,10 @@ mod tests {
         let (agent, prompt) = (Some("ada".to_owned()), Some("look".to_owned()));
         let listener = ScheduleAdd {
             name: "mail".into(),
-            happening: EventTrigger { event: Some(name.to_string()), ..EventTrigger::default() },
+            event_trigger: EventTrigger {
+                event: Some(name.to_string()),
+                ..EventTrigger::default()
+            },
             action: Action { agent, prompt, ..Action::default() },
             ..ScheduleAdd::default()
         };

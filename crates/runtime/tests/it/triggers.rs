@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use crate::steps::*;
 use crate::world::{OCTOBER_US, World, builtin, run_engine};
 
-fn on_trigger(name: &str, happening: EventTrigger) -> ScheduleAdd {
-    ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
+fn on_trigger(name: &str, event_trigger: EventTrigger) -> ScheduleAdd {
+    ScheduleAdd { when: When::default(), event_trigger, ..named(name, "ada", every("1h", name)) }
 }
 
 fn after_run(name: &str, of: &str, ending: Option<&str>) -> ScheduleAdd {
@@ -127,7 +127,7 @@ async fn dependency_cycles_and_long_chains_are_refused() {
     assert_eq!(too_long.code, Code::InvalidInput, "{too_long:?}");
     let edit = |id: &str, after: &str| ScheduleEdit {
         id: id.to_owned(),
-        happening: EventTrigger { after: Some(after.to_owned()), ..EventTrigger::default() },
+        event_trigger: EventTrigger { after: Some(after.to_owned()), ..EventTrigger::default() },
         ..ScheduleEdit::default()
     };
     let cycle = world.send(edit(&chain[0], &chain[3])).await.unwrap_err();
@@ -692,7 +692,7 @@ async fn an_agent_can_depend_on_its_own_schedules_only() {
     let dry = |of: &str| ScheduleAdd { dry_run: true, ..follow(of) };
     let edit = |of: &str| ScheduleEdit {
         id: own.clone(),
-        happening: EventTrigger { after: Some(of.to_owned()), ..EventTrigger::default() },
+        event_trigger: EventTrigger { after: Some(of.to_owned()), ..EventTrigger::default() },
         ..ScheduleEdit::default()
     };
     let missing = "sch_00000000";

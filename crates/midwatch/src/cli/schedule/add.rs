@@ -81,11 +81,11 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
 impl Add {
     /// Reads the prompt if it is in a file or on stdin.
     fn into_request(self) -> Result<ScheduleAdd, Error> {
-        let (when, happening) = self.trigger.into();
+        let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),
             when,
-            happening,
+            event_trigger,
             sensitive: self.action.sensitive,
             tier: self.action.tier,
             action: self.action.read()?,
