@@ -444,8 +444,8 @@ pub struct ScheduleAdded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
     /// Absent in a replayed response of an earlier version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<PolicyPreview>,
+    #[serde(rename = "orders", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Whether this was a dry run, which changes nothing.
@@ -483,8 +483,8 @@ pub struct AddedSchedule {
     #[serde(default, skip_serializing_if = "Not::not")]
     pub paused: bool,
     pub next: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<PolicyPreview>,
+    #[serde(rename = "orders", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -563,7 +563,8 @@ pub struct ScheduleShown {
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    pub orders: PolicyPreview,
+    #[serde(rename = "orders")]
+    pub policy: PolicyPreview,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
