@@ -66,7 +66,7 @@ impl Instance {
     pub(crate) async fn wait_for_startup_check(&self) -> anyhow::Result<()> {
         let started = Instant::now();
         loop {
-            let found = send(&*self.handle, StatusShow {}).await?.log.check;
+            let found = send(&*self.handle, StatusShow {}).await?.ledger.check;
             if found != "running" && found != "not run" {
                 return Ok(());
             }

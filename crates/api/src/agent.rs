@@ -261,7 +261,8 @@ pub struct AgentTestResult {
     pub message: Option<String>,
     pub took_ms: u64,
     /// The first part of the output.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub output: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
     /// What the agent's server reports about itself, if it has one.

@@ -74,7 +74,8 @@ pub struct Approval {
     pub tool: Option<String>,
     pub tier: u8,
     /// When the approval was requested.
-    pub asked_at: String,
+    #[serde(rename = "asked_at")]
+    pub requested_at: String,
     /// When a pending approval expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_by: Option<String>,
@@ -103,8 +104,8 @@ pub struct Approval {
     /// The hash of the plan. An approval covers only the plan with this hash.
     pub plan_hash: String,
     /// The parts of the machine that the effect depends on; they are checked again before the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stands_on: Vec<FingerprintPart>,
+    #[serde(rename = "stands_on", default, skip_serializing_if = "Vec::is_empty")]
+    pub fingerprint: Vec<FingerprintPart>,
     /// Everything that determines the effect of the run.
     pub plan: Value,
     /// The prompt that is sealed in the plan; only for callers that may read it.
@@ -134,7 +135,8 @@ pub struct ApprovalRequirements {
     /// The lowest role of each: `operator` or `maintainer`
     pub role: ActorRole,
     /// Whether each needs a personal token and none may be an author of the schedule.
-    pub others: bool,
+    #[serde(rename = "others")]
+    pub needs_personal_token: bool,
     /// Whether each must sign.
     pub signed: bool,
 }

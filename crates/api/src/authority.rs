@@ -53,7 +53,8 @@ pub struct Authority {
 /// How long runs may start without a human.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    pub step: LeaseState,
+    #[serde(rename = "step")]
+    pub state: LeaseState,
     /// Who last renewed the lease, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewed: Option<Attribution>,

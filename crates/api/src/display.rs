@@ -72,7 +72,7 @@ impl Approval {
             Some(("run", self.run_id.clone())),
             Some(("schedule", self.schedule_id.clone())),
             Some(("because of", format!("{} ({posture}, rules {policy})", rules.join(", ")))),
-            Some(("requested at", self.asked_at.clone())),
+            Some(("requested at", self.requested_at.clone())),
             Some(("needs", describe_requirements(&self.needs))),
             (!self.authors.is_empty()).then(|| ("written by", self.authors.join(", "))),
             (!self.assents.is_empty()).then(|| ("approved by", self.assents.join(", "))),
@@ -81,7 +81,7 @@ impl Approval {
             some("decided by", &self.decided_by),
             some("decided at", &self.decided_at),
             self.note.as_ref().map(|note| ("reason", on_one_line(note))),
-            (!self.stands_on.is_empty()).then(|| ("depends on", self.describe_fingerprint())),
+            (!self.fingerprint.is_empty()).then(|| ("depends on", self.describe_fingerprint())),
             Some(("plan hash", self.plan_hash.clone())),
         ];
         rows.into_iter().flatten().collect()
@@ -104,7 +104,7 @@ impl Approval {
 
     /// The parts of the execution fingerprint, with the result of the check before the start.
     fn describe_fingerprint(&self) -> String {
-        let parts = self.stands_on.iter().map(|FingerprintPart { part, found }| match found {
+        let parts = self.fingerprint.iter().map(|FingerprintPart { part, found }| match found {
             Some(FingerprintCheck::Unchanged) => format!("{part} (unchanged)"),
             Some(FingerprintCheck::Changed) => format!("{part} (changed)"),
             None => part.clone(),
@@ -147,14 +147,14 @@ impl ApprovalDecided {
 
 /// Who must approve, and how.
 fn describe_requirements(requirements: &ApprovalRequirements) -> String {
-    let ApprovalRequirements { persons, role, others, signed } = requirements;
+    let ApprovalRequirements { persons, role, needs_personal_token, signed } = requirements;
     let people = match (persons, signed) {
         (1, false) => format!("one {role}"),
         (1, true) => format!("one signature, from one {role}"),
         (persons, false) => format!("{persons} different {role}s"),
         (persons, true) => format!("{persons} signatures, from {role}s"),
     };
-    let others = match (others, signed) {
+    let others = match (needs_personal_token, signed) {
         (false, _) => "",
         // Signing keys belong to personal tokens.
         (true, true) => " who did not write the schedule",
@@ -175,9 +175,9 @@ mod tests {
             (1, true, false, "one operator with a personal token who did not write the schedule"),
             (3, true, true, "3 signatures, from operators who did not write the schedule"),
         ];
-        for (persons, others, signed, expected) in table {
+        for (persons, needs_personal_token, signed, expected) in table {
             let role = crate::ActorRole::Operator;
-            let requirements = ApprovalRequirements { persons, role, others, signed };
+            let requirements = ApprovalRequirements { persons, role, needs_personal_token, signed };
             assert_eq!(describe_requirements(&requirements), expected);
         }
     }

@@ -22,8 +22,8 @@ pub struct Event {
     pub id: String,
     pub body: Value,
     /// Private fields: text by people and programs, stored apart from the facts in `body`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub words: BTreeMap<String, String>,
+    #[serde(rename = "words", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub private_fields: BTreeMap<String, String>,
     pub hash: String,
 }
 

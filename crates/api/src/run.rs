@@ -249,7 +249,8 @@ pub struct RunShown {
 pub struct RunWatched {
     pub run: Run,
     /// New output of the running attempt. The final output of a run is `run.output`.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub output: String,
     /// Whether the run has ended and changes only by a request, such as a retry.
     pub ended: bool,
     pub seen: WatchCursor,

@@ -201,8 +201,8 @@ pub struct ScheduleAdd {
     #[serde(default)]
     pub when: When,
     /// A trigger by runs or events, instead of `when`.
-    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
-    pub happening: EventTrigger,
+    #[serde(rename = "happening", default, skip_serializing_if = "EventTrigger::is_none")]
+    pub event_trigger: EventTrigger,
     pub action: Action,
     /// Hide the prompt or payload in lists, ledger and exports.
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -258,8 +258,8 @@ pub struct ScheduleEdit {
     #[serde(default)]
     pub when: Option<When>,
     /// A new trigger by runs or events, instead of `when`.
-    #[serde(default, skip_serializing_if = "EventTrigger::is_none")]
-    pub happening: EventTrigger,
+    #[serde(rename = "happening", default, skip_serializing_if = "EventTrigger::is_none")]
+    pub event_trigger: EventTrigger,
     #[serde(default)]
     pub action: Action,
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -455,8 +455,8 @@ pub struct ScheduleAdded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
     /// Absent in a replayed response of an earlier version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<PolicyPreview>,
+    #[serde(rename = "orders", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Whether this was a dry run, which changes nothing.
@@ -494,8 +494,8 @@ pub struct AddedSchedule {
     #[serde(default, skip_serializing_if = "Not::not")]
     pub paused: bool,
     pub next: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orders: Option<PolicyPreview>,
+    #[serde(rename = "orders", default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyPreview>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -545,7 +545,8 @@ pub struct ScheduleBackfilled {
     /// The `confirm` of a request for exactly this backfill.
     pub token: String,
     /// Whether the backfill was started; false in a dry run.
-    pub begun: bool,
+    #[serde(rename = "begun")]
+    pub started: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -560,7 +561,8 @@ pub struct EventPublished {
     pub name: String,
     pub id: String,
     /// Number of schedules that wait for events with this name.
-    pub told: u64,
+    #[serde(rename = "told")]
+    pub listeners: u64,
     /// The runs that the event started, including those of an earlier publication.
     pub runs: Vec<crate::Run>,
 }
@@ -572,7 +574,8 @@ pub struct ScheduleShown {
     pub next: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    pub orders: PolicyPreview,
+    #[serde(rename = "orders")]
+    pub policy: PolicyPreview,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

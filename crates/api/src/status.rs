@@ -30,7 +30,8 @@ pub struct HealthShow {}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    pub watch: DaemonStatus,
+    #[serde(rename = "watch")]
+    pub daemon: DaemonStatus,
     /// Number of entries in the ledger.
     pub entries: u64,
     /// Why the daemon has stopped writing; absent if it has not.
@@ -41,14 +42,16 @@ pub struct Health {
 impl Health {
     /// Whether a daemon runs and can write.
     pub const fn is_well(&self) -> bool {
-        self.watch.kept && self.stopped.is_none()
+        self.daemon.running && self.stopped.is_none()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    pub watch: DaemonStatus,
-    pub log: LedgerStatus,
+    #[serde(rename = "watch")]
+    pub daemon: DaemonStatus,
+    #[serde(rename = "log")]
+    pub ledger: LedgerStatus,
     pub authority: Authority,
     pub budget: Budget,
     pub agents: i64,
@@ -188,7 +191,8 @@ pub struct NextDue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStatus {
     /// Whether a daemon is running.
-    pub kept: bool,
+    #[serde(rename = "kept")]
+    pub running: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// When the daemon started.

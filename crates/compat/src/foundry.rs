@@ -73,7 +73,7 @@ pub fn capabilities(health: &Health) -> Value {
             "autonomy": {
                 "supported_by_binary": autonomy,
                 "enabled_now": autonomy,
-                "posture_profile": health.watch.posture,
+                "posture_profile": health.daemon.posture,
                 "security": {
                     "role": "autonomy_runner",
                     "allow_lock_bypass": false,
@@ -87,7 +87,7 @@ pub fn capabilities(health: &Health) -> Value {
                 "description": "Listed capabilities are hints; responses are authoritative.",
             },
         },
-        "server_version": health.watch.version,
+        "server_version": health.daemon.version,
         "api_version": API_VERSION,
     })
 }
@@ -96,7 +96,7 @@ pub fn capabilities(health: &Health) -> Value {
 pub fn health(health: &Health) -> Value {
     json!({
         "status": if health.is_well() { "healthy" } else { "unhealthy" },
-        "kept": health.watch.kept,
-        "server_version": health.watch.version,
+        "kept": health.daemon.running,
+        "server_version": health.daemon.version,
     })
 }

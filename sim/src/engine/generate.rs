@@ -91,35 +91,36 @@ pub(super) fn instant(micros: i64) -> String {
 
 /// A random trigger: by time, or by an event or run.
 pub(super) fn trigger(dice: &mut Dice, now_us: i64, others: &[String]) -> (When, EventTrigger) {
-    let (when, happening) = (When::default(), EventTrigger::default());
+    let (when, event_trigger) = (When::default(), EventTrigger::default());
     match dice.below(16) {
         0..5 => {
             let every = dice.one("20s", &["1m", "90s", "10m", "1h", "7h"]).to_owned();
             let shift = dice.below(100_000) as i64 * SECOND_US;
             let anchor = dice.is_one_in(3).then(|| instant(now_us - shift));
-            (When { every: Some(every), anchor, ..when }, happening)
+            (When { every: Some(every), anchor, ..when }, event_trigger)
         }
-        5..9 => (pattern(dice), happening),
+        5..9 => (pattern(dice), event_trigger),
         9 => {
             let at = instant(now_us + dice.below(4_000) as i64 * SECOND_US);
-            (When { at: Some(at), ..when }, happening)
+            (When { at: Some(at), ..when }, event_trigger)
         }
-        10..12 => {
-            (when, EventTrigger { event: dice.pick(&EVENTS).map(ToString::to_string), ..happening })
-        }
+        10..12 => (
+            when,
+            EventTrigger { event: dice.pick(&EVENTS).map(ToString::to_string), ..event_trigger },
+        ),
         12..14 => {
             let ending = Some(dice.one("success", &["failure", "any"]).to_owned());
             match dice.pick(others) {
                 Some(other) => {
-                    (when, EventTrigger { after: Some(other.clone()), ending, ..happening })
+                    (when, EventTrigger { after: Some(other.clone()), ending, ..event_trigger })
                 }
-                None => (When { every: Some("5m".to_owned()), ..when }, happening),
+                None => (When { every: Some("5m".to_owned()), ..when }, event_trigger),
             }
         }
         _ => {
             let since = Some(dice.one("start", &["finish"]).to_owned());
             let again = Some(dice.one("30s", &["2m", "15m"]).to_owned());
-            (when, EventTrigger { again, since, ..happening })
+            (when, EventTrigger { again, since, ..event_trigger })
         }
     }
 }
@@ -168,7 +169,7 @@ pub(super) fn terms(dice: &mut Dice, now_us: i64) -> Terms {
 }
 
 pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> ScheduleAdd {
-    let (when, happening) = trigger(dice, now_us, others);
+    let (when, event_trigger) = trigger(dice, now_us, others);
     let agent = dice
         .one(ECHO, &[ECHO, PROGRAM, EXTERNAL, TWO_APPROVERS, TWO_APPROVERS, REPORTS_USAGE])
         .to_owned();
@@ -177,7 +178,7 @@ pub(super) fn schedule(dice: &mut Dice, now_us: i64, others: &[String]) -> Sched
     ScheduleAdd {
         name: format!("plan {}", dice.below(40)),
         when,
-        happening,
+        event_trigger,
         action,
         sensitive: false,
         tier: None,
@@ -198,6 +199,6 @@ pub(super) fn busy_schedule(dice: &mut Dice, now_us: i64) -> ScheduleAdd {
         per_day: Some(5_000),
         ..schedule.terms
     };
-    let (when, happening) = (When { every, ..When::default() }, EventTrigger::default());
-    ScheduleAdd { when, happening, terms, ..schedule }
+    let (when, event_trigger) = (When { every, ..When::default() }, EventTrigger::default());
+    ScheduleAdd { when, event_trigger, terms, ..schedule }
 }

@@ -154,9 +154,9 @@ fn edit(dice: &mut Dice, visible: &VisibleState, id: String) -> ScheduleEdit {
             ScheduleEdit { action: Action { prompt, ..Action::default() }, tier, ..edit }
         }
         _ => {
-            let (when, happening) = generate::trigger(dice, visible.now_us, &visible.schedules);
-            let when = happening.is_none().then_some(when);
-            ScheduleEdit { when, happening, ..edit }
+            let (when, event_trigger) = generate::trigger(dice, visible.now_us, &visible.schedules);
+            let when = event_trigger.is_none().then_some(when);
+            ScheduleEdit { when, event_trigger, ..edit }
         }
     }
 }

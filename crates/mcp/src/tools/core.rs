@@ -56,16 +56,16 @@ pub(super) const TOOLS: &[Tool] = &[
 fn health(health: Value) -> Result<Value, Error> {
     let health: Health = from_json(health)?;
     let is_well = health.is_well();
-    let watch = health.watch;
+    let daemon = health.daemon;
     let answer = json!({
         "ok": is_well,
-        "kept": watch.kept,
-        "version": watch.version,
-        "posture": watch.posture,
+        "kept": daemon.running,
+        "version": daemon.version,
+        "posture": daemon.posture,
         "log_entries": health.entries,
-        "warnings": watch.warnings,
+        "warnings": daemon.warnings,
     });
-    Ok(match (watch.kept, health.stopped) {
+    Ok(match (daemon.running, health.stopped) {
         (_, Some(stopped)) => with_field(answer, "problem", stopped),
         (false, None) => with_field(answer, "problem", "no daemon is running, so nothing fires"),
         (true, None) => answer,
@@ -75,8 +75,8 @@ fn health(health: Value) -> Result<Value, Error> {
 fn capabilities(status: Value) -> Result<Value, Error> {
     let status: Status = from_json(status)?;
     Ok(object([
-        ("version", status.watch.version.into()),
-        ("posture", status.watch.posture.as_str().into()),
+        ("version", status.daemon.version.into()),
+        ("posture", status.daemon.posture.as_str().into()),
         ("capabilities", to_json(&status.capabilities)?),
     ]))
 }

@@ -129,7 +129,7 @@ impl ToolInput for RunWaitInput {
         let watched = truncate_output(context.read(request).await?);
         Ok(object([
             ("run", to_json(&watched.run)?),
-            ("said", watched.said.into()),
+            ("said", watched.output.into()),
             ("ended", watched.ended.into()),
             ("cursor", format_cursor(&watched.seen).into()),
             ("next_action", next_action(context, &watched.run).await.into()),
@@ -191,7 +191,7 @@ async fn start_blocker(context: &ToolContext<'_>, run: &Run) -> Option<&'static 
     }
     let status = context.read(StatusShow {}).await.ok()?;
     let authority = status.authority;
-    match (status.watch.kept, authority.frozen, authority.lease.step) {
+    match (status.daemon.running, authority.frozen, authority.lease.state) {
         (false, ..) => Some("no daemon is running; a human can start one with `midwatch up`"),
         (true, Some(_), _) => Some("a human has frozen Midwatch and must thaw it"),
         (true, None, LeaseState::Paused) => Some("the lease has expired; a human must renew it"),
@@ -228,10 +228,10 @@ fn next_step(run: &Run) -> String {
 
 /// Cuts the output to what fits into an answer, and moves the cursor back accordingly.
 fn truncate_output(mut watched: RunWatched) -> RunWatched {
-    let kept = watched.said.floor_char_boundary(OUTPUT_BYTES_MAX);
-    let cut = (watched.said.len() - kept) as u64;
+    let kept = watched.output.floor_char_boundary(OUTPUT_BYTES_MAX);
+    let cut = (watched.output.len() - kept) as u64;
     watched.seen.bytes = watched.seen.bytes.saturating_sub(cut);
-    watched.said.truncate(kept);
+    watched.output.truncate(kept);
     watched
 }
 

@@ -160,7 +160,7 @@ impl ScheduleCreateInput {
         ScheduleAdd {
             name,
             when: When { cron, every, daily, at, tz, ..When::default() },
-            happening: EventTrigger { after, event, ..EventTrigger::default() },
+            event_trigger: EventTrigger { after, event, ..EventTrigger::default() },
             action: Action { agent, prompt, tool, payload: payload.map(payload_text) },
             sensitive: sensitive.unwrap_or(false),
             tier,

@@ -322,7 +322,7 @@ impl ToolInput for Execute {
         let not_a_number = |_| invalid_input("Interval must be a number (seconds)");
         interval.trim().parse::<u64>().map_err(not_a_number)?;
         let status = context.read(StatusShow {}).await?;
-        if !status.watch.kept {
+        if !status.daemon.running {
             let what = "no daemon is running, so no prompt is delivered";
             return Err(Error::new(Code::NotNow, what).hint("start one with `midwatch up`"));
         }
@@ -402,7 +402,7 @@ struct ExecutorStatus {}
 impl ToolInput for ExecutorStatus {
     async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let status = context.read(StatusShow {}).await?;
-        let running = status.watch.kept && status.authority.frozen.is_none();
+        let running = status.daemon.running && status.authority.frozen.is_none();
         // There is no polling interval: each prompt is delivered when it is due.
         Ok(json!({"status": "ok", "running": running, "interval": null}))
     }
@@ -420,9 +420,9 @@ impl ToolInput for Health {
         Ok(json!({
             "status": if health.is_well() { "healthy" } else { "unhealthy" },
             "letta_base_url": first.and_then(|agent| agent.url.as_deref()),
-            "db": health.watch.data,
+            "db": health.daemon.data,
             "auth_set": agents.letta_agents().any(|agent| agent.credential.is_some()),
-            "executor_autostart": health.watch.kept,
+            "executor_autostart": health.daemon.running,
             "executor_interval": null,
         }))
     }

@@ -96,7 +96,7 @@ fn render(event: &Event) -> Option<String> {
         "run.queued" => Some(format!("{at}  the schedule fires: {id}")),
         "run.started" => Some(format!("{at}  started (logged first)")),
         "run.ended" => {
-            let output = event.words.get("output").map_or("nothing", String::as_str);
+            let output = event.private_fields.get("output").map_or("nothing", String::as_str);
             Some(format!("{at}  {}: \"{output}\"\n", text("/outcome").unwrap_or("ended")))
         }
         _ => None,

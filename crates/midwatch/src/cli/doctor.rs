@@ -105,7 +105,7 @@ impl StartupChecks {
             checks.status = Some(checks.load_from_engine(context).await);
         }
         // If a daemon runs, its environment counts and not that of this command.
-        if !checks.opened().is_some_and(|status| status.watch.kept) {
+        if !checks.opened().is_some_and(|status| status.daemon.running) {
             checks.local.extend(local_checks::check_environment(context));
         }
         checks
@@ -177,7 +177,7 @@ impl StartupChecks {
     /// Whether a daemon runs, or why the data cannot be opened if no other check is about that.
     fn daemon(&self) -> Option<Check> {
         match self.status.as_ref()? {
-            Ok(status) => Some(match status.watch.pid {
+            Ok(status) => Some(match status.daemon.pid {
                 Some(pid) => Check::ok("watch", format!("the daemon is running, pid {pid}")),
                 None => {
                     Check::warning("watch", "no daemon is running", "start it with `midwatch up`")
@@ -190,7 +190,7 @@ impl StartupChecks {
 
     /// The number of entries that the newest checkpoint covers.
     fn signed_entries(&self) -> u64 {
-        self.opened().map_or(0, |status| status.log.checkpoint)
+        self.opened().map_or(0, |status| status.ledger.checkpoint)
     }
 
     fn opened(&self) -> Option<&Status> {
@@ -312,8 +312,8 @@ fn check_disk(context: &Context) -> Check {
 }
 
 fn check_ledger(status: &Status) -> Check {
-    match &status.log.stopped {
-        None => Check::ok("log", entries(status.log.entries)),
+    match &status.ledger.stopped {
+        None => Check::ok("log", entries(status.ledger.entries)),
         Some(reason) => Check::finding(
             "log",
             true,

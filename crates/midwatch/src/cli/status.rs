@@ -135,22 +135,22 @@ fn scope(limit: &BudgetLimit) -> String {
 }
 
 fn render(status: &api::Status) -> String {
-    let api::Status { watch, log, authority, agents, schedules, runs, next, .. } = status;
+    let api::Status { daemon, ledger, authority, agents, schedules, runs, next, .. } = status;
     let api::Status { budget, unknown, approvals, paused, silenced, notices, .. } = status;
-    let daemon = match (watch.pid, &watch.since) {
+    let presence = match (daemon.pid, &daemon.since) {
         (Some(pid), Some(since)) => ("daemon", format!("running, pid {pid}, since {since}")),
         _ => ("ATTENTION", "no daemon is running, so nothing fires: `midwatch up`".to_owned()),
     };
-    let signed = match log.checkpoint {
-        0 => format!("{}, not signed yet", entries(log.entries)),
-        signed => format!("{}, signed up to {signed}", entries(log.entries)),
+    let signed = match ledger.checkpoint {
+        0 => format!("{}, not signed yet", entries(ledger.entries)),
+        signed => format!("{}, signed up to {signed}", entries(ledger.entries)),
     };
     let rows = [
-        Some(daemon),
-        Some(("posture", format!("{} (policy version {})", watch.posture, watch.policy))),
+        Some(presence),
+        Some(("posture", format!("{} (policy version {})", daemon.posture, daemon.policy))),
         disabled(&status.capabilities).map(|text| ("disabled", text)),
-        Some(("data", watch.data.clone())),
-        Some(("version", watch.version.clone())),
+        Some(("data", daemon.data.clone())),
+        Some(("version", daemon.version.clone())),
         Some(("agents", agents.to_string())),
         Some(("schedules", schedules.to_string())),
         next.as_ref().map(|next| ("next", format!("{} at {}", next.schedule_id, next.at))),
@@ -158,17 +158,17 @@ fn render(status: &api::Status) -> String {
         Some(("budget", used_today(budget))),
         Some(("lease", lease::deadline(&authority.lease))),
         used_up(budget).map(|text| ("ATTENTION", text)),
-        startup_warnings(&watch.warnings).map(|text| ("ATTENTION", text)),
+        startup_warnings(&daemon.warnings).map(|text| ("ATTENTION", text)),
         lease::attention(authority).map(|text| ("ATTENTION", text)),
         pending_approvals(approvals).map(|text| ("ATTENTION", text)),
         unknown_outcomes(unknown).map(|text| ("ATTENTION", text)),
         paused_schedules(paused).map(|text| ("ATTENTION", text)),
         silenced_agents(silenced).map(|text| ("ATTENTION", text)),
         Some(("ledger", signed)),
-        watch.kept.then(|| ("ledger check", log.check.clone())),
-        log.stopped.clone().map(|reason| ("STOPPED", reason)),
-        log.clock.clone().map(|what| ("CLOCK", what)),
-        Some(("public key", log.key.clone())),
+        daemon.running.then(|| ("ledger check", ledger.check.clone())),
+        ledger.stopped.clone().map(|reason| ("STOPPED", reason)),
+        ledger.clock.clone().map(|what| ("CLOCK", what)),
+        Some(("public key", ledger.key.clone())),
     ];
     let channels = notices.iter().map(|it| ("notices", channel(it)));
     pairs(rows.into_iter().flatten().chain(channels))

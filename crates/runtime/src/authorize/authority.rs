@@ -180,7 +180,7 @@ impl AuthorityControl {
         api::Authority {
             frozen: authority.frozen.as_ref().map(attribution),
             lease: api::Lease {
-                step: wire::lease_state(authority.lease_state(lease, now)),
+                state: wire::lease_state(authority.lease_state(lease, now)),
                 renewed: authority.renewed.as_ref().map(attribution),
                 asks_from: at(LeaseState::Ask),
                 pauses_from: at(LeaseState::Paused),

@@ -397,11 +397,11 @@ fn unknown_run(id: &RunId) -> Error {
 fn upstream_schedules(request: &Request) -> Result<Vec<ScheduleId>, Error> {
     let after = |trigger: &EventTrigger| trigger.after.as_deref().map(schedule_id);
     match request {
-        Request::ScheduleAdd(add) => after(&add.happening).into_iter().collect(),
+        Request::ScheduleAdd(add) => after(&add.event_trigger).into_iter().collect(),
         Request::ScheduleAddAll(list) => {
-            list.schedules.iter().filter_map(|add| after(&add.happening)).collect()
+            list.schedules.iter().filter_map(|add| after(&add.event_trigger)).collect()
         }
-        Request::ScheduleEdit(edit) => after(&edit.happening).into_iter().collect(),
+        Request::ScheduleEdit(edit) => after(&edit.event_trigger).into_iter().collect(),
         _ => Ok(Vec::new()),
     }
 }

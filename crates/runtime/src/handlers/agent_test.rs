@@ -76,7 +76,7 @@ impl Serve<AgentTest> for Engine {
                 reason: reason.map(str::to_owned),
                 message,
                 took_ms: u64::try_from(took_us / 1_000).unwrap_or_default(),
-                said: result.output.text.trim().chars().take(OUTPUT_CHARS_MAX).collect(),
+                output: result.output.text.trim().chars().take(OUTPUT_CHARS_MAX).collect(),
                 usage: result.usage.map(|usage| RunUsage {
                     input: usage.input_tokens,
                     output: usage.output_tokens,

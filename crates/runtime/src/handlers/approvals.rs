@@ -182,7 +182,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         agent: plan.agent.as_ref().map(ToString::to_string),
         tool: plan.tool.as_ref().map(|tool| tool.name.clone()),
         tier: plan.tier.into(),
-        asked_at: rfc3339(approval.requested_at),
+        requested_at: rfc3339(approval.requested_at),
         approve_by: approve_by.map(rfc3339),
         execute_by: execute_by.map(rfc3339),
         decided_by: decision.as_ref().map(|it| it.by.clone()),
@@ -194,7 +194,7 @@ fn wire(id: &ApprovalId, approval: &Approval) -> Result<api::Approval, Error> {
         ruling: policy::wire_decision(&approval.ruling),
         action_hash: approval.action_hash.clone(),
         plan_hash: approval.plan_hash.clone(),
-        stands_on: wire_fingerprint(approval),
+        fingerprint: wire_fingerprint(approval),
         plan: serde_json::to_value(plan).map_err(internal)?,
         unsealed: None,
         link: None,
@@ -225,7 +225,7 @@ fn wire_requirements(approval: &Approval) -> api::ApprovalRequirements {
     api::ApprovalRequirements {
         persons,
         role: wire::role(role),
-        others: needs_personal_token,
+        needs_personal_token,
         signed: needs_signature,
     }
 }

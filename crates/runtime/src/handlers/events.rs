@@ -38,7 +38,7 @@ impl Serve<EventPublish> for Engine {
             listeners += 1;
             runs.extend(self.fire_on_event(&caller.actor, &listener, &name, &source).await?);
         }
-        Ok(EventPublished { name: name.to_string(), id, told: listeners, runs })
+        Ok(EventPublished { name: name.to_string(), id, listeners, runs })
     }
 }
 
@@ -166,7 +166,10 @@ mod tests {
         let (agent, prompt) = (Some("ada".to_owned()), Some("look".to_owned()));
         let listener = ScheduleAdd {
             name: "mail".into(),
-            happening: EventTrigger { event: Some(name.to_string()), ..EventTrigger::default() },
+            event_trigger: EventTrigger {
+                event: Some(name.to_string()),
+                ..EventTrigger::default()
+            },
             action: Action { agent, prompt, ..Action::default() },
             ..ScheduleAdd::default()
         };

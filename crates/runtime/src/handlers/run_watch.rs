@@ -63,7 +63,7 @@ impl Engine {
         // A new attempt starts with empty output.
         let read = if seen.epoch == epoch { seen.bytes } else { 0 };
         let (text, bytes) = output.map_or_else(|| (String::new(), read), |it| it.read_after(read));
-        Ok(RunWatched { run, said: text, ended, seen: WatchCursor { version, epoch, bytes } })
+        Ok(RunWatched { run, output: text, ended, seen: WatchCursor { version, epoch, bytes } })
     }
 }
 

@@ -54,7 +54,7 @@ impl Serve<HealthShow> for Engine {
     async fn serve(&self, _: &Caller, _: HealthShow) -> Result<Health, Error> {
         let chain = self.store.head().await.map_err(errors::store)?;
         let stopped = self.write_guard.stopped_writing().map(|reason| reason.to_string());
-        Ok(Health { watch: self.wire_engine(), entries: chain.size(), stopped })
+        Ok(Health { daemon: self.wire_engine(), entries: chain.size(), stopped })
     }
 }
 
@@ -63,7 +63,7 @@ impl Engine {
         let settings = &self.installation.settings;
         let running = self.lifecycle.running();
         api::DaemonStatus {
-            kept: running.is_some(),
+            running: running.is_some(),
             pid: running.as_ref().map(|_| std::process::id()),
             since: running.as_ref().map(|running| rfc3339(running.since)),
             version: settings.version.clone(),
@@ -91,8 +91,8 @@ impl Engine {
             }
         }
         Ok(Status {
-            watch: self.wire_engine(),
-            log: LedgerStatus {
+            daemon: self.wire_engine(),
+            ledger: LedgerStatus {
                 instance: self.installation.instance.to_owned(),
                 key: self.installation.signing_key.verifying_key().to_text(),
                 entries: chain.size(),

@@ -186,7 +186,7 @@ fn wire(fields: &EntryRef<'_>) -> Result<Event, Error> {
         noun: fields.noun.to_owned(),
         id: fields.noun_id.to_owned(),
         body: serde_json::from_slice(fields.facts).map_err(internal)?,
-        words: codec::decode_private_fields(fields).map_err(internal)?,
+        private_fields: codec::decode_private_fields(fields).map_err(internal)?,
         hash: fields.hash.to_string(),
     })
 }

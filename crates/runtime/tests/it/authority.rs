@@ -214,16 +214,16 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
         for day in 1..14 {
             set(&world, day * DAY_US).await;
         }
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (13, "full"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (13, "full"));
         set(&world, 14 * DAY_US).await;
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (13, "ask"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (13, "ask"));
         let approval = open(&world).await.remove(0);
         assert!(approval.ruling.rules.contains(&"@lease".to_owned()), "{:?}", approval.ruling);
 
         // A decision of a human renews the lease, so runs start without approval again.
         world.send(approval_of(&approval)).await.unwrap();
         wait_until_idle().await;
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (14, "full"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (14, "full"));
         for day in 15..28 {
             set(&world, day * DAY_US).await;
         }
@@ -232,15 +232,15 @@ async fn runs_need_approval_and_later_stop_when_the_lease_expires() {
         for day in 28..42 {
             set(&world, day * DAY_US).await;
         }
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (27, "ask"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (27, "ask"));
         set(&world, 42 * DAY_US).await;
         set(&world, 43 * DAY_US).await;
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (27, "paused"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (27, "paused"));
         assert_eq!(why(&world, &schedule, 43 * DAY_US).await.disposition.as_str(), "skipped_lease");
 
         world.send(LeaseRenew::default()).await.unwrap();
         set(&world, 44 * DAY_US).await;
-        assert_eq!((started(&world), lease(&world).await.step.as_str()), (28, "full"));
+        assert_eq!((started(&world), lease(&world).await.state.as_str()), (28, "full"));
     })
     .await;
     let warned = world.kinds().await.iter().filter(|kind| *kind == "authority.warned").count();

@@ -139,13 +139,13 @@ async fn each_clock_change_is_recorded_once() {
             wait_until_idle().await;
         }
         assert_eq!(anomalies(&world).await, expected);
-        assert_eq!(world.send(StatusShow {}).await.unwrap().log.clock, None);
+        assert_eq!(world.send(StatusShow {}).await.unwrap().ledger.clock, None);
     })
     .await;
     // While the engine is not running, only a clock that is behind can be detected.
     world.set_clock(now - HOUR_US);
     world.reopen().await.unwrap();
-    assert!(world.send(StatusShow {}).await.unwrap().log.clock.is_some());
+    assert!(world.send(StatusShow {}).await.unwrap().ledger.clock.is_some());
     run_engine(&world, wait_until_idle()).await;
     world.set_clock(now + DAY_US);
     world.reopen().await.unwrap();
@@ -158,7 +158,7 @@ async fn each_clock_change_is_recorded_once() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_change_never_extends_the_lease() {
     let step = async |world: &World| {
-        world.send(StatusShow {}).await.unwrap().authority.lease.step.as_str()
+        world.send(StatusShow {}).await.unwrap().authority.lease.state.as_str()
     };
     for is_running in [true, false] {
         let mut world = World::new().await;

@@ -22,7 +22,11 @@ async fn start_heartbeats_and_stop_are_recorded() {
         ["genesis", "watch.started", "watch.heartbeat", "watch.heartbeat", "watch.stopped"];
     assert_eq!(kinds, expected);
     let status = world.send(StatusShow {}).await.unwrap();
-    assert_eq!((status.log.checkpoint, status.log.entries), (5, 5), "a stop signs every entry");
+    assert_eq!(
+        (status.ledger.checkpoint, status.ledger.entries),
+        (5, 5),
+        "a stop signs every entry"
+    );
     let copy = read_last_note(&world.data.path().join("elsewhere.log")).unwrap().unwrap();
     assert_eq!(copy.unverified().size, 5);
 }
@@ -35,7 +39,7 @@ async fn entries_are_checkpointed_within_a_minute() {
         world.send(builtin("ada")).await.unwrap();
         sleep(Duration::from_secs(61)).await;
         let status = world.send(StatusShow {}).await.unwrap();
-        assert!(3 <= status.log.checkpoint, "{status:?}");
+        assert!(3 <= status.ledger.checkpoint, "{status:?}");
     })
     .await;
     let report = verify(&*world.store, Anchors::default(), &ProgressSink::default()).await.unwrap();
@@ -221,7 +225,7 @@ async fn reads_work_after_writing_was_stopped() {
         let refused = world.send(builtin("bob")).await.unwrap_err();
         assert_eq!(refused.code, api::Code::LogDamaged);
         let status = world.send_as(Role::Observer, StatusShow {}).await.unwrap();
-        let reason = status.log.stopped.unwrap();
+        let reason = status.ledger.stopped.unwrap();
         assert!(reason.contains("entry 1 was changed"), "{reason}");
     })
     .await;
@@ -254,7 +258,7 @@ async fn closing_signs_and_deletes_old_responses_once_a_minute() {
         }
         world.engine.close().await.unwrap();
         let status = world.send(StatusShow {}).await.unwrap();
-        assert_eq!(status.log.checkpoint, signed, "{at_us} {key:?}");
+        assert_eq!(status.ledger.checkpoint, signed, "{at_us} {key:?}");
         assert_eq!(responses().await, (true, 59 * SECOND_US <= at_us), "{at_us} {key:?}");
     }
     world.set_now(OCTOBER_US + WEEK_US + 60 * SECOND_US);

@@ -33,12 +33,12 @@ async fn dry_run_preview(world: &World, schedule: ScheduleAdd) -> PolicyPreview 
     assert_eq!(entries(world).await, before, "nothing is stored");
     let absent = world.send(ScheduleShow { id: answer.schedule.id }).await.unwrap_err();
     assert_eq!(absent.code, Code::NotFound);
-    answer.orders.unwrap()
+    answer.policy.unwrap()
 }
 
 /// The preview of an added schedule.
 async fn shown_preview(world: &World, id: &str) -> PolicyPreview {
-    world.send(ScheduleShow { id: id.to_owned() }).await.unwrap().orders
+    world.send(ScheduleShow { id: id.to_owned() }).await.unwrap().policy
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn the_preview_follows_the_tier_and_matches_the_run() {
         assert_eq!((preview.by_itself, preview.sentence.as_str()), (by_itself, sentence));
         let added = world.send(schedule.clone()).await.unwrap();
         assert!(added.created && !added.dry_run, "the dry run stored nothing");
-        assert_eq!(added.orders.as_ref(), Some(&preview));
+        assert_eq!(added.policy.as_ref(), Some(&preview));
         assert_eq!(shown_preview(&world, &added.schedule.id).await, preview);
         let again = world.send(dry(schedule)).await.unwrap();
         assert!(!again.created, "an add would change nothing");
@@ -119,7 +119,7 @@ async fn a_dry_run_is_refused_like_an_add() {
         assert_eq!(refused, world.send_as(role, schedule).await.unwrap_err());
     }
     let tool = ScheduleAdd { action: tool, dry_run: true, ..every("1h", "tool") };
-    let preview = world.send(tool).await.unwrap().orders.unwrap();
+    let preview = world.send(tool).await.unwrap().policy.unwrap();
     assert!(preview.sentence.starts_with("each run fails: there is no tool"), "{preview:?}");
     // A dry run does not use its key.
     world.send_with_key("k", dry(every("1h", "hello"))).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_dry_run_of_a_list_previews_every_schedule() {
     let before = entries(&world).await;
     let tried = world.send(list.clone()).await.unwrap();
     let previews =
-        tried.schedules.iter().map(|it| (it.created, it.orders.clone().unwrap().sentence));
+        tried.schedules.iter().map(|it| (it.created, it.policy.clone().unwrap().sentence));
     assert_eq!(
         previews.collect::<Vec<_>>(),
         [(true, BY_ITSELF.to_owned()), (true, ASKED.to_owned())]

@@ -16,7 +16,7 @@ async fn reload(world: &World) -> Result<Vec<String>, Code> {
 }
 
 async fn policy(world: &World) -> String {
-    world.send(StatusShow {}).await.unwrap().watch.policy
+    world.send(StatusShow {}).await.unwrap().daemon.policy
 }
 
 #[tokio::test(start_paused = true)]

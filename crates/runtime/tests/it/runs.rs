@@ -95,7 +95,7 @@ async fn read_output_after(world: &World, seen: Option<WatchCursor>, words: &str
     world.backend.started.lock().unwrap().last().unwrap().live_output.push(words.as_bytes());
     let id = only_run(world).await.id;
     let watched = world.send(RunWatch { id, seen, wait_ms: 20_000 }).await.unwrap();
-    assert_eq!(watched.said, words);
+    assert_eq!(watched.output, words);
     watched.seen
 }
 

@@ -135,7 +135,7 @@ pub(crate) async fn why(world: &World, schedule: &str, micros: i64) -> Explained
 }
 
 pub(crate) async fn entries(world: &World) -> u64 {
-    world.send(StatusShow {}).await.unwrap().log.entries
+    world.send(StatusShow {}).await.unwrap().ledger.entries
 }
 
 /// The number of attempts that started.

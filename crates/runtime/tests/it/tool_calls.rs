@@ -169,7 +169,7 @@ async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
     // Adding it again changes nothing, and editing something else does not confirm the tool.
     let again = world.send(call("pause it", "pause", &target)).await.unwrap();
     assert_eq!((again.schedule.id.as_str(), again.created), (caller.as_str(), false));
-    assert!(again.orders.unwrap().sentence.contains("has changed since the schedule was written"));
+    assert!(again.policy.unwrap().sentence.contains("has changed since the schedule was written"));
     let named = ScheduleEdit { id: caller.clone(), name: Some("n".into()), ..Default::default() };
     world.send(named).await.unwrap();
     world.reopen().await.unwrap();
@@ -189,7 +189,7 @@ async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
 async fn a_call_of_an_unknown_tool_fails_until_the_tool_exists() {
     let world = world().await;
     let added = world.send(call("look", "look", "")).await.unwrap();
-    let sentence = added.orders.unwrap().sentence;
+    let sentence = added.policy.unwrap().sentence;
     assert!(sentence.contains("there is no tool `look`"), "{sentence}");
     let id = added.schedule.id;
     run_engine(&world, set(&world, HOUR_US)).await;
@@ -237,7 +237,7 @@ async fn the_policy_decides_by_the_class_of_the_tool() {
     let target = idle_schedule(&world).await;
     let denied = add(&world, call("start it", "start", &target)).await;
     let asked = world.send(call("pause it", "pause", &target)).await.unwrap();
-    let sentence = asked.orders.unwrap().sentence;
+    let sentence = asked.policy.unwrap().sentence;
     assert!(sentence.contains("needs approval"), "{sentence}");
     let asked = asked.schedule.id;
     run_engine(&world, async {

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use crate::steps::*;
 use crate::world::{OCTOBER_US, World, builtin, run_engine};
 
-fn on_trigger(name: &str, happening: EventTrigger) -> ScheduleAdd {
-    ScheduleAdd { when: When::default(), happening, ..named(name, "ada", every("1h", name)) }
+fn on_trigger(name: &str, event_trigger: EventTrigger) -> ScheduleAdd {
+    ScheduleAdd { when: When::default(), event_trigger, ..named(name, "ada", every("1h", name)) }
 }
 
 fn after_run(name: &str, of: &str, ending: Option<&str>) -> ScheduleAdd {
@@ -127,7 +127,7 @@ async fn dependency_cycles_and_long_chains_are_refused() {
     assert_eq!(too_long.code, Code::InvalidInput, "{too_long:?}");
     let edit = |id: &str, after: &str| ScheduleEdit {
         id: id.to_owned(),
-        happening: EventTrigger { after: Some(after.to_owned()), ..EventTrigger::default() },
+        event_trigger: EventTrigger { after: Some(after.to_owned()), ..EventTrigger::default() },
         ..ScheduleEdit::default()
     };
     let cycle = world.send(edit(&chain[0], &chain[3])).await.unwrap_err();
@@ -163,7 +163,7 @@ async fn an_event_fires_each_waiting_schedule_once() {
     run_engine(&world, wait_until_idle()).await;
     assert_eq!((started(&world), states(&world).await.len()), (4, 4));
     let unused = EventPublish { name: "mail/gone".into(), id: None };
-    assert_eq!(world.send(unused).await.unwrap().told, 0);
+    assert_eq!(world.send(unused).await.unwrap().listeners, 0);
     let bad = EventPublish { name: "Mail New".into(), id: None };
     assert_eq!(world.send(bad).await.unwrap_err().code, Code::InvalidInput);
     verify_ledger(&world).await;
@@ -209,7 +209,7 @@ async fn an_event_fires_more_schedules_than_a_page() {
     let events = EventPublish { name: "mail/new".into(), id: Some("message 1".into()) };
     let published = world.send(events).await.unwrap();
     assert_eq!(
-        (published.told, published.runs.len()),
+        (published.listeners, published.runs.len()),
         (1_001, 1_001),
         "including schedules that knew the event"
     );
@@ -472,7 +472,7 @@ async fn a_backfill_runs_skipped_slots_and_none_twice() {
         let before = entries(&world).await;
         let dry = world.send(ask(true, HOUR_US)).await.unwrap();
         assert_eq!(
-            (dry.slots, dry.taken, dry.begun),
+            (dry.slots, dry.taken, dry.started),
             (7, 1, false),
             "the slot at the start is included"
         );
@@ -480,14 +480,14 @@ async fn a_backfill_runs_skipped_slots_and_none_twice() {
     })
     .await;
     let started_before = started(&world);
-    assert!(world.send(ask(false, HOUR_US)).await.unwrap().begun);
+    assert!(world.send(ask(false, HOUR_US)).await.unwrap().started);
     assert_eq!(world.send(ask(false, HOUR_US)).await.unwrap_err().code, Code::NotNow);
     // A crash during the backfill loses no slot.
     crash(&mut world, async |_| wait_until_idle().await).await;
     run_engine(&world, wait_until_idle()).await;
     assert_eq!(started(&world) - started_before, 6);
     assert!(schedule(&world, &id).await.backfill.is_none());
-    assert!(world.send(ask(false, HOUR_US)).await.unwrap().begun);
+    assert!(world.send(ask(false, HOUR_US)).await.unwrap().started);
     run_engine(&world, wait_until_idle()).await;
     assert_eq!(started(&world) - started_before, 6, "every slot has a run already");
     let end = world.send(ScheduleBackfillEnd { id: id.clone() }).await.unwrap();
@@ -528,11 +528,11 @@ async fn a_large_backfill_needs_confirmation() {
     let other = world.send(ask(Some(token.clone()), 1_020 * SECOND_US)).await.unwrap_err();
     assert_eq!(other.code, Code::NotNow, "the token confirms exactly these slots");
     assert!(
-        world.send(ask(None, 1_000 * SECOND_US)).await.unwrap().begun,
+        world.send(ask(None, 1_000 * SECOND_US)).await.unwrap().started,
         "a hundred slots need no confirmation"
     );
     assert!(world.send(ScheduleBackfillEnd { id: id.clone() }).await.unwrap().changed);
-    assert!(world.send(ask(Some(token), 1_010 * SECOND_US)).await.unwrap().begun);
+    assert!(world.send(ask(Some(token), 1_010 * SECOND_US)).await.unwrap().started);
 }
 
 /// So the author can check the times after an add or an edit.
@@ -692,7 +692,7 @@ async fn an_agent_can_depend_on_its_own_schedules_only() {
     let dry = |of: &str| ScheduleAdd { dry_run: true, ..follow(of) };
     let edit = |of: &str| ScheduleEdit {
         id: own.clone(),
-        happening: EventTrigger { after: Some(of.to_owned()), ..EventTrigger::default() },
+        event_trigger: EventTrigger { after: Some(of.to_owned()), ..EventTrigger::default() },
         ..ScheduleEdit::default()
     };
     let missing = "sch_00000000";

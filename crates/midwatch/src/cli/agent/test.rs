@@ -41,5 +41,5 @@ fn render(test: &api::AgentTestResult) -> String {
         test.usage
             .map(|RunUsage { input, output }| ("tokens", format!("{input} in, {output} out"))),
     ];
-    paragraphs([pairs(rows.into_iter().flatten().chain(server)), test.said.clone()])
+    paragraphs([pairs(rows.into_iter().flatten().chain(server)), test.output.clone()])
 }

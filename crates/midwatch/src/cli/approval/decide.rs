@@ -40,7 +40,7 @@ pub(super) async fn decide(
     }
     let decision = ApprovalDecide { plan_hash: Some(shown.plan_hash), ..decision };
     let answer = send(context, decision).await?;
-    let starts = match send(context, HealthShow {}).await?.watch.kept {
+    let starts = match send(context, HealthShow {}).await?.daemon.running {
         true => "starts now",
         false => "starts once `midwatch up` runs",
     };

@@ -37,7 +37,7 @@ fn render(answer: &Approvals) -> String {
     let rows = answer.approvals.iter().map(|it| {
         let until = it.approve_by.clone().or(it.execute_by.clone()).unwrap_or_default();
         let (id, state, agent) = (it.id.clone(), it.state.to_string(), it.about().to_owned());
-        [id, state, agent, it.tier.to_string(), it.run_id.clone(), it.asked_at.clone(), until]
+        [id, state, agent, it.tier.to_string(), it.run_id.clone(), it.requested_at.clone(), until]
     });
     let head = ["ID", "STATE", "FOR", "TIER", "RUN", "REQUESTED", "EXPIRES"];
     table_with_cursor(head, rows, answer.cursor.as_deref())

@@ -28,14 +28,14 @@ pub(super) async fn run(context: &Context, publish: Publish) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(EventPublished { name, id, told, runs }: &EventPublished) -> String {
-    if *told == 0 {
+fn render(EventPublished { name, id, listeners, runs }: &EventPublished) -> String {
+    if *listeners == 0 {
         return format!(
             "event `{name}` published, but no schedule waits for it; add one with \
              `midwatch schedule add --event {name}`"
         );
     }
-    let schedules = count_of(*told, "schedule", "schedules");
+    let schedules = count_of(*listeners, "schedule", "schedules");
     let mut lines = vec![format!("event `{name}` ({id}) published to {schedules}")];
     match runs.is_empty() {
         true => lines.push("no run was queued; `midwatch why` explains it".to_owned()),

@@ -78,7 +78,7 @@ impl RunFeed {
         if self.output.format == Format::Json {
             return self.output.show_line(answer, |_| String::new());
         }
-        self.output.show_part(&answer.said)?;
+        self.output.show_part(&answer.output)?;
         let RunWatched { run, seen, ended, .. } = answer;
         if *ended {
             self.output.show_part(output_after(run, seen.bytes))?;

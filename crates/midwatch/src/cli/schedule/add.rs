@@ -81,11 +81,11 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
 impl Add {
     /// Reads the prompt if it is in a file or on stdin.
     fn into_request(self) -> Result<ScheduleAdd, Error> {
-        let (when, happening) = self.trigger.into();
+        let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleAdd {
             name: self.name.unwrap_or_default(),
             when,
-            happening,
+            event_trigger,
             sensitive: self.action.sensitive,
             tier: self.action.tier,
             action: self.action.read()?,
@@ -97,7 +97,7 @@ impl Add {
 }
 
 fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
-    let ScheduleAdded { schedule, created, next, bounds, orders, warnings: found, dry_run } =
+    let ScheduleAdded { schedule, created, next, bounds, policy, warnings: found, dry_run } =
         answer;
     let result = match (created, dry_run, schedule.status) {
         (true, false, _) => "added".to_owned(),
@@ -107,7 +107,7 @@ fn render(answer: &ScheduleAdded, now: Timestamp) -> String {
         (false, false, status) => format!("already exists and is {status}"),
         (false, true, status) => format!("already exists and is {status}; {UNCHANGED}"),
     };
-    let policy = match (orders, dry_run) {
+    let policy = match (policy, dry_run) {
         (Some(preview), true) => pairs(policy_rows(preview)),
         (Some(preview), false) if !preview.by_itself => preview.sentence.clone(),
         (Some(_) | None, _) => String::new(),
@@ -143,7 +143,7 @@ fn render_list(SchedulesAdded { schedules, dry_run }: &SchedulesAdded) -> String
     });
     let warnings: Vec<String> = warnings.collect();
     let policy = schedules.iter().filter_map(|it| {
-        let preview = it.orders.as_ref().filter(|preview| !preview.by_itself)?;
+        let preview = it.policy.as_ref().filter(|preview| !preview.by_itself)?;
         Some(format!("`{}`: {}", it.name, preview.sentence))
     });
     let policy: Vec<String> = policy.collect();
@@ -172,7 +172,7 @@ mod tests {
             created: true,
             next: next_slots(),
             bounds: None,
-            orders: Some(PolicyPreview { by_itself: true, ..approval_preview() }),
+            policy: Some(PolicyPreview { by_itself: true, ..approval_preview() }),
             warnings: Vec::new(),
             dry_run: false,
         }
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn approval_is_announced_in_a_line_and_in_a_dry_run_with_its_rules() {
         let rendered = |dry_run, next| {
-            let orders = Some(approval_preview());
-            render(&ScheduleAdded { orders, dry_run, next, ..answer() }, now())
+            let policy = Some(approval_preview());
+            render(&ScheduleAdded { policy, dry_run, next, ..answer() }, now())
         };
         check(
             &rendered(false, Vec::new()),

@@ -81,13 +81,13 @@ impl Backfill {
 }
 
 fn render_started(answer: &ScheduleBackfilled) -> String {
-    let ScheduleBackfilled { schedule_id, first, last, slots, taken, token, begun } = answer;
+    let ScheduleBackfilled { schedule_id, first, last, slots, taken, token, started } = answer;
     let range = format!("{} from {first} to {last}", count_of(*slots, "slot", "slots"));
     let skipped = match taken {
         0 => String::new(),
         taken => format!("{taken} of them already have a run and are skipped"),
     };
-    let next = match begun {
+    let next = match started {
         _ if taken == slots => "nothing is left to run".to_owned(),
         true => format!(
             "they run one after the other; `midwatch schedule show {schedule_id}` shows the progress"
@@ -115,7 +115,7 @@ mod tests {
             slots: 3,
             taken,
             token: "t".to_owned(),
-            begun: true,
+            started: true,
         };
         assert!(render_started(&answer(3)).ends_with("nothing is left to run"));
         assert!(render_started(&answer(2)).contains("they run one after the other"));

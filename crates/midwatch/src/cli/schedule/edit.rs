@@ -50,12 +50,12 @@ pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error
 
 impl Edit {
     fn into_request(self) -> Result<ScheduleEdit, Error> {
-        let (when, happening) = self.trigger.into();
+        let (when, event_trigger) = self.trigger.into();
         Ok(ScheduleEdit {
             id: self.id,
             name: self.name,
             when: Some(when).filter(|when| *when != When::default()),
-            happening,
+            event_trigger,
             sensitive: self.action.sensitive,
             tier: self.action.tier,
             action: self.action.read()?,

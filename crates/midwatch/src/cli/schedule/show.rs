@@ -32,13 +32,13 @@ pub(super) async fn run(context: &Context, show: Show) -> Result<ExitCode, Error
 
 /// The prompt comes last, because it may be long.
 fn render(answer: &ScheduleShown, now: Timestamp) -> String {
-    let ScheduleShown { schedule, next, bounds, orders } = answer;
+    let ScheduleShown { schedule, next, bounds, policy } = answer;
     let prompt = schedule.action.prompt.as_deref().map(fence_prompt);
     let mut effective = schedule.terms.clone();
     if let Some(bounds) = bounds {
         (effective.window, effective.per_day) = (bounds.window.clone(), Some(bounds.per_day));
     }
-    let rows = facts(schedule).into_iter().chain(term_rows(&effective)).chain(policy_rows(orders));
+    let rows = facts(schedule).into_iter().chain(term_rows(&effective)).chain(policy_rows(policy));
     paragraphs([pairs(rows), upcoming(schedule, next, now), prompt.unwrap_or_default()])
 }
 
@@ -156,7 +156,7 @@ mod tests {
             schedule: agent_schedule(),
             next: next_slots(),
             bounds,
-            orders: approval_preview(),
+            policy: approval_preview(),
         };
         check(
             &render(&answer, now()),
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn pause_and_live_runs_are_shown() {
         let sentence = "each run fails: there is no tool `fs.list` yet".to_owned();
-        let orders = PolicyPreview { by_itself: false, ruling: None, sentence };
+        let policy = PolicyPreview { by_itself: false, ruling: None, sentence };
         let next = vec!["2026-03-28T13:00:00Z".to_owned()];
-        let answer = ScheduleShown { schedule: paused_tool_schedule(), next, bounds: None, orders };
+        let answer = ScheduleShown { schedule: paused_tool_schedule(), next, bounds: None, policy };
         check(
             &render(&answer, now()),
             &[

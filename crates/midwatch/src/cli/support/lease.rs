@@ -8,7 +8,7 @@ pub(in crate::cli) fn attention(authority: &Authority) -> Option<String> {
     if authority.frozen.is_some() {
         return Some(format!("frozen{}: `midwatch thaw`", frozen_by(authority)));
     }
-    let effect = match authority.lease.step {
+    let effect = match authority.lease.state {
         LeaseState::Ask => "every run needs approval",
         LeaseState::Paused => "no run starts",
         LeaseState::Full => return None,

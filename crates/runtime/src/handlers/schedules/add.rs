@@ -68,7 +68,7 @@ impl Serve<ScheduleAdd> for Engine {
                 created: before.get::<Schedule>(id).is_none(),
                 next: upcoming(id, after, self.time.now())?,
                 bounds: bounds(id, after, self.time.now())?,
-                orders: Some(self.policy.preview(id, after, tool_call.as_ref())?),
+                policy: Some(self.policy.preview(id, after, tool_call.as_ref())?),
                 warnings: [warnings.clone(), self.budgets.exceeded_by(id, after)?].concat(),
                 dry_run,
             })
@@ -109,7 +109,7 @@ impl Serve<ScheduleAddAll> for Engine {
                     created: is_first && before.get::<Schedule>(&draft.id).is_none(),
                     paused: is_paused(&draft.id, after),
                     next: upcoming(&draft.id, after, self.time.now())?,
-                    orders: Some(self.policy.preview(
+                    policy: Some(self.policy.preview(
                         &draft.id,
                         after,
                         draft.tool_call.as_ref(),

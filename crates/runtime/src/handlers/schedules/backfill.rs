@@ -62,7 +62,7 @@ impl Serve<ScheduleBackfill> for Engine {
             slots,
             taken: self.count_slots_with_run(&id, first, last).await?,
             token: token.clone(),
-            begun: false,
+            started: false,
         };
         if request.dry_run {
             return Ok(response);
@@ -75,7 +75,7 @@ impl Serve<ScheduleBackfill> for Engine {
                 "run it with `--dry-run`, then pass the token that it prints with `--confirm`",
             ));
         }
-        response.begun = true;
+        response.started = true;
         let transaction = Transaction { rows: rows_of(&id), ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let command = Command::Backfill(backfill);

@@ -23,7 +23,7 @@ pub(super) struct ParsedDefinition {
 }
 
 pub(super) fn parse_add(add: ScheduleAdd) -> Result<ParsedDefinition, Error> {
-    let ParsedTrigger { trigger, zone, warnings } = parse_trigger(&add.when, &add.happening)?;
+    let ParsedTrigger { trigger, zone, warnings } = parse_trigger(&add.when, &add.event_trigger)?;
     // A default zone is for display only: an instant without an offset needs a zone that the caller names.
     let named_zone = add.when.tz.as_ref().map(|_| &zone);
     let definition = Definition {
@@ -46,7 +46,7 @@ pub(super) fn parse_edit(
     let unset = Unset::of(&edit.unset)?;
     let when = edit.when.unwrap_or_default();
     let only_zone = api::When { tz: when.tz.clone(), ..api::When::default() };
-    let keeps_trigger = when == only_zone && edit.happening.is_none();
+    let keeps_trigger = when == only_zone && edit.event_trigger.is_none();
     let ParsedTrigger { trigger, zone, warnings } = match keeps_trigger {
         true => ParsedTrigger {
             trigger: before.trigger.clone(),
@@ -56,7 +56,7 @@ pub(super) fn parse_edit(
                 .map_or_else(|| Ok(before.zone.clone()), trigger::parse_zone)?,
             warnings: Vec::new(),
         },
-        false => parse_trigger(&when, &edit.happening)?,
+        false => parse_trigger(&when, &edit.event_trigger)?,
     };
     let base = unset.terms(before.terms.clone());
     let was_sensitive = before.action.text().is_sealed() && !unset.has("sensitive");

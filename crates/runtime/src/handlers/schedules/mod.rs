@@ -94,8 +94,8 @@ impl Serve<ScheduleShow> for Engine {
         rows.extend(self.transactions.load(&reads).await?);
         let next = upcoming(&id, &rows, self.time.now())?;
         let bounds = bounds(&id, &rows, self.time.now())?;
-        let orders = self.policy.preview(&id, &rows, tool_call.as_ref())?;
-        Ok(ScheduleShown { schedule, next, bounds, orders })
+        let policy = self.policy.preview(&id, &rows, tool_call.as_ref())?;
+        Ok(ScheduleShown { schedule, next, bounds, policy })
     }
 }
 
