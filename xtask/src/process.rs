@@ -7,6 +7,21 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+/// What `cargo xtask` sets for this package. The build script of `ring` depends on them: with them, Cargo would compile it,
+/// and everything above it, once for `cargo xtask` and once for a plain `cargo`.
+const PACKAGE_VARIABLES: &[&str] = &[
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_LINKS",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+    "OUT_DIR",
+];
+
 /// Runs a program and shows its output. An exit code other than 0 is an error.
 pub(crate) fn run(root: &Path, program: &str, args: &[&str]) -> Result<()> {
     let line = command_line(program, args);
@@ -39,8 +54,6 @@ pub(crate) struct Captured {
 /// Runs a program of the package in `folder` and collects its output, whether it succeeds or not.
 pub(crate) fn capture(folder: &Path, program: &str, args: &[&str]) -> Result<Captured> {
     let output = command(folder, program, args)
-        // Cargo has set it to the folder of this crate.
-        .env("CARGO_MANIFEST_DIR", folder)
         .output()
         .with_context(|| format!("cannot run `{}`", command_line(program, args)))?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -60,6 +73,23 @@ fn command_line(program: &str, args: &[&str]) -> String {
 #[expect(clippy::disallowed_methods, reason = "the one file of xtask that starts processes")]
 fn command(root: &Path, program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
+    for name in PACKAGE_VARIABLES {
+        command.env_remove(name);
+    }
     command.args(args).current_dir(root).stdin(Stdio::null());
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cargo sets the variables for this test as it does for `cargo xtask`.
+    #[test]
+    fn processes_do_not_get_the_variables_of_this_package() {
+        let printed = output(Path::new("/"), "env", &[]).unwrap();
+        let names = printed.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+        let ours: Vec<&str> = names.filter(|name| PACKAGE_VARIABLES.contains(name)).collect();
+        assert_eq!(ours, Vec::<&str>::new());
+    }
 }
