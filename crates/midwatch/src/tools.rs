@@ -3,7 +3,7 @@
 use api::{Error, Handle};
 use futures::future::{BoxFuture, FutureExt};
 use mcp::scheduled;
-use runtime::{ResolvedCall, Tools};
+use runtime::{ResolvedCall, ScheduledCall, Tools};
 
 #[derive(Debug)]
 pub struct McpTools;
@@ -21,16 +21,10 @@ impl Tools for McpTools {
         })
     }
 
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        payload: &'a str,
-        key: String,
-        handle: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn call<'a>(&'a self, call: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>> {
         async move {
-            let tool = scheduled::find(tool)?;
-            Ok(scheduled::call(tool, payload, &key, handle).await?.to_string())
+            let ScheduledCall { tool, payload, key, handle } = call;
+            Ok(scheduled::call(scheduled::find(tool)?, payload, key, handle).await?.to_string())
         }
         .boxed()
     }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use api::{Code, Error, LIST_BYTES_MAX, LIST_ITEMS_DEFAULT, LIST_ITEMS_MAX};
 use kernel::Noun;
-use store::{Item, Store};
+use store::{Item, Newest, Store};
 
 use crate::errors;
 
@@ -44,7 +44,14 @@ pub(crate) async fn page<Id: FromStr, T>(
         let items = match order {
             Order::ById => store.list(noun.name(), &position, batch).await,
             Order::NewestFirst(under) => {
-                store.list_newest(noun.name(), under, &position, batch).await
+                store
+                    .list_newest(Newest {
+                        noun: noun.name(),
+                        index_key: under,
+                        before: &position,
+                        limit: batch,
+                    })
+                    .await
             }
         };
         let items = items.map_err(errors::store)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deadpool_postgres::{Pool, Transaction};
-use store::{Error, Item, Row};
+use store::{Due, Error, Item, Newest, Row};
 use tokio_postgres::Row as SqlRow;
 
 use crate::error::classify;
@@ -39,13 +39,8 @@ pub(crate) async fn list(
     Ok(rows(pool, sql, &[&noun, &after, &limit]).await?.iter().map(item).collect())
 }
 
-pub(crate) async fn list_newest(
-    pool: &Pool,
-    noun: &str,
-    index_key: Option<&str>,
-    before: &str,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
+pub(crate) async fn list_newest(pool: &Pool, listed: Newest<'_>) -> Result<Vec<Item>, Error> {
+    let Newest { noun, index_key, before, limit } = listed;
     let sql = newest_sql(index_key, before);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     Ok(rows(pool, &sql, &[&noun, &index_key, &before, &limit]).await?.iter().map(item).collect())
@@ -61,13 +56,8 @@ fn newest_sql(index_key: Option<&str>, before: &str) -> String {
     )
 }
 
-pub(crate) async fn list_due(
-    pool: &Pool,
-    noun: &str,
-    (after_us, after): (i64, &str),
-    until_us: i64,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
+pub(crate) async fn list_due(pool: &Pool, listed: Due<'_>) -> Result<Vec<Item>, Error> {
+    let Due { noun, after: (after_us, after), until_us, limit } = listed;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let found = rows(pool, DUE, &[&noun, &after_us, &after, &until_us, &limit]).await?;
     Ok(found.iter().map(item).collect())

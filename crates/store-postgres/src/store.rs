@@ -8,8 +8,8 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
 use store::{
-    Checkpoint, Commit, DerivedTables, Error, Item, Outcome, Page, Row, Store, StoredResponse,
-    WriteStop,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
+    StoredResponse, WriteStop,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -231,24 +231,12 @@ impl Store for Postgres {
         items::list(&self.pool, noun, after, limit).boxed()
     }
 
-    fn list_newest<'a>(
-        &'a self,
-        noun: &'a str,
-        index_key: Option<&'a str>,
-        before: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        items::list_newest(&self.pool, noun, index_key, before, limit).boxed()
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        items::list_newest(&self.pool, rows).boxed()
     }
 
-    fn list_due<'a>(
-        &'a self,
-        noun: &'a str,
-        after: (i64, &'a str),
-        until_us: i64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        items::list_due(&self.pool, noun, after, until_us, limit).boxed()
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        items::list_due(&self.pool, rows).boxed()
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

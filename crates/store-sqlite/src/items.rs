@@ -1,7 +1,7 @@
 //! Reading the generic table.
 
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow};
-use store::{Error, Item, Row};
+use store::{Due, Error, Item, Newest, Row};
 
 use crate::error::{classify, classify_tables};
 
@@ -39,13 +39,8 @@ pub(crate) fn list(
     items.collect::<Result<_, _>>().map_err(classify_tables)
 }
 
-pub(crate) fn list_newest(
-    connection: &Connection,
-    noun: &str,
-    index_key: Option<&str>,
-    before: &str,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
+pub(crate) fn list_newest(connection: &Connection, rows: Newest<'_>) -> Result<Vec<Item>, Error> {
+    let Newest { noun, index_key, before, limit } = rows;
     let sql = newest_sql(index_key, before);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(&sql).map_err(classify_tables)?;
@@ -68,13 +63,8 @@ fn newest_sql(index_key: Option<&str>, before: &str) -> String {
     )
 }
 
-pub(crate) fn list_due(
-    connection: &Connection,
-    noun: &str,
-    (after_us, after): (i64, &str),
-    until_us: i64,
-    limit: usize,
-) -> Result<Vec<Item>, Error> {
+pub(crate) fn list_due(connection: &Connection, rows: Due<'_>) -> Result<Vec<Item>, Error> {
+    let Due { noun, after: (after_us, after), until_us, limit } = rows;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(DUE).map_err(classify_tables)?;
     let values = (noun, after_us, after, until_us, limit);

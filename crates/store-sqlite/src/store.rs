@@ -11,7 +11,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
 use rusqlite::Connection;
 use store::{
-    Checkpoint, Commit, DerivedTables, Error, Item, Outcome, Page, Row, Store, StoredResponse,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
+    StoredResponse,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -191,24 +192,12 @@ impl Store for Sqlite {
         self.read(|connection| items::list(connection, noun, after, limit))
     }
 
-    fn list_newest<'a>(
-        &'a self,
-        noun: &'a str,
-        index_key: Option<&'a str>,
-        before: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| items::list_newest(connection, noun, index_key, before, limit))
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        self.read(move |connection| items::list_newest(connection, rows))
     }
 
-    fn list_due<'a>(
-        &'a self,
-        noun: &'a str,
-        after: (i64, &'a str),
-        until_us: i64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
-        self.read(|connection| items::list_due(connection, noun, after, until_us, limit))
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        self.read(move |connection| items::list_due(connection, rows))
     }
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::commit::{Commit, DerivedTables, Expect, Item, Outcome, Receipt, StoredResponse};
 use crate::page::Page;
-use crate::port::{Checkpoint, Error, Row, Store};
+use crate::port::{Checkpoint, Due, Error, Newest, Row, Store};
 use crate::write_stop::WriteStop;
 
 #[derive(Debug)]
@@ -223,13 +223,8 @@ impl Store for Memory {
         ready_ok(later.take(limit).cloned().collect())
     }
 
-    fn list_newest<'a>(
-        &'a self,
-        noun: &'a str,
-        index_key: Option<&'a str>,
-        before: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        let Newest { noun, index_key, before, limit } = rows;
         let inner = self.lock();
         let matches = |item: &&Item| {
             let is_below = before.is_empty() || item.id.as_str() < before;
@@ -238,13 +233,8 @@ impl Store for Memory {
         ready_ok(inner.items_of(noun).rev().filter(matches).take(limit).cloned().collect())
     }
 
-    fn list_due<'a>(
-        &'a self,
-        noun: &'a str,
-        after: (i64, &'a str),
-        until_us: i64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+        let Due { noun, after, until_us, limit } = rows;
         let inner = self.lock();
         let is_due = |item: &&Item| {
             let is_between = |due_us| after < (due_us, &*item.id) && due_us <= until_us;

@@ -9,8 +9,30 @@ use ledger::Chain;
 use crate::commit::{Commit, DerivedTables, Item, Outcome, StoredResponse};
 use crate::page::Page;
 
-/// The position before the first due row, see [`Store::list_due`].
+/// The position before the first due row, see [`Due`].
 pub const BEFORE_ALL_DUE: (i64, &str) = (i64::MIN, "");
+
+/// Which rows [`Store::list_newest`] lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Newest<'a> {
+    pub noun: &'a str,
+    /// Only rows with this index key.
+    pub index_key: Option<&'a str>,
+    /// Only rows with a lower id; any id if empty.
+    pub before: &'a str,
+    pub limit: usize,
+}
+
+/// Which rows [`Store::list_due`] lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Due<'a> {
+    pub noun: &'a str,
+    /// The due time and the id of the previous page's last row, or [`BEFORE_ALL_DUE`].
+    pub after: (i64, &'a str),
+    /// The latest due time.
+    pub until_us: i64,
+    pub limit: usize,
+}
 
 /// The version and body of a row; version 0 and no body if the row does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,25 +130,11 @@ pub trait Store: Debug + Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
-    /// Rows of a noun with a body and an id before `before` (any id if empty), sorted by id in descending
-    /// order. With `index_key`, only rows with this key.
-    fn list_newest<'a>(
-        &'a self,
-        noun: &'a str,
-        index_key: Option<&'a str>,
-        before: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+    /// Rows of a noun with a body, sorted by id in descending order.
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
-    /// Rows of a noun that are due at or before `until_us`, sorted by due time and id. `after` is the due
-    /// time and id of the previous page's last row, or [`BEFORE_ALL_DUE`].
-    fn list_due<'a>(
-        &'a self,
-        noun: &'a str,
-        after: (i64, &'a str),
-        until_us: i64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+    /// Rows of a noun that are due, sorted by due time and id.
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
 
     fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>>;
 

@@ -3,7 +3,8 @@
 use futures::future::{BoxFuture, FutureExt};
 use ledger::Chain;
 use store::{
-    Checkpoint, Commit, DerivedTables, Error, Item, Outcome, Page, Row, Store, StoredResponse,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
+    StoredResponse,
 };
 
 use super::faults::{FaultyStore, PendingCommit};
@@ -82,30 +83,18 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn list_newest<'a>(
-        &'a self,
-        noun: &'a str,
-        under: Option<&'a str>,
-        before: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         async move {
-            self.read("newest", noun).await?;
-            self.memory.list_newest(noun, under, before, limit).await
+            self.read("newest", rows.noun).await?;
+            self.memory.list_newest(rows).await
         }
         .boxed()
     }
 
-    fn list_due<'a>(
-        &'a self,
-        noun: &'a str,
-        after: (i64, &'a str),
-        until_us: i64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
         async move {
-            self.read("due", noun).await?;
-            self.memory.list_due(noun, after, until_us, limit).await
+            self.read("due", rows.noun).await?;
+            self.memory.list_due(rows).await
         }
         .boxed()
     }

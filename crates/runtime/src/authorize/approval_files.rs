@@ -21,7 +21,7 @@ use kernel::schedule::Schedule;
 use kernel::{Actor, ApprovalId, Noun, ScheduleId, Timestamp};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
-use store::Store;
+use store::{Newest, Store};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -107,7 +107,15 @@ impl ApprovalFiles {
         &self,
         schedule: &ScheduleId,
     ) -> Result<Option<ApprovalId>, Error> {
-        let open = self.store.list_newest(Noun::Approval.name(), Some(OPEN), "", OPEN_MAX).await;
+        let open = self
+            .store
+            .list_newest(Newest {
+                noun: Noun::Approval.name(),
+                index_key: Some(OPEN),
+                before: "",
+                limit: OPEN_MAX,
+            })
+            .await;
         for item in open.map_err(errors::store)? {
             let (id, approval) = decode_listed::<Approval>(&item)?;
             let is_pending = matches!(approval.state, State::Pending { .. });

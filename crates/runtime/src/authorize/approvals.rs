@@ -7,7 +7,7 @@ use kernel::agent::Agent;
 use kernel::approval::{self, Approval, ApprovalContext, Plan};
 use kernel::token::Token;
 use kernel::{ApprovalId, Noun, Timestamp};
-use store::{BEFORE_ALL_DUE, Item, Store};
+use store::{BEFORE_ALL_DUE, Due, Item, Store};
 use tokio::select;
 use tokio::sync::Notify;
 use tracing::error;
@@ -39,7 +39,12 @@ impl Approvals {
             let now = self.time.now();
             let due = self
                 .store
-                .list_due(Noun::Approval.name(), BEFORE_ALL_DUE, now.as_micros(), BATCH)
+                .list_due(Due {
+                    noun: Noun::Approval.name(),
+                    after: BEFORE_ALL_DUE,
+                    until_us: now.as_micros(),
+                    limit: BATCH,
+                })
                 .await;
             let due = due.unwrap_or_else(|error| {
                 error!(%error, "failed to read expired approvals");
@@ -50,8 +55,15 @@ impl Approvals {
                     error!(%failed, approval = item.id, "failed to expire an approval");
                 }
             }
-            let next =
-                self.store.list_due(Noun::Approval.name(), BEFORE_ALL_DUE, i64::MAX, 1).await;
+            let next = self
+                .store
+                .list_due(Due {
+                    noun: Noun::Approval.name(),
+                    after: BEFORE_ALL_DUE,
+                    until_us: i64::MAX,
+                    limit: 1,
+                })
+                .await;
             let next = next.ok().and_then(|items| items.first().and_then(|item| item.due_us));
             // An approval that failed to expire is tried again after a second.
             let soonest = now.as_micros().saturating_add(SLEEP_US_MAX / 60);

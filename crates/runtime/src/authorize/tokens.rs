@@ -7,7 +7,7 @@ use kernel::token::{self, Token};
 pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
 use kernel::{Actor, Noun, Role, TokenId};
 use sha2::{Digest, Sha256};
-use store::Store;
+use store::{Newest, Store};
 
 use crate::commit::codec::decode_item;
 use crate::errors::{self, internal};
@@ -29,7 +29,15 @@ impl Tokens {
         let found = match digits == TOKEN_DIGITS {
             true => {
                 let hash = token_hash(secret);
-                let found = self.store.list_newest(Noun::Token.name(), Some(&hash), "", 1).await;
+                let found = self
+                    .store
+                    .list_newest(Newest {
+                        noun: Noun::Token.name(),
+                        index_key: Some(&hash),
+                        before: "",
+                        limit: 1,
+                    })
+                    .await;
                 found.map_err(errors::store)?
             }
             false => Vec::new(),
@@ -57,7 +65,14 @@ async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
     let limit = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
     let (mut tokens, mut before) = (Vec::new(), String::new());
     loop {
-        let items = store.list_newest(Noun::Token.name(), None, &before, limit).await;
+        let items = store
+            .list_newest(Newest {
+                noun: Noun::Token.name(),
+                index_key: None,
+                before: &before,
+                limit,
+            })
+            .await;
         let items = items.map_err(errors::store)?;
         for item in &items {
             let id = item.id.parse().map_err(internal)?;

@@ -19,13 +19,17 @@ pub trait Tools: Debug + Send + Sync {
     fn resolve(&self, tool: &str, payload: &str) -> Result<ResolvedCall, Error>;
 
     /// Makes the call and returns its result as JSON text. Repeated with the same key, its effect happens once.
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        payload: &'a str,
-        key: String,
-        handle: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>>;
+    fn call<'a>(&'a self, call: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>>;
+}
+
+/// A tool call of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct ScheduledCall<'a> {
+    pub tool: &'a str,
+    pub payload: &'a str,
+    /// The idempotency key.
+    pub key: &'a str,
+    pub handle: &'a dyn Handle,
 }
 
 /// What a tool call does.
@@ -67,14 +71,8 @@ impl Tools for NoTools {
         Err(unknown_tool(tool))
     }
 
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        _: &'a str,
-        _: String,
-        _: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>> {
-        async move { Err(unknown_tool(tool)) }.boxed()
+    fn call<'a>(&'a self, call: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>> {
+        async move { Err(unknown_tool(call.tool)) }.boxed()
     }
 }
 

@@ -4,7 +4,7 @@ use api::Error;
 use kernel::agent::AGENTS_MAX;
 use kernel::run::{self, Run, State};
 use kernel::{Noun, RunId, ScheduleId};
-use store::{BEFORE_ALL_DUE, Store};
+use store::{BEFORE_ALL_DUE, Due, Store};
 use tracing::{error, info};
 
 use crate::commit::codec;
@@ -26,7 +26,9 @@ impl LiveRuns {
     /// The next page; `None` at the end.
     async fn next_page(&mut self, store: &dyn Store) -> Result<Option<Vec<(RunId, Run)>>, Error> {
         let after = self.last.as_ref().map_or(BEFORE_ALL_DUE, |(due_us, id)| (*due_us, id));
-        let live = store.list_due(Noun::Run.name(), after, i64::MAX, LIVE_PAGE).await;
+        let live = store
+            .list_due(Due { noun: Noun::Run.name(), after, until_us: i64::MAX, limit: LIVE_PAGE })
+            .await;
         let live = live.map_err(errors::store)?;
         let Some(last) = live.last() else { return Ok(None) };
         self.last = Some((last.due_us.unwrap_or(i64::MAX), last.id.clone()));

@@ -13,7 +13,7 @@ use kernel::{Actor, RunId};
 use policy::capability;
 
 use crate::authorize::scope::Scope;
-use crate::authorize::tool_catalog::{ResolvedCall, ToolCatalog};
+use crate::authorize::tool_catalog::{ResolvedCall, ScheduledCall, ToolCatalog};
 
 /// Opens handles that act for a caller.
 pub(crate) trait Handles: Debug + Send + Sync {
@@ -65,7 +65,9 @@ impl ToolCalls {
     ) -> Report {
         let handle = handles.open(Actor::for_tool_call(run));
         let tools = &self.tools.tools;
-        report(tools.call(&call.tool, &call.payload, run.to_string(), &*handle).await)
+        let PendingCall { tool, payload, .. } = call;
+        let call = ScheduledCall { tool, payload, key: run.as_str(), handle: &*handle };
+        report(tools.call(call).await)
     }
 }
 

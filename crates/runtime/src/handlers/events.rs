@@ -7,6 +7,7 @@ use kernel::schedule::trigger::EventName;
 use kernel::slot::{self, Slot, SlotOutcome, Source};
 use kernel::tick::EventOccurrence;
 use kernel::{Actor, EventBody, Noun, Role, ScheduleId};
+use store::Newest;
 
 use crate::commit::caller::Caller;
 use crate::commit::idempotency::IdempotencyKey;
@@ -65,7 +66,10 @@ impl Engine {
         loop {
             let before = listeners.last().map_or("", ScheduleId::as_str);
             let noun = Noun::Schedule.name();
-            let found = self.store.list_newest(noun, Some(&index_key), before, PAGE).await;
+            let found = self
+                .store
+                .list_newest(Newest { noun, index_key: Some(&index_key), before, limit: PAGE })
+                .await;
             let found = found.map_err(errors::store)?;
             for item in &found {
                 listeners.push(item.id.parse().map_err(internal)?);

@@ -11,7 +11,7 @@ use kernel::posture::DisabledBy;
 use kernel::progress::PAUSED_BY_SYSTEM;
 use kernel::run::{Run, State};
 use kernel::{Counter, Noun, Timestamp};
-use store::BEFORE_ALL_DUE;
+use store::{BEFORE_ALL_DUE, Due, Newest};
 
 use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
@@ -79,8 +79,14 @@ impl Engine {
         let chain = store.head().await.map_err(errors::store)?;
         let checkpoint = store.last_checkpoint().await.map_err(errors::store)?;
         let (mut queued, mut waiting, mut running, mut unknown) = (0, 0, Vec::new(), Vec::new());
-        let live =
-            store.list_due(Noun::Run.name(), BEFORE_ALL_DUE, i64::MAX, LIVE_COUNTED_MAX).await;
+        let live = store
+            .list_due(Due {
+                noun: Noun::Run.name(),
+                after: BEFORE_ALL_DUE,
+                until_us: i64::MAX,
+                limit: LIVE_COUNTED_MAX,
+            })
+            .await;
         for item in live.map_err(errors::store)? {
             let (id, run) = codec::decode_listed::<Run>(&item)?;
             match run.state {
@@ -142,7 +148,10 @@ impl Engine {
 
     async fn open_approvals(&self) -> Result<Vec<String>, Error> {
         let (noun, index_key) = (Noun::Approval.name(), Some(OPEN));
-        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        let found = self
+            .store
+            .list_newest(Newest { noun, index_key, before: "", limit: LIVE_COUNTED_MAX })
+            .await;
         let mut found = found.map_err(errors::store)?;
         // The first to expire comes first. Approved ones, which wait for a permit, are left out below.
         found.sort_by_key(|item| item.due_us);
@@ -157,20 +166,34 @@ impl Engine {
 
     async fn paused_by_system(&self) -> Result<Vec<String>, Error> {
         let (noun, index_key) = (Noun::Progress.name(), Some(PAUSED_BY_SYSTEM));
-        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        let found = self
+            .store
+            .list_newest(Newest { noun, index_key, before: "", limit: LIVE_COUNTED_MAX })
+            .await;
         Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
     /// Agents that request no more approvals after consecutive denials.
     async fn silenced(&self) -> Result<Vec<String>, Error> {
         let (noun, index_key) = (Noun::Agent.name(), Some(SILENCED));
-        let found = self.store.list_newest(noun, index_key, "", LIVE_COUNTED_MAX).await;
+        let found = self
+            .store
+            .list_newest(Newest { noun, index_key, before: "", limit: LIVE_COUNTED_MAX })
+            .await;
         Ok(found.map_err(errors::store)?.into_iter().map(|item| item.id).collect())
     }
 
     /// The schedule that is due next, and when.
     async fn next_due(&self) -> Result<Option<NextDue>, Error> {
-        let due = self.store.list_due(Noun::Progress.name(), BEFORE_ALL_DUE, i64::MAX, 1).await;
+        let due = self
+            .store
+            .list_due(Due {
+                noun: Noun::Progress.name(),
+                after: BEFORE_ALL_DUE,
+                until_us: i64::MAX,
+                limit: 1,
+            })
+            .await;
         let first = due.map_err(errors::store)?.into_iter().next();
         Ok(first.and_then(|item| {
             let at = rfc3339(Timestamp::from_micros(item.due_us?));

@@ -9,7 +9,7 @@ use kernel::run::Run;
 use kernel::schedule::Schedule;
 use kernel::slot::{self, Slot, SlotOutcome};
 use kernel::{Noun, ScheduleId, Timestamp};
-use store::Item;
+use store::{Item, Newest};
 
 use crate::commit::caller::Caller;
 use crate::commit::codec;
@@ -65,7 +65,10 @@ impl Engine {
     /// The last slot that was decided.
     async fn last_slot(&self, id: &ScheduleId) -> Result<Option<Timestamp>, Error> {
         let noun = Noun::Slot.name();
-        let found = self.store.list_newest(noun, None, &slot::end_key(id), 1).await;
+        let found = self
+            .store
+            .list_newest(Newest { noun, index_key: None, before: &slot::end_key(id), limit: 1 })
+            .await;
         let found = found.map_err(errors::store)?;
         let slot = found.first().map(|item| decode_slot(id, item)).transpose()?.flatten();
         Ok(slot.map(|slot| slot.last))

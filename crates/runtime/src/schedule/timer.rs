@@ -15,7 +15,7 @@ use kernel::run::Run;
 use kernel::slot::Slot;
 use kernel::tick::{Tick, tick};
 use kernel::{Actor, Noun, NounState, Row, RunId, ScheduleId, Timestamp};
-use store::{BEFORE_ALL_DUE, Item, Store};
+use store::{BEFORE_ALL_DUE, Due, Item, Store};
 use tokio::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -132,7 +132,10 @@ impl Timer {
         let limit = BATCH + failing.0.len();
         let generation = self.transactions.cache.generation();
         let noun = Noun::Progress.name();
-        let due = self.store.list_due(noun, BEFORE_ALL_DUE, now.as_micros(), limit).await?;
+        let due = self
+            .store
+            .list_due(Due { noun, after: BEFORE_ALL_DUE, until_us: now.as_micros(), limit })
+            .await?;
         let due: Vec<_> = due.iter().filter(|item| !failing.0.contains_key(&item.id)).collect();
         let ticks = due.iter().map(|item| self.tick(item, generation, fast_starts));
         for (item, ticked) in due.iter().zip(join_all(ticks).await) {
@@ -152,8 +155,15 @@ impl Timer {
         // From here on a commit wakes the timer, so that no schedule is missed while the index is read.
         self.wake.wakes_us.store(i64::MAX, Ordering::SeqCst);
         let noun = Noun::Progress.name();
-        let items =
-            self.store.list_due(noun, BEFORE_ALL_DUE, i64::MAX, 1 + failing.0.len()).await?;
+        let items = self
+            .store
+            .list_due(Due {
+                noun,
+                after: BEFORE_ALL_DUE,
+                until_us: i64::MAX,
+                limit: 1 + failing.0.len(),
+            })
+            .await?;
         let next = items.iter().find(|item| !failing.0.contains_key(&item.id));
         let next = next.and_then(|item| item.due_us).unwrap_or(i64::MAX);
         let retry = failing.0.values().min().map_or(i64::MAX, |until| until.as_micros());

@@ -11,7 +11,7 @@ use api::{
 use futures::future::{BoxFuture, FutureExt, pending};
 use kernel::budget::Limits;
 use kernel::{Actor, Role};
-use runtime::{NoTools, ResolvedCall, Tools};
+use runtime::{NoTools, ResolvedCall, ScheduledCall, Tools};
 
 use crate::steps::*;
 use crate::world::{World, run_engine};
@@ -58,18 +58,13 @@ impl Tools for TestTools {
         Ok(ResolvedCall { hash, request: request(tool, payload)? })
     }
 
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        payload: &'a str,
-        key: String,
-        handle: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn call<'a>(&'a self, call: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>> {
         async move {
+            let ScheduledCall { tool, payload, key, handle } = call;
             let request = request(tool, payload)?;
             let call = Call {
                 request,
-                key: Some(key),
+                key: Some(key.to_owned()),
                 tool: Some(tool.to_owned()),
                 progress: Default::default(),
             };

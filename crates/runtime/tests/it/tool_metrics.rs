@@ -8,7 +8,7 @@ use api::{
 };
 use futures::future::{BoxFuture, FutureExt};
 use kernel::{Actor, Role};
-use runtime::{ResolvedCall, Tools};
+use runtime::{ResolvedCall, ScheduledCall, Tools};
 use tokio::time::sleep;
 
 use crate::steps::*;
@@ -26,13 +26,7 @@ impl Tools for Names {
         Err(Error::new(Code::NotFound, "none"))
     }
 
-    fn call<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: String,
-        _: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn call<'a>(&'a self, _: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>> {
         async { Err(Error::new(Code::NotFound, "none")) }.boxed()
     }
 }

@@ -286,15 +286,9 @@ impl Tools for SwitchedTools {
         self.current().resolve(tool, payload)
     }
 
-    fn call<'a>(
-        &'a self,
-        tool: &'a str,
-        payload: &'a str,
-        key: String,
-        handle: &'a dyn Handle,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn call<'a>(&'a self, call: ScheduledCall<'a>) -> BoxFuture<'a, Result<String, Error>> {
         let tools = self.current();
-        async move { tools.call(tool, payload, key, handle).await }.boxed()
+        async move { tools.call(call).await }.boxed()
     }
 }
 

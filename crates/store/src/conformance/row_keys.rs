@@ -4,7 +4,8 @@ use futures::future::join;
 
 use super::{StoreFixture, commit, committed, event, write};
 use crate::{
-    BEFORE_ALL_DUE, Commit, DerivedTables, Item, Outcome, Row, Store, UnchangedKeys, Write,
+    BEFORE_ALL_DUE, Commit, DerivedTables, Due, Item, Newest, Outcome, Row, Store, UnchangedKeys,
+    Write,
 };
 
 fn keyed(id: &str, expected: u64, due_us: Option<i64>, index_key: Option<&str>) -> Write {
@@ -20,11 +21,14 @@ fn ids(items: Vec<Item>) -> Vec<String> {
 }
 
 async fn due(store: &dyn Store, until_us: i64, limit: usize) -> Vec<String> {
-    ids(store.list_due("test", BEFORE_ALL_DUE, until_us, limit).await.unwrap())
+    ids(store.list_due(Due { noun: "test", after: BEFORE_ALL_DUE, until_us, limit }).await.unwrap())
 }
 
 async fn newest(store: &dyn Store, index_key: Option<&str>, before: &str) -> Vec<String> {
-    ids(store.list_newest("test", index_key, before, usize::MAX).await.unwrap())
+    ids(store
+        .list_newest(Newest { noun: "test", index_key, before, limit: usize::MAX })
+        .await
+        .unwrap())
 }
 
 pub(super) async fn due_rows_are_sorted_by_time_and_id(fixture: &dyn StoreFixture) {
@@ -57,8 +61,17 @@ pub(super) async fn due_rows_are_sorted_by_time_and_id(fixture: &dyn StoreFixtur
     ] {
         assert_eq!(due(&*store, until_us, limit).await, expected, "{until_us} {limit}");
     }
-    assert!(store.list_due("nothing", BEFORE_ALL_DUE, i64::MAX, 9).await.unwrap().is_empty());
-    let found = store.list_due("test", BEFORE_ALL_DUE, i64::MIN, 1).await.unwrap();
+    assert!(
+        store
+            .list_due(Due { noun: "nothing", after: BEFORE_ALL_DUE, until_us: i64::MAX, limit: 9 })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let found = store
+        .list_due(Due { noun: "test", after: BEFORE_ALL_DUE, until_us: i64::MIN, limit: 1 })
+        .await
+        .unwrap();
     let expected = Item {
         noun: "test".into(),
         id: "first".into(),
@@ -78,7 +91,7 @@ pub(super) async fn due_rows_are_sorted_by_time_and_id(fixture: &dyn StoreFixtur
         ((20, "c"), 20, &[]),
         ((i64::MAX, "last"), i64::MAX, &[]),
     ] {
-        let found = store.list_due("test", after, until_us, 9).await.unwrap();
+        let found = store.list_due(Due { noun: "test", after, until_us, limit: 9 }).await.unwrap();
         assert_eq!(ids(found), expected, "{after:?} {until_us}");
     }
 }
@@ -106,7 +119,10 @@ pub(super) async fn last_write_determines_keys(fixture: &dyn StoreFixture) {
         assert_eq!(&put(&*store, write).await, outcome, "{context}");
         for until_us in [10, 20, 30, 40, 50, 70] {
             let is_due = due_us.is_some_and(|due_us| due_us <= until_us);
-            let found = store.list_due("test", BEFORE_ALL_DUE, until_us, 9).await.unwrap();
+            let found = store
+                .list_due(Due { noun: "test", after: BEFORE_ALL_DUE, until_us, limit: 9 })
+                .await
+                .unwrap();
             assert_eq!(found.len(), usize::from(is_due), "{context} {until_us}");
             assert!(found.iter().all(|item| item.due_us == due_us), "{context} {until_us}");
         }
@@ -153,7 +169,10 @@ pub(super) async fn unchanged_keys_are_preserved(fixture: &dyn StoreFixture) {
     };
     put(&*store, keyed(0, UnchangedKeys::Unknown, 10)).await;
     assert!(matches!(put(&*store, keyed(1, UnchangedKeys::Both, 10)).await, Outcome::Committed(_)));
-    let found = store.list_due("test", BEFORE_ALL_DUE, 10, 9).await.unwrap();
+    let found = store
+        .list_due(Due { noun: "test", after: BEFORE_ALL_DUE, until_us: 10, limit: 9 })
+        .await
+        .unwrap();
     let bodies: Vec<_> = found.iter().map(|item| item.body.as_deref()).collect();
     assert_eq!(bodies, [Some(b"1".as_slice())]);
     assert_eq!(newest(&*store, Some("x"), "").await, ["a"]);
@@ -195,7 +214,10 @@ pub(super) async fn newest_rows_are_paged(fixture: &dyn StoreFixture) {
         for limit in [1, 3, 100] {
             let (mut found, mut before) = (Vec::new(), id(40));
             loop {
-                let page = store.list_newest("test", index_key, &before, limit).await.unwrap();
+                let page = store
+                    .list_newest(Newest { noun: "test", index_key, before: &before, limit })
+                    .await
+                    .unwrap();
                 assert!(page.len() <= limit, "{index_key:?} {limit}");
                 let Some(last) = page.last() else { break };
                 assert!(last.id < before, "{index_key:?} {limit}: {before} is repeated");
@@ -211,8 +233,20 @@ pub(super) async fn newest_rows_are_paged(fixture: &dyn StoreFixture) {
     assert_eq!(newest(&*store, None, "").await.first(), Some(&id(added - 1)));
     assert_eq!(newest(&*store, None, "002").await, ["001"]);
     assert_eq!(newest(&*store, Some("x"), "008").await, ["001"]);
-    assert!(store.list_newest("test", None, "", 0).await.unwrap().is_empty());
-    assert!(store.list_newest("nothing", None, "", 9).await.unwrap().is_empty());
+    assert!(
+        store
+            .list_newest(Newest { noun: "test", index_key: None, before: "", limit: 0 })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        store
+            .list_newest(Newest { noun: "nothing", index_key: None, before: "", limit: 9 })
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 pub(super) async fn load_all_keeps_the_requested_order(fixture: &dyn StoreFixture) {
