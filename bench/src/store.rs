@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agents::{AgentBackend, NoBackend};
-use api::{AgentAdd, AgentEdit, Call, Handle, send};
+use api::{AgentAdd, AgentEdit, AgentSettings, Call, Handle, send};
 use futures::future::try_join_all;
 use kernel::Actor;
 use ledger::Entry;
@@ -159,7 +159,8 @@ async fn measure_handles(
             let mut changes = 0_u64;
             while started.elapsed() < span {
                 let tier = Some(if changes.is_multiple_of(2) { 1 } else { 2 });
-                let edit = AgentEdit { name: name(writer), tier, ..AgentEdit::default() };
+                let settings = AgentSettings { tier, ..AgentSettings::default() };
+                let edit = AgentEdit { name: name(writer), backend: None, settings };
                 let key = has_keys.then(|| key(changes, writer));
                 Call { key, ..Call::new(edit) }.send::<AgentEdit>(&*handle).await?;
                 changes += 1;

@@ -7,61 +7,80 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::RunUsage;
 
+/// The settings of an agent. A request that adds an agent sets them, one that edits it changes them, and the agent has
+/// them.
+///
+/// They are flattened into these three. serde then refuses unknown fields by the outer struct alone, so this one must not
+/// deny them; the tests below show that both work together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AgentSettings {
+    /// The URL of its server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The model to use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's id on its server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_id: Option<String>,
+    /// The program and its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The working directory of the program. An edit removes it by an empty text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Names of the environment variables that the program gets, never their values. An edit replaces the list; a single
+    /// empty name clears it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// How the program gets the prompt: `stdin` or `argument`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_as: Option<String>,
+    /// How long one attempt may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit_seconds: Option<u32>,
+    /// A file with canned answers. An edit removes it by an empty text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// Letta only: the API, `rest` or `openai`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// Letta only: how a prompt is sent, `wait`, `stream` or `background`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sending: Option<String>,
+    /// Whether requests may go to this machine and to private networks. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_private: Option<bool>,
+    /// The tier of a prompt to it. Default: that of its backend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u8>,
+    /// A reference to the secret, `env:NAME` or `file:/path`; never the secret itself. An edit removes it by an empty text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// Whether a prompt may be executed twice without harm. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeatable: Option<bool>,
+    /// Price of a million input tokens, such as `3.00`; `0` removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_input: Option<String>,
+    /// Price of a million output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_output: Option<String>,
+    /// Price of each attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_run: Option<String>,
+}
+
 /// A registered agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
     /// The kind of backend, such as `command` or `letta`.
     pub backend: String,
-    /// The URL of its server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The agent's id on its server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote_id: Option<String>,
-    /// The program and its arguments.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub argv: Vec<String>,
-    /// The working directory of the program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    /// Names of the environment variables that the program gets, never their values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<String>,
-    /// How the program gets the prompt: `stdin` or `argument`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt_as: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_limit_seconds: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
-    /// Letta only: the API, `rest` or `openai`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api: Option<String>,
-    /// Letta only: how a prompt is sent, `wait`, `stream` or `background`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sending: Option<String>,
-    /// Whether requests may go to this machine and to private networks.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub allow_private: bool,
-    pub tier: u8,
-    /// A reference to the secret, `env:NAME` or `file:/path`; never the secret itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credential: Option<String>,
-    /// Whether a prompt may be executed twice without harm.
-    #[serde(default)]
-    pub repeatable: bool,
-    /// Price of a million input tokens, such as `3.00`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_input: Option<String>,
-    /// Price of a million output tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_output: Option<String>,
-    /// Price of each attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_run: Option<String>,
+    /// Its settings; `tier` and `repeatable` are always present.
+    #[serde(flatten)]
+    pub settings: AgentSettings,
     pub registered_at: String,
     pub changed_at: String,
 }
@@ -70,47 +89,12 @@ pub struct Agent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAdd {
+    /// The name of the agent.
     pub name: String,
+    /// The kind of backend, such as `command` or `letta`.
     pub backend: String,
-    #[serde(default)]
-    pub url: Option<String>,
-    #[serde(default)]
-    pub model: Option<String>,
-    #[serde(default)]
-    pub remote_id: Option<String>,
-    #[serde(default)]
-    pub argv: Vec<String>,
-    #[serde(default)]
-    pub cwd: Option<String>,
-    #[serde(default)]
-    pub env: Vec<String>,
-    #[serde(default)]
-    pub prompt_as: Option<String>,
-    #[serde(default)]
-    pub time_limit_seconds: Option<u32>,
-    #[serde(default)]
-    pub script: Option<String>,
-    #[serde(default)]
-    pub api: Option<String>,
-    #[serde(default)]
-    pub sending: Option<String>,
-    #[serde(default)]
-    pub allow_private: bool,
-    #[serde(default)]
-    pub tier: Option<u8>,
-    #[serde(default)]
-    pub credential: Option<String>,
-    #[serde(default)]
-    pub repeatable: bool,
-    /// Price of a million input tokens, such as `3.00`.
-    #[serde(default)]
-    pub price_input: Option<String>,
-    /// Price of a million output tokens.
-    #[serde(default)]
-    pub price_output: Option<String>,
-    /// Price of each attempt.
-    #[serde(default)]
-    pub price_run: Option<String>,
+    #[serde(flatten)]
+    pub settings: AgentSettings,
     /// Check the agent's server, if it has one, and report the result in `server`.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub look: bool,
@@ -120,66 +104,25 @@ pub struct AgentAdd {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentEdit {
+    /// The name of the agent.
     pub name: String,
+    /// The new kind of backend.
     #[serde(default)]
     pub backend: Option<String>,
-    #[serde(default)]
-    pub url: Option<String>,
-    #[serde(default)]
-    pub model: Option<String>,
-    #[serde(default)]
-    pub remote_id: Option<String>,
-    #[serde(default)]
-    pub argv: Vec<String>,
-    /// The working directory; an empty text removes it.
-    #[serde(default)]
-    pub cwd: Option<String>,
-    /// Replaces the list of variables; a single empty name clears it.
-    #[serde(default)]
-    pub env: Vec<String>,
-    #[serde(default)]
-    pub prompt_as: Option<String>,
-    #[serde(default)]
-    pub time_limit_seconds: Option<u32>,
-    /// The script; an empty text removes it.
-    #[serde(default)]
-    pub script: Option<String>,
-    #[serde(default)]
-    pub api: Option<String>,
-    #[serde(default)]
-    pub sending: Option<String>,
-    #[serde(default)]
-    pub allow_private: Option<bool>,
-    #[serde(default)]
-    pub tier: Option<u8>,
-    /// A reference to the secret; an empty text removes it.
-    #[serde(default)]
-    pub credential: Option<String>,
-    #[serde(default)]
-    pub repeatable: Option<bool>,
-    /// Price of a million input tokens; `0` removes it.
-    #[serde(default)]
-    pub price_input: Option<String>,
-    /// Price of a million output tokens; `0` removes it.
-    #[serde(default)]
-    pub price_output: Option<String>,
-    /// Price of each attempt; `0` removes it.
-    #[serde(default)]
-    pub price_run: Option<String>,
+    #[serde(flatten)]
+    pub settings: AgentSettings,
 }
 
 /// Lists agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AgentList {
     /// Only the agent with this name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Most items in the page, 1 to 1000. Default: 50.
-    #[serde(default)]
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 
@@ -268,4 +211,35 @@ pub struct AgentTestResult {
     /// What the agent's server reports about itself, if it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn settings_are_fields_of_the_request() {
+        let settings = AgentSettings { tier: Some(2), ..AgentSettings::default() };
+        let add = AgentAdd { name: "ada".to_owned(), settings, ..AgentAdd::default() };
+        assert_eq!(to_value(&add).unwrap(), json!({"name": "ada", "backend": "", "tier": 2}));
+        // As earlier versions send it.
+        let sent = json!({"name": "ada", "backend": "", "url": null, "argv": [], "tier": 2});
+        assert_eq!(from_value::<AgentAdd>(sent).unwrap(), add);
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_beside_flattened_settings() {
+        let add = |field: &str, value: Value| {
+            let mut request = json!({"name": "ada", "backend": "builtin", "time_limit_seconds": 1});
+            request[field] = value;
+            from_value::<AgentAdd>(request).map_err(|error| error.to_string())
+        };
+        assert!(add("look", json!(true)).is_ok());
+        assert_eq!(add("teir", json!(2)), Err("unknown field `teir`".to_owned()));
+        assert!(add("tier", json!("2")).is_err());
+        let edit = from_value::<AgentEdit>(json!({"name": "ada", "look": true}));
+        assert_eq!(edit.unwrap_err().to_string(), "unknown field `look`");
+    }
 }

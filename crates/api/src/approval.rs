@@ -154,19 +154,16 @@ pub struct PolicyDecision {
 
 /// Lists approvals, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ApprovalList {
     /// Only approvals for runs of this agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Also list approvals that are already decided or expired. Default: false.
-    #[serde(default)]
     pub all: bool,
     /// Most items in the page, 1 to 1000. Default: 50.
-    #[serde(default)]
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 

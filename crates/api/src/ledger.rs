@@ -29,16 +29,13 @@ pub struct Event {
 
 /// Returns the events after a position in the ledger, or the last ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct LedgerTail {
     /// The position; if absent, the last `limit` events are returned.
-    #[serde(default)]
     pub after: Option<u64>,
     /// Most events in the page, 1 to 1000. Default: 50.
-    #[serde(default)]
     pub limit: Option<u32>,
     /// How long to wait for an event if none follows the position.
-    #[serde(default)]
     pub wait_ms: u32,
 }
 
@@ -69,19 +66,15 @@ pub struct RunEventList {
 
 /// Waits until schedules or runs change. The response names them, not what changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct WaitForChanges {
     /// A position in the ledger; its end if absent.
-    #[serde(default)]
     pub after: Option<u64>,
     /// The ids of the schedules and runs to wait for.
-    #[serde(default)]
     pub about: Vec<String>,
     /// Wait for any event, whatever it is about.
-    #[serde(default)]
     pub any: bool,
     /// How long to wait if nothing has changed yet.
-    #[serde(default)]
     pub wait_ms: u32,
 }
 

@@ -26,7 +26,7 @@ mod words;
 
 pub use agent::{
     Agent, AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
-    AgentShow, AgentShown, AgentTest, AgentTestResult, AgentTested, Agents,
+    AgentSettings, AgentShow, AgentShown, AgentTest, AgentTestResult, AgentTested, Agents,
 };
 pub use approval::{
     Approval, ApprovalDecide, ApprovalDecided, ApprovalList, ApprovalRequirements, ApprovalShow,

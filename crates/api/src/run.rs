@@ -135,22 +135,18 @@ pub struct RunOutput {
 
 /// Lists runs, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct RunList {
     /// Only runs of this agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Only runs of the schedule with this id.
-    #[serde(default)]
     pub schedule: Option<String>,
     /// Only runs in this state.
-    #[serde(default)]
     pub state: Option<RunState>,
     /// Most items in the page, 1 to 1000. Default: 50.
-    #[serde(default)]
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 

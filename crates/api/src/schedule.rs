@@ -64,55 +64,55 @@ words! {
 
 /// The trigger of a schedule that follows the time. It has exactly one of `cron`, `every`, `daily` and `at`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct When {
     /// A cron expression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// An interval, such as `10s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
     /// Times of the day, such as `09:00,17:30`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub daily: Option<String>,
     /// A single time; without an offset it is local to `tz`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// The time zone; not needed for `every`, nor for `at` with an offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
     /// With `every`: the time from which intervals are counted; 1970 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
     /// With `daily`: only on these days, such as `mon-fri`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// With `cron` and `daily`, for times that a clock change skips: `run_after`, `skip`, `shift`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_gap: Option<String>,
     /// With `cron` and `daily`, for times that a clock change repeats: `first`, `second`, `both`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_fold: Option<String>,
 }
 
 /// The trigger of a schedule that follows runs or events. It has at most one of `after`, `event` and `again`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct EventTrigger {
     /// Fires when a run of the schedule with this id ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// With `after`, how that run must end: `success`, `failure`, `any`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
     /// Fires when an event with this name is published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     /// Fires this long after the schedule's own last run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// With `again`, counted from that run's `start` or `finish`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 }
 
@@ -125,71 +125,71 @@ impl EventTrigger {
 
 /// The options of a schedule; each has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// What to do with a slot while a run of the schedule is live: `skip`, `buffer_one`, `buffer_all`,
     /// `buffer_all:N`, `allow`, `allow:N`, `cancel_other`, `terminate_other`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap: Option<String>,
     /// Which missed slots to run: `latest`, `earliest`, `all`, `all:N`, `skip`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
     /// How late a missed slot may still run, such as `1h`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     /// Longest random delay of a slot, such as `30s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
     /// Most attempts of a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// The delays between attempts: `INITIAL:FACTOR:CAP`, such as `1s:2:5m`, or `patient`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<String>,
     /// Failed runs in a row after which the schedule is paused; 0 for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_after: Option<u32>,
     /// What to do with slots that were due during a pause: `skip`, `as_missed`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     /// 0 to 9; higher priorities start first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// Concurrency keys, `NAME` or `NAME:N`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// Most runs in one UTC day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_day: Option<u32>,
     /// Most tokens in one UTC day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u32>,
     /// Most money that its runs may cost in one UTC day, such as `5.00`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub money_per_day: Option<String>,
     /// Total number of runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_fires: Option<u64>,
     /// No slots before this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_at: Option<String>,
     /// No slots after this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end_at: Option<String>,
 }
 
 /// What a schedule does: prompt an agent, or call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Action {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// With `tool`: its arguments, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
 }
 
@@ -317,16 +317,14 @@ pub struct EventPublish {
 
 /// Lists schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ScheduleList {
     /// Only schedules that prompt this agent. A page may then have fewer items than `limit` although another page follows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Most items in the page, 1 to 1000. Default: 50.
-    #[serde(default)]
     pub limit: Option<u32>,
     /// The `cursor` of the previous page.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 

@@ -37,12 +37,11 @@ pub struct TokenCreate {
 
 /// Lists tokens, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct TokenList {
-    #[serde(default)]
+    /// Most items in the page, 1 to 1000. Default: 50.
     pub limit: Option<u32>,
-    /// The cursor of the previous page.
-    #[serde(default)]
+    /// The `cursor` of the previous page.
     pub cursor: Option<String>,
 }
 

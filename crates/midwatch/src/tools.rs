@@ -1,6 +1,6 @@
 //! The tools that schedules may call, which are those of the MCP server.
 
-use api::{Error, Handle};
+use api::Error;
 use futures::future::{BoxFuture, FutureExt};
 use mcp::scheduled;
 use runtime::{ResolvedCall, ScheduledCall, Tools};

@@ -8,7 +8,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use api::wire::Hello;
-use api::{AgentAdd, AgentEdit, AgentRemove, Call, Code, Handle, ProgressSink, Request, Response};
+use api::{
+    AgentAdd, AgentEdit, AgentRemove, AgentSettings, Call, Code, Handle, ProgressSink, Request,
+    Response,
+};
 use kernel::EventBody;
 use kernel::agent::{Definition, Event};
 use transport::{Socket, connect};
@@ -157,13 +160,14 @@ impl ChangeCall {
     }
 
     fn request(&self) -> Request {
-        let (name, url) = (self.name.clone(), Some(self.url()));
+        let name = self.name.clone();
+        let settings = AgentSettings { url: Some(self.url()), ..AgentSettings::default() };
         match self.kind {
             ChangeKind::Add => {
                 let backend = "webhook".to_owned();
-                Request::AgentAdd(AgentAdd { name, backend, url, ..AgentAdd::default() })
+                Request::AgentAdd(AgentAdd { name, backend, settings, look: false })
             }
-            ChangeKind::Edit => Request::AgentEdit(AgentEdit { name, url, ..AgentEdit::default() }),
+            ChangeKind::Edit => Request::AgentEdit(AgentEdit { name, backend: None, settings }),
             ChangeKind::Remove => Request::AgentRemove(AgentRemove { name }),
         }
     }
@@ -183,10 +187,12 @@ impl ChangeCall {
             (ChangeKind::Edit, Response::AgentEdit(it)) if it.changed => {
                 (&it.agent, Some(self.url()))
             }
-            (ChangeKind::Remove, Response::AgentRemove(it)) => (&it.agent, it.agent.url.clone()),
+            (ChangeKind::Remove, Response::AgentRemove(it)) => {
+                (&it.agent, it.agent.settings.url.clone())
+            }
             _ => return false,
         };
-        agent.name == self.name && agent.url == url
+        agent.name == self.name && agent.settings.url == url
     }
 
     /// Whether an entry records exactly this change.

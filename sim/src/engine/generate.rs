@@ -1,8 +1,8 @@
 //! Generates the agents and random schedules of a simulation: every kind of trigger, all sorts of terms.
 
 use api::{
-    Action, AgentAdd, AgentEdit, AgentRemove, ApiRequest, EventTrigger, Request, ScheduleAdd,
-    Terms, When,
+    Action, AgentAdd, AgentEdit, AgentRemove, AgentSettings, ApiRequest, EventTrigger, Request,
+    ScheduleAdd, Terms, When,
 };
 use jiff::Timestamp;
 
@@ -47,27 +47,43 @@ pub(super) fn agents() -> Vec<AgentAdd> {
     let program = |name: &str| AgentAdd {
         name: name.to_owned(),
         backend: "command".to_owned(),
-        argv: vec!["true".to_owned()],
-        time_limit_seconds: Some(1_200),
-        ..AgentAdd::default()
+        settings: AgentSettings {
+            argv: vec!["true".to_owned()],
+            time_limit_seconds: Some(1_200),
+            ..AgentSettings::default()
+        },
+        look: false,
+    };
+    let priced = |agent: AgentAdd| AgentAdd {
+        settings: AgentSettings { price_input: Some("1".to_owned()), ..agent.settings },
+        ..agent
+    };
+    let external = |agent: AgentAdd| AgentAdd {
+        settings: AgentSettings { tier: Some(2), ..agent.settings },
+        ..agent
+    };
+    let repeatable = |agent: AgentAdd| AgentAdd {
+        settings: AgentSettings {
+            repeatable: Some(true),
+            price_run: Some("0.0001".to_owned()),
+            ..agent.settings
+        },
+        ..agent
     };
     vec![
         AgentAdd { name: ECHO.to_owned(), backend: "builtin".to_owned(), ..AgentAdd::default() },
-        AgentAdd { price_input: Some("1".to_owned()), ..program(PROGRAM) },
-        AgentAdd {
+        priced(program(PROGRAM)),
+        priced(AgentAdd {
             name: REPORTS_USAGE.to_owned(),
             backend: "letta".to_owned(),
-            remote_id: Some("agent-1".to_owned()),
-            price_input: Some("1".to_owned()),
-            ..AgentAdd::default()
-        },
-        AgentAdd {
-            tier: Some(2),
-            repeatable: true,
-            price_run: Some("0.0001".to_owned()),
-            ..program(EXTERNAL)
-        },
-        AgentAdd { tier: Some(2), price_input: Some("1".to_owned()), ..program(TWO_APPROVERS) },
+            settings: AgentSettings {
+                remote_id: Some("agent-1".to_owned()),
+                ..AgentSettings::default()
+            },
+            look: false,
+        }),
+        repeatable(external(program(EXTERNAL))),
+        priced(external(program(TWO_APPROVERS))),
     ]
 }
 
@@ -80,7 +96,8 @@ pub(super) fn agent_request(dice: &mut Dice) -> Option<Request> {
         1..3 => agent.into_request(),
         _ => {
             let tier = Some(dice.one(2, &[0, 1]));
-            AgentEdit { name: agent.name, tier, ..AgentEdit::default() }.into_request()
+            let settings = AgentSettings { tier, ..AgentSettings::default() };
+            AgentEdit { name: agent.name, backend: None, settings }.into_request()
         }
     })
 }

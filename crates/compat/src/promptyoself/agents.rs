@@ -33,7 +33,8 @@ impl Agents {
     /// Finds an agent by its promptyoself id. An agent with a remote id is not found by its name, which may be the
     /// remote id of another agent.
     pub fn find(&self, id: &str) -> Option<&Agent> {
-        let has_id = |agent: &&Agent| agent.remote_id.as_deref().unwrap_or(&agent.name) == id;
+        let has_id =
+            |agent: &&Agent| agent.settings.remote_id.as_deref().unwrap_or(&agent.name) == id;
         self.0.iter().find(has_id)
     }
 
@@ -67,5 +68,5 @@ impl Agents {
 }
 
 fn id(agent: &Agent) -> String {
-    agent.remote_id.clone().unwrap_or_else(|| agent.name.clone())
+    agent.settings.remote_id.clone().unwrap_or_else(|| agent.name.clone())
 }

@@ -419,9 +419,9 @@ impl ToolInput for Health {
         let first = agents.letta_agents().next();
         Ok(json!({
             "status": if health.is_well() { "healthy" } else { "unhealthy" },
-            "letta_base_url": first.and_then(|agent| agent.url.as_deref()),
+            "letta_base_url": first.and_then(|agent| agent.settings.url.as_deref()),
             "db": health.daemon.data,
-            "auth_set": agents.letta_agents().any(|agent| agent.credential.is_some()),
+            "auth_set": agents.letta_agents().any(|agent| agent.settings.credential.is_some()),
             "executor_autostart": health.daemon.running,
             "executor_interval": null,
         }))

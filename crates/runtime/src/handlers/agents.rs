@@ -1,8 +1,8 @@
 //! Adds, edits, removes, shows and lists agents.
 
 use api::{
-    AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved, AgentShow,
-    AgentShown, Agents, ApiRequest, Code, Error, Serve,
+    AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
+    AgentSettings, AgentShow, AgentShown, Agents, ApiRequest, Code, Error, Serve,
 };
 use kernel::agent::{self, Agent, AgentName, Command, PriceChange};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
@@ -23,29 +23,20 @@ impl Serve<AgentAdd> for Engine {
     async fn serve(&self, caller: &Caller, add: AgentAdd) -> Result<AgentAdded, Error> {
         let name = agent_name(&add.name)?;
         let kind = add.backend.parse().map_err(errors::invalid)?;
-        let settings = Settings {
-            url: add.url,
-            model: add.model,
-            remote_id: add.remote_id,
-            argv: add.argv,
-            cwd: add.cwd,
-            env: add.env,
-            prompt_as: add.prompt_as,
-            time_limit_seconds: add.time_limit_seconds,
-            script: add.script,
-            api: add.api,
-            sending: add.sending,
-            allow_private: add.allow_private.then_some(true),
-        };
+        // There is nothing to remove.
+        let credential = add.settings.credential.clone().map(parse_secret).transpose()?;
+        let allow_private = add.settings.allow_private.filter(|is_allowed| *is_allowed);
+        let settings = AgentSettings { allow_private, ..add.settings };
+        let agent::Change { settings, tier, repeatable, price, .. } = parse(settings)?;
         let register = agent::Register {
             backend: Backend::parse(kind, settings).map_err(errors::invalid)?,
-            tier: parse_tier(add.tier)?,
-            credential: add.credential.map(parse_secret).transpose()?,
-            repeatable: add.repeatable,
+            tier,
+            credential,
+            repeatable: repeatable.unwrap_or(false),
             price: Price {
-                input: parse_money(add.price_input)?.unwrap_or_default(),
-                output: parse_money(add.price_output)?.unwrap_or_default(),
-                run: parse_money(add.price_run)?.unwrap_or_default(),
+                input: price.input.unwrap_or_default(),
+                output: price.output.unwrap_or_default(),
+                run: price.run.unwrap_or_default(),
             },
         };
         let register = Command::Register(register);
@@ -65,35 +56,8 @@ impl Serve<AgentAdd> for Engine {
 impl Serve<AgentEdit> for Engine {
     async fn serve(&self, caller: &Caller, edit: AgentEdit) -> Result<AgentEdited, Error> {
         let name = agent_name(&edit.name)?;
-        let change = agent::Change {
-            kind: edit.backend.map(|kind| kind.parse()).transpose().map_err(errors::invalid)?,
-            settings: Settings {
-                url: edit.url,
-                model: edit.model,
-                remote_id: edit.remote_id,
-                argv: edit.argv,
-                cwd: edit.cwd,
-                env: edit.env,
-                prompt_as: edit.prompt_as,
-                time_limit_seconds: edit.time_limit_seconds,
-                script: edit.script,
-                api: edit.api,
-                sending: edit.sending,
-                allow_private: edit.allow_private,
-            },
-            tier: parse_tier(edit.tier)?,
-            credential: match edit.credential {
-                None => None,
-                Some(text) if text.is_empty() => Some(None),
-                Some(text) => Some(Some(parse_secret(text)?)),
-            },
-            repeatable: edit.repeatable,
-            price: PriceChange {
-                input: parse_money(edit.price_input)?,
-                output: parse_money(edit.price_output)?,
-                run: parse_money(edit.price_run)?,
-            },
-        };
+        let kind = edit.backend.map(|kind| kind.parse()).transpose().map_err(errors::invalid)?;
+        let change = agent::Change { kind, ..parse(edit.settings)? };
         self.change_agent::<AgentEdit>(caller, &name, Command::Change(change), |before, after| {
             let agent = wire(existing(after)?);
             Ok(AgentEdited { agent, changed: before != after })
@@ -187,6 +151,39 @@ pub(crate) fn parse_money(text: Option<String>) -> Result<Option<Money>, Error> 
     })
 }
 
+/// Parses the settings of a request. An empty credential removes the present one.
+fn parse(settings: AgentSettings) -> Result<agent::Change, Error> {
+    Ok(agent::Change {
+        kind: None,
+        settings: Settings {
+            url: settings.url,
+            model: settings.model,
+            remote_id: settings.remote_id,
+            argv: settings.argv,
+            cwd: settings.cwd,
+            env: settings.env,
+            prompt_as: settings.prompt_as,
+            time_limit_seconds: settings.time_limit_seconds,
+            script: settings.script,
+            api: settings.api,
+            sending: settings.sending,
+            allow_private: settings.allow_private,
+        },
+        tier: parse_tier(settings.tier)?,
+        credential: match settings.credential {
+            None => None,
+            Some(text) if text.is_empty() => Some(None),
+            Some(text) => Some(Some(parse_secret(text)?)),
+        },
+        repeatable: settings.repeatable,
+        price: PriceChange {
+            input: parse_money(settings.price_input)?,
+            output: parse_money(settings.price_output)?,
+            run: parse_money(settings.price_run)?,
+        },
+    })
+}
+
 fn parse_secret(text: String) -> Result<SecretRef, Error> {
     text.parse().map_err(errors::invalid)
 }
@@ -198,28 +195,33 @@ fn existing(agent: Option<&Agent>) -> Result<&Agent, Error> {
 
 fn wire(agent: &Agent) -> api::Agent {
     let settings = agent.backend.settings();
+    let Settings { url, model, remote_id, argv, cwd, env, prompt_as, .. } = settings;
+    let Settings { time_limit_seconds, script, api, sending, allow_private, .. } = settings;
     let priced = |price: Money| (!price.is_zero()).then(|| price.to_string());
-    api::Agent {
-        name: agent.name.to_string(),
-        backend: agent.backend.kind().to_string(),
-        url: settings.url,
-        model: settings.model,
-        remote_id: settings.remote_id,
-        argv: settings.argv,
-        cwd: settings.cwd,
-        env: settings.env,
-        prompt_as: settings.prompt_as,
-        time_limit_seconds: settings.time_limit_seconds,
-        script: settings.script,
-        api: settings.api,
-        sending: settings.sending,
-        allow_private: settings.allow_private.unwrap_or_default(),
-        tier: agent.tier.number(),
+    let settings = AgentSettings {
+        url,
+        model,
+        remote_id,
+        argv,
+        cwd,
+        env,
+        prompt_as,
+        time_limit_seconds,
+        script,
+        api,
+        sending,
+        allow_private: allow_private.filter(|is_allowed| *is_allowed),
+        tier: Some(agent.tier.number()),
         credential: agent.credential.as_ref().map(ToString::to_string),
-        repeatable: agent.is_repeatable(),
+        repeatable: Some(agent.is_repeatable()),
         price_input: priced(agent.price.input),
         price_output: priced(agent.price.output),
         price_run: priced(agent.price.run),
+    };
+    api::Agent {
+        name: agent.name.to_string(),
+        backend: agent.backend.kind().to_string(),
+        settings,
         registered_at: rfc3339(agent.registered_at),
         changed_at: rfc3339(agent.changed_at),
     }

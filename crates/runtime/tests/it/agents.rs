@@ -1,14 +1,15 @@
 //! Agents through the handle: keys, conflicts, limits, roles.
 
-use api::{AgentAdd, AgentEdit, AgentList, AgentRemove, AgentShow, Call, Code};
+use api::{AgentAdd, AgentEdit, AgentList, AgentRemove, AgentSettings, AgentShow, Call, Code};
 use futures::future::join_all;
 use kernel::agent::AGENTS_MAX;
 use kernel::{Actor, Role};
 
+use crate::steps::edit_settings;
 use crate::world::{World, builtin};
 
 fn edit(name: &str, tier: u8) -> AgentEdit {
-    AgentEdit { name: name.to_owned(), tier: Some(tier), ..AgentEdit::default() }
+    edit_settings(name, AgentSettings { tier: Some(tier), ..AgentSettings::default() })
 }
 
 #[tokio::test]
@@ -62,7 +63,7 @@ async fn concurrent_changes_to_one_agent_are_all_committed() {
         outcome.unwrap();
     }
     let shown = world.send(AgentShow { name: "ada".into() }).await.unwrap();
-    assert_eq!(shown.agent.tier, 19 % 3);
+    assert_eq!(shown.agent.settings.tier, Some(19 % 3));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ const DAY_US: i64 = 24 * HOUR_US;
 /// A world whose agent is in tier 2, and a schedule that fires after an hour.
 async fn external_world(prompt: &str) -> (World, String) {
     let world = World::new().await;
-    let ada = api::AgentAdd { tier: Some(2), ..builtin("ada") };
+    let ada = of_tier(2, builtin("ada"));
     world.send(ada).await.unwrap();
     let schedule = add(&world, every("1h", prompt)).await;
     (world, schedule)
@@ -208,7 +208,7 @@ async fn repeated_denials_stop_approval_requests_for_an_agent() {
 #[tokio::test(start_paused = true)]
 async fn runs_of_the_same_action_share_one_approval_request() {
     let world = World::new().await;
-    world.send(api::AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
+    world.send(of_tier(2, builtin("ada"))).await.unwrap();
     let terms = Terms {
         overlap: Some("allow:5".into()),
         missed: Some("all:5".into()),

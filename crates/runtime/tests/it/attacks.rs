@@ -1,7 +1,7 @@
 //! Attacks on plans, rules and schedules, each named by its id in the list of attacks.
 
 use api::{
-    Action, AgentAdd, AgentEdit, AgentRemove, ApiRequest, ApprovalDecide, ApprovalList,
+    Action, AgentAdd, AgentRemove, AgentSettings, ApiRequest, ApprovalDecide, ApprovalList,
     ApprovalShow, Call, Code, Decision, EventPublish, Freeze, Handle, LeaseRenew, LedgerCheckpoint,
     LedgerExport, LedgerRebuild, Request, RunCancel, RunRetry, RunSettle, ScheduleAdd,
     ScheduleEdit, ScheduleFire, SchedulePause, ScheduleRemove, ScheduleResume, SettledState,
@@ -13,8 +13,8 @@ use kernel::{Actor, Role, RunId};
 use crate::steps::*;
 use crate::world::{DAY_US, OCTOBER_US, World, builtin, run_engine};
 
-fn agent(edit: AgentEdit) -> Request {
-    AgentEdit { name: "ada".into(), ..edit }.into_request()
+fn agent(settings: AgentSettings) -> Request {
+    edit_settings("ada", settings).into_request()
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -26,7 +26,7 @@ fn edits(schedule: &str) -> Vec<(Option<Request>, bool)> {
     let id = schedule.to_owned();
     let prompt = |text: &str| Action { prompt: Some(text.to_owned()), ..Action::default() };
     let edit = |action| ScheduleEdit { id: id.clone(), action, ..ScheduleEdit::default() };
-    let argv = |argv: &[&str]| AgentEdit { argv: words(argv), ..AgentEdit::default() };
+    let argv = |argv: &[&str]| AgentSettings { argv: words(argv), ..AgentSettings::default() };
     vec![
         (None, true),
         (Some(agent(argv(&["tool", "--to", "ada@example.org"]))), true),
@@ -34,14 +34,23 @@ fn edits(schedule: &str) -> Vec<(Option<Request>, bool)> {
         (Some(agent(argv(&["tool", "--to", "ada@example.org", ""]))), false),
         (Some(agent(argv(&["tool", "--to ada@example.org"]))), false),
         (Some(agent(argv(&["./tool", "--to", "ada@example.org"]))), false),
-        (Some(agent(AgentEdit { cwd: Some("/srv".into()), ..AgentEdit::default() })), false),
-        (Some(agent(AgentEdit { env: words(&["X"]), ..AgentEdit::default() })), false),
         (
-            Some(agent(AgentEdit { credential: Some("env:X".into()), ..AgentEdit::default() })),
+            Some(agent(AgentSettings { cwd: Some("/srv".into()), ..AgentSettings::default() })),
+            false,
+        ),
+        (Some(agent(AgentSettings { env: words(&["X"]), ..AgentSettings::default() })), false),
+        (
+            Some(agent(AgentSettings {
+                credential: Some("env:X".into()),
+                ..AgentSettings::default()
+            })),
             false,
         ),
         (
-            Some(agent(AgentEdit { prompt_as: Some("argument".into()), ..AgentEdit::default() })),
+            Some(agent(AgentSettings {
+                prompt_as: Some("argument".into()),
+                ..AgentSettings::default()
+            })),
             false,
         ),
         (Some(edit(prompt("hello")).into_request()), true),
@@ -56,9 +65,9 @@ async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
     for place in 0..edits("").len() {
         let mut world = World::new().await;
         let argv = words(&["tool", "--to", "ada@example.org"]);
+        let settings = AgentSettings { argv, tier: Some(2), ..AgentSettings::default() };
         let backend = "command".to_owned();
-        let ada =
-            AgentAdd { name: "ada".into(), backend, argv, tier: Some(2), ..AgentAdd::default() };
+        let ada = AgentAdd { name: "ada".into(), backend, settings, ..AgentAdd::default() };
         world.send(ada).await.unwrap();
         let schedule = add(&world, every("1h", "hello")).await;
         crash(&mut world, async |world| set(world, HOUR_US).await).await;
@@ -97,7 +106,7 @@ async fn a04_a_run_that_differs_by_one_byte_from_its_approval_does_not_start() {
 async fn a_refused_decision_is_recorded() {
     let mut world = World::new().await;
     for name in ["ada", "bob"] {
-        world.send(AgentAdd { tier: Some(2), ..builtin(name) }).await.unwrap();
+        world.send(of_tier(2, builtin(name))).await.unwrap();
     }
     add(&world, every("1h", "hello")).await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
@@ -204,7 +213,7 @@ async fn c13_a_run_cannot_change_its_own_constraints() {
         for request in [
             AgentAdd { name: "eve".into(), backend: "builtin".into(), ..AgentAdd::default() }
                 .into_request(),
-            agent(AgentEdit { tier: Some(0), ..AgentEdit::default() }),
+            agent(AgentSettings { tier: Some(0), ..AgentSettings::default() }),
             AgentRemove { name: "ada".into() }.into_request(),
             ScheduleEdit { id: by_id(), tier: Some(0), ..ScheduleEdit::default() }.into_request(),
             SchedulePause { id: by_id(), note: None }.into_request(),

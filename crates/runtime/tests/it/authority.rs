@@ -156,7 +156,7 @@ async fn agent_tests_are_refused_after_the_lease_expires() {
 async fn a11_no_run_starts_after_a_freeze_is_committed() {
     for approve_first in [true, false] {
         let world = World::new().await;
-        let ada = api::AgentAdd { tier: Some(2), ..builtin("ada") };
+        let ada = of_tier(2, builtin("ada"));
         world.send(ada).await.unwrap();
         add(&world, every("1h", "hello")).await;
         run_engine(&world, async {

@@ -1,7 +1,7 @@
 //! Budgets: no more runs start than the budget of a day allows, whatever the clock shows.
 
 use api::{
-    AgentAdd, AgentEdit, AgentList, AgentTest, BudgetList, Code, ScheduleAdd, ScheduleEdit,
+    AgentAdd, AgentList, AgentSettings, AgentTest, BudgetList, Code, ScheduleAdd, ScheduleEdit,
     ScheduleFire, StatusShow, Terms,
 };
 use kernel::budget::Limits;
@@ -15,7 +15,7 @@ async fn busy(limits: Limits, schedules: usize, tier: u8) -> (World, Vec<String>
     let mut world = World::new().await;
     world.limits = limits;
     world.reopen().await.unwrap();
-    world.send(AgentAdd { tier: Some(tier), ..builtin("ada") }).await.unwrap();
+    world.send(of_tier(tier, builtin("ada"))).await.unwrap();
     let mut ids = Vec::new();
     for number in 0..schedules {
         let schedule = named(&format!("s{number}"), "ada", every("1h", "hello"));
@@ -153,7 +153,7 @@ async fn used_tokens_prevent_further_runs() {
         let mut world = World::new().await;
         world.limits = limits;
         world.reopen().await.unwrap();
-        world.send(AgentAdd { tier: Some(1), ..builtin("ada") }).await.unwrap();
+        world.send(of_tier(1, builtin("ada"))).await.unwrap();
         let schedule = add(&world, named("s", "ada", every("1h", "use 49"))).await;
         let used = async || world.send(StatusShow {}).await.unwrap().budget.tokens;
         run_engine(&world, async {
@@ -195,7 +195,10 @@ fn money(text: &str) -> Money {
 /// An agent with a price of one millionth per token.
 fn paid(name: &str) -> AgentAdd {
     let price = Some("1.00".to_owned());
-    AgentAdd { tier: Some(1), price_input: price.clone(), price_output: price, ..builtin(name) }
+    let (price_input, price_output) = (price.clone(), price);
+    let settings =
+        AgentSettings { tier: Some(1), price_input, price_output, ..AgentSettings::default() };
+    AgentAdd { settings, ..builtin(name) }
 }
 
 async fn spent(world: &World) -> String {
@@ -222,7 +225,7 @@ async fn spent_money_prevents_further_runs() {
         world.limits = limits;
         world.reopen().await.unwrap();
         world.send(paid("ada")).await.unwrap();
-        world.send(AgentAdd { tier: Some(1), ..builtin("eve") }).await.unwrap();
+        world.send(of_tier(1, builtin("eve"))).await.unwrap();
         let schedule = add(&world, named("s", "ada", every("1h", "use 49"))).await;
         run_engine(&world, async {
             for hour in 1..=3 {
@@ -255,7 +258,8 @@ async fn concurrent_runs_start_only_while_the_money_suffices() {
         let limits = Limits { money: money(most), ..Limits::default() };
         let (world, schedules) = busy(limits, 20, 1).await;
         let price = Some("0.25".to_owned());
-        let priced = AgentEdit { name: "ada".into(), price_run: price, ..AgentEdit::default() };
+        let priced =
+            edit_settings("ada", AgentSettings { price_run: price, ..AgentSettings::default() });
         world.send(priced).await.unwrap();
         run_engine(&world, async {
             set(&world, HOUR_US).await;
@@ -282,8 +286,11 @@ async fn each_concurrent_first_run_reserves_a_share_of_the_day() {
         let agent = AgentAdd {
             name: format!("letta-{number}"),
             backend: "letta".into(),
-            remote_id: Some(format!("agent-{number}")),
-            ..AgentAdd::default()
+            settings: AgentSettings {
+                remote_id: Some(format!("agent-{number}")),
+                ..AgentSettings::default()
+            },
+            look: false,
         };
         let name = agent.name.clone();
         world.send(agent).await.unwrap();
@@ -335,7 +342,9 @@ async fn an_agent_test_counts_against_the_budgets() {
 async fn a_reservation_stays_if_no_usage_is_reported() {
     let mut world = World::new().await;
     let price = Some("0.25".to_owned());
-    world.send(AgentAdd { price_run: price, ..program("smith") }).await.unwrap();
+    let smith = program("smith");
+    let settings = AgentSettings { price_run: price, ..smith.settings };
+    world.send(AgentAdd { settings, ..smith }).await.unwrap();
     let cut_off = add(&world, named("cut off", "smith", every("30d", "hang"))).await;
     crash(&mut world, async |world| {
         wait_until_idle().await;
@@ -366,9 +375,10 @@ async fn an_indeterminate_attempt_counts_the_usage_of_the_previous_one() {
     for (prompt, expected) in [("lose", "0.00005"), ("fail for good", "0.00")] {
         let world = World::new().await;
         let price = Some("1.00".to_owned());
-        let smith =
-            AgentAdd { price_input: price.clone(), price_output: price, ..program("smith") };
-        world.send(smith).await.unwrap();
+        let smith = program("smith");
+        let (price_input, price_output) = (price.clone(), price);
+        let settings = AgentSettings { price_input, price_output, ..smith.settings };
+        world.send(AgentAdd { settings, ..smith }).await.unwrap();
         let schedule = add(&world, named("s", "smith", every("30d", "use 49"))).await;
         run_engine(&world, async {
             wait_until_idle().await;
@@ -459,16 +469,14 @@ async fn invalid_amounts_are_refused_as_price_and_as_limit() {
     let hostile =
         ["1e9", "-1", "0.0000001", "NaN", "", "1,5", "100000000.000001", "9".repeat(400).leak()];
     for text in hostile {
-        let price = AgentAdd { price_run: Some(text.into()), ..builtin("eve") };
-        let refused = world.send(price).await.unwrap_err();
+        let settings = AgentSettings { price_run: Some(text.into()), ..AgentSettings::default() };
+        let eve = AgentAdd { settings, ..builtin("eve") };
+        let refused = world.send(eve).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidInput, "{text}");
         assert!(refused.hint.is_some() && refused.message.len() < 100, "{refused:?}");
-        let price = AgentEdit {
-            name: "ada".into(),
-            price_input: Some(text.into()),
-            ..AgentEdit::default()
-        };
-        assert_eq!(world.send(price).await.unwrap_err().code, Code::InvalidInput, "{text}");
+        let settings = AgentSettings { price_input: Some(text.into()), ..AgentSettings::default() };
+        let edit = edit_settings("ada", settings);
+        assert_eq!(world.send(edit).await.unwrap_err().code, Code::InvalidInput, "{text}");
         let terms = Terms { money_per_day: Some(text.into()), ..Terms::default() };
         let schedule = ScheduleAdd { terms, ..named("s", "ada", every("1h", "hello")) };
         assert_eq!(world.send(schedule).await.unwrap_err().code, Code::InvalidInput, "{text}");

@@ -1,9 +1,6 @@
 //! A clock that is set: expired approvals and leases stay expired, none lasts longer, and the change is recorded.
 
-use api::{
-    AgentAdd, Approval, ApprovalDecide, ApprovalList, ApprovalShow, Decision, LeaseRenew,
-    StatusShow,
-};
+use api::{Approval, ApprovalDecide, ApprovalList, ApprovalShow, Decision, LeaseRenew, StatusShow};
 use kernel::authority::Lease;
 
 use crate::steps::*;
@@ -16,7 +13,7 @@ const EXECUTE_WITHIN: i64 = 15 * MINUTE_US;
 /// A world with an approval request after an hour. The engine is not running.
 async fn world_with_request() -> (World, Approval) {
     let mut world = World::new().await;
-    world.send(AgentAdd { tier: Some(2), ..builtin("ada") }).await.unwrap();
+    world.send(of_tier(2, builtin("ada"))).await.unwrap();
     add(&world, every("1h", "hello")).await;
     crash(&mut world, async |world| set(world, HOUR_US).await).await;
     let approval = world.send(ApprovalList::default()).await.unwrap().approvals.remove(0);

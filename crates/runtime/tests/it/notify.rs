@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{
-    AgentAdd, ApprovalDecide, ApprovalList, ConfigReload, Decision, Digest, RunRetry, ScheduleAdd,
+    ApprovalDecide, ApprovalList, ConfigReload, Decision, Digest, RunRetry, ScheduleAdd,
     StatusShow, Terms,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
@@ -309,7 +309,7 @@ async fn a_new_or_returning_channel_starts_at_the_end_of_the_ledger() {
 #[tokio::test(start_paused = true)]
 async fn events_that_were_handled_before_delivery_are_left_out() {
     let (world, channel, failing) = world_with_channel().await;
-    let outside = AgentAdd { tier: Some(2), ..builtin("eve") };
+    let outside = of_tier(2, builtin("eve"));
     world.send(outside).await.unwrap();
     let asking = [
         add(&world, named("one", "eve", every("1d", "hello"))).await,
@@ -345,7 +345,7 @@ async fn events_that_were_handled_before_delivery_are_left_out() {
 #[tokio::test(start_paused = true)]
 async fn an_empty_digest_is_not_delivered() {
     let (world, channel, _) = world_with_channel().await;
-    world.send(AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
+    world.send(of_tier(2, builtin("eve"))).await.unwrap();
     let asking = add(&world, named("one", "eve", every("1d", "hello"))).await;
     channel.fail_next([DeliveryScript::Fails]);
     run_engine(&world, async {

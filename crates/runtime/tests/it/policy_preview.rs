@@ -1,6 +1,6 @@
 //! The policy preview of a schedule: shown before it is added, and equal to what happens then.
 
-use api::{AgentAdd, Code, Freeze, PolicyPreview, ScheduleAdd, ScheduleAddAll, ScheduleShow};
+use api::{Code, Freeze, PolicyPreview, ScheduleAdd, ScheduleAddAll, ScheduleShow};
 use kernel::Role;
 use kernel::authority::Lease;
 
@@ -129,7 +129,7 @@ async fn a_dry_run_is_refused_like_an_add() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_of_a_list_previews_every_schedule() {
     let world = world().await;
-    world.send(AgentAdd { tier: Some(2), ..builtin("bob") }).await.unwrap();
+    world.send(of_tier(2, builtin("bob"))).await.unwrap();
     let schedules = vec![every("1h", "one"), named("two", "bob", every("1h", "two"))];
     let list = ScheduleAddAll { schedules, dry_run: true };
     let before = entries(&world).await;

@@ -1,9 +1,10 @@
 //! Data survives reopening. The binary's tests check the same with SQLite and PostgreSQL.
 
-use api::{AgentEdit, AgentList, AgentRemove, LedgerCheckpoint, LedgerRebuild, ProgressSink};
+use api::{AgentList, AgentRemove, AgentSettings, LedgerCheckpoint, LedgerRebuild, ProgressSink};
 use ledger::verify::{Anchors, Verdict};
 use runtime::verify;
 
+use crate::steps::edit_settings;
 use crate::world::{World, builtin};
 
 #[tokio::test]
@@ -11,13 +12,13 @@ async fn an_agent_survives_reopening_and_the_ledger_verifies() {
     let mut world = World::new().await;
     world.send(builtin("ada")).await.unwrap();
     world.send(builtin("bob")).await.unwrap();
-    let edit = AgentEdit { name: "ada".into(), tier: Some(2), ..AgentEdit::default() };
+    let edit = edit_settings("ada", AgentSettings { tier: Some(2), ..AgentSettings::default() });
     world.send(edit).await.unwrap();
     world.reopen().await.unwrap();
 
     let agents = world.send(AgentList::default()).await.unwrap().agents;
-    let found: Vec<(&str, u8)> = agents.iter().map(|it| (it.name.as_str(), it.tier)).collect();
-    assert_eq!(found, [("ada", 2), ("bob", 0)]);
+    let found: Vec<_> = agents.iter().map(|it| (it.name.as_str(), it.settings.tier)).collect();
+    assert_eq!(found, [("ada", Some(2)), ("bob", Some(0))]);
     assert!(
         !world.send(builtin("bob")).await.unwrap().created,
         "adding the same agent again changes nothing"

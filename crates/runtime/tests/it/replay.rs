@@ -1,8 +1,8 @@
 //! Replaying past policy decisions with other rules.
 
 use api::{
-    AgentAdd, AgentEdit, ApprovalDecide, ApprovalList, Code, Decision, PolicyExplain, PolicyReplay,
-    PolicyReplayed, Posture, ScheduleRemove,
+    AgentAdd, AgentSettings, ApprovalDecide, ApprovalList, Code, Decision, PolicyExplain,
+    PolicyReplay, PolicyReplayed, Posture, ScheduleRemove,
 };
 use kernel::Role;
 use kernel::authority::Lease;
@@ -53,8 +53,8 @@ async fn world_with_decisions() -> World {
     world.policy = of_agent("deny", "bob");
     world.reopen().await.unwrap();
     world.send(builtin("ada")).await.unwrap();
-    world.send(AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
-    world.send(AgentAdd { tier: Some(1), ..builtin("bob") }).await.unwrap();
+    world.send(of_tier(2, builtin("eve"))).await.unwrap();
+    world.send(of_tier(1, builtin("bob"))).await.unwrap();
     for agent in ["ada", "eve", "bob"] {
         add(&world, named(agent, agent, every("1h", "hello"))).await;
     }
@@ -100,7 +100,7 @@ async fn replay_applies_other_rules_to_past_decisions() {
 #[tokio::test(start_paused = true)]
 async fn replay_uses_the_recorded_request_not_the_present_state() {
     let world = world_with_decisions().await;
-    let raised = AgentEdit { name: "bob".into(), tier: Some(2), ..AgentEdit::default() };
+    let raised = edit_settings("bob", AgentSettings { tier: Some(2), ..AgentSettings::default() });
     world.send(raised).await.unwrap();
     for run in runs(&world).await.iter().filter(|run| run.agent.as_deref() == Some("ada")) {
         let id = run.schedule_id.clone().unwrap();
@@ -165,9 +165,12 @@ async fn decision_details_are_recorded_shown_and_replayed() {
     let letta = AgentAdd {
         name: "letta".into(),
         backend: "letta".into(),
-        url: Some("https://Letta.example:8283/v1".into()),
-        remote_id: Some("agent-1".into()),
-        ..AgentAdd::default()
+        settings: AgentSettings {
+            url: Some("https://Letta.example:8283/v1".into()),
+            remote_id: Some("agent-1".into()),
+            ..AgentSettings::default()
+        },
+        look: false,
     };
     world.send(letta).await.unwrap();
     let id = add(&world, named("s", "letta", every("1h", "use 49"))).await;

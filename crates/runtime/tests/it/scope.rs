@@ -101,7 +101,7 @@ fn table(eve: &Others) -> Vec<(&'static str, Value, Expected, Expected)> {
 async fn world_of_two_agents() -> World {
     let world = World::new().await;
     world.send(builtin("ada")).await.unwrap();
-    world.send(api::AgentAdd { tier: Some(2), ..builtin("eve") }).await.unwrap();
+    world.send(of_tier(2, builtin("eve"))).await.unwrap();
     world
 }
 

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use api::{
-    AgentAdd, Explained, LedgerRebuild, ProgressSink, Run, RunCancel, RunList, RunShow,
-    ScheduleAdd, ScheduleFire, ScheduleShow, StatusShow, When, Why,
+    AgentAdd, AgentEdit, AgentSettings, Explained, LedgerRebuild, ProgressSink, Run, RunCancel,
+    RunList, RunShow, ScheduleAdd, ScheduleFire, ScheduleShow, StatusShow, When, Why,
 };
 use futures::future::pending;
 use ledger::verify::{Anchors, Verdict};
@@ -47,8 +47,17 @@ pub(crate) fn named(name: &str, agent: &str, schedule: ScheduleAdd) -> ScheduleA
 
 /// An agent whose runs must not be repeated.
 pub(crate) fn program(name: &str) -> AgentAdd {
-    let argv = vec!["true".to_owned()];
-    AgentAdd { name: name.to_owned(), backend: "command".into(), argv, ..AgentAdd::default() }
+    let settings = AgentSettings { argv: vec!["true".to_owned()], ..AgentSettings::default() };
+    AgentAdd { name: name.to_owned(), backend: "command".into(), settings, look: false }
+}
+
+pub(crate) fn of_tier(tier: u8, agent: AgentAdd) -> AgentAdd {
+    AgentAdd { settings: AgentSettings { tier: Some(tier), ..agent.settings }, ..agent }
+}
+
+/// Changes the settings of the agent.
+pub(crate) fn edit_settings(name: &str, settings: AgentSettings) -> AgentEdit {
+    AgentEdit { name: name.to_owned(), backend: None, settings }
 }
 
 /// A world with `ada`, whose runs may be repeated, and `smith`, whose runs must not.

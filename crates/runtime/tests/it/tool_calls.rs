@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
-    ApiRequest, ApprovalDecide, ApprovalList, Call, Code, Decision, Error, Handle, Request,
-    RunRetry, ScheduleAdd, ScheduleEdit, ScheduleFire, SchedulePause, StatusShow, send,
+    ApiRequest, ApprovalDecide, ApprovalList, Call, Code, Decision, Error, Request, RunRetry,
+    ScheduleAdd, ScheduleEdit, ScheduleFire, SchedulePause, StatusShow, send,
 };
 use futures::future::{BoxFuture, FutureExt, pending};
 use kernel::budget::Limits;

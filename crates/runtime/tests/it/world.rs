@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agents::{AgentBackend, Attempt, AttemptResult, Failure, Outcome, Output, Reason};
-use api::{AgentAdd, ApiRequest, Call, ConfigValue, Error, Event, Handle, LedgerTail, send};
+use api::{AgentAdd, ApiRequest, Call, ConfigValue, Error, Event, LedgerTail, send};
 use futures::future::{BoxFuture, FutureExt};
 use kernel::authority::Lease;
 use kernel::budget::{Limits, Usage};
@@ -13,7 +13,7 @@ use kernel::run::FailureKind;
 use kernel::{Actor, Role, Timestamp};
 use runtime::{
     Channel, Clock, Components, ConfigReader, Engine, NoTools, ReloadableConfig, Reread,
-    ResolvedCall, Settings, Tools,
+    ResolvedCall, ScheduledCall, Settings, Tools,
 };
 use store::Memory;
 use tempfile::TempDir;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use api::wire::Hello;
-use api::{Action, AgentAdd, Handle, ScheduleAdd, SchedulePause, Terms, When, send};
+use api::{Action, AgentAdd, AgentSettings, Handle, ScheduleAdd, SchedulePause, Terms, When, send};
 use api::{LIST_ITEMS_MAX, Schedule, ScheduleList};
 use futures::future::join;
 use tokio::time::{sleep, timeout};
@@ -163,10 +163,13 @@ impl Campaign {
         AgentAdd {
             name: guarantee.agent().to_owned(),
             backend: "command".to_owned(),
-            argv: self.effects.argv(),
-            repeatable: guarantee == Guarantee::Repeatable,
-            tier: (guarantee == Guarantee::NeedsApproval).then_some(2),
-            ..AgentAdd::default()
+            settings: AgentSettings {
+                argv: self.effects.argv(),
+                repeatable: Some(guarantee == Guarantee::Repeatable),
+                tier: (guarantee == Guarantee::NeedsApproval).then_some(2),
+                ..AgentSettings::default()
+            },
+            look: false,
         }
     }
 

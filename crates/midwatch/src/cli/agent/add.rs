@@ -34,29 +34,7 @@ pub(super) async fn run(context: &Context, add: Add) -> Result<ExitCode, Error> 
 
 impl Add {
     fn into_request(self) -> AgentAdd {
-        let settings = self.settings;
-        AgentAdd {
-            name: self.name,
-            backend: self.backend,
-            url: settings.url,
-            model: settings.model,
-            remote_id: settings.remote_id,
-            argv: settings.argv,
-            cwd: settings.cwd,
-            env: settings.env,
-            prompt_as: settings.prompt_as,
-            time_limit_seconds: settings.time_limit,
-            script: settings.script,
-            api: settings.api,
-            sending: settings.send,
-            allow_private: settings.allow_private,
-            tier: settings.tier,
-            credential: settings.credential,
-            repeatable: settings.repeatable,
-            price_input: settings.price_input,
-            price_output: settings.price_output,
-            price_run: settings.price_run,
-            look: true,
-        }
+        let Add { name, backend, settings } = self;
+        AgentAdd { name, backend, settings: settings.into(), look: true }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{AgentEdit, Error};
+use api::{AgentEdit, AgentSettings, Error};
 use clap::Args;
 
 use super::settings::Settings;
@@ -44,36 +44,16 @@ pub(super) async fn run(context: &Context, edit: Edit) -> Result<ExitCode, Error
 
 impl Edit {
     fn into_request(self) -> AgentEdit {
-        let settings = self.settings;
-        AgentEdit {
-            name: self.name,
-            backend: self.backend,
-            url: settings.url,
-            model: settings.model,
-            remote_id: settings.remote_id,
-            argv: settings.argv,
-            cwd: settings.cwd,
-            env: settings.env,
-            prompt_as: settings.prompt_as,
-            time_limit_seconds: settings.time_limit,
-            script: settings.script,
-            api: settings.api,
-            sending: settings.send,
-            allow_private: switch(settings.allow_private, self.public_only),
-            tier: settings.tier,
-            credential: match self.no_credential {
-                true => Some(String::new()),
-                false => settings.credential,
-            },
-            repeatable: switch(settings.repeatable, self.not_repeatable),
-            price_input: settings.price_input,
-            price_output: settings.price_output,
-            price_run: settings.price_run,
+        let mut settings = AgentSettings::from(self.settings);
+        if self.public_only {
+            settings.allow_private = Some(false);
         }
+        if self.not_repeatable {
+            settings.repeatable = Some(false);
+        }
+        if self.no_credential {
+            settings.credential = Some(String::new());
+        }
+        AgentEdit { name: self.name, backend: self.backend, settings }
     }
-}
-
-/// The value that a flag and its opposite set, if one of them is given.
-fn switch(on: bool, off: bool) -> Option<bool> {
-    (on || off).then_some(on)
 }

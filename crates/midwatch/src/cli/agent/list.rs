@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{Agent, AgentList, Error};
 use clap::Args;
 
-use super::shell_line;
+use super::{shell_line, tier};
 use crate::access::send;
 use crate::cli::support::page::Page;
 use crate::cli::support::render::table_with_cursor;
@@ -30,18 +30,19 @@ fn render(agents: &[Agent], cursor: Option<&str>) -> String {
         return "no agents yet; register one with `midwatch agent add NAME --backend builtin`"
             .into();
     }
-    let rows = agents.iter().map(|agent| {
-        [agent.name.clone(), agent.backend.clone(), agent.tier.to_string(), target(agent)]
-    });
+    let rows = agents
+        .iter()
+        .map(|agent| [agent.name.clone(), agent.backend.clone(), tier(agent), target(agent)]);
     table_with_cursor(["NAME", "BACKEND", "TIER", "TARGET"], rows, cursor)
 }
 
 /// Where its prompts go.
 fn target(agent: &Agent) -> String {
-    let model = agent.model.as_deref().or(agent.remote_id.as_deref());
-    match (&agent.url, model) {
+    let settings = &agent.settings;
+    let model = settings.model.as_deref().or(settings.remote_id.as_deref());
+    match (&settings.url, model) {
         (Some(url), Some(model)) => format!("{model} at {url}"),
         (Some(url), None) => url.clone(),
-        (None, _) => agent.script.clone().unwrap_or_else(|| shell_line(&agent.argv)),
+        (None, _) => settings.script.clone().unwrap_or_else(|| shell_line(&settings.argv)),
     }
 }

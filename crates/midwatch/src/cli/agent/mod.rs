@@ -37,7 +37,11 @@ pub(super) async fn run(context: &Context, command: Command) -> Result<ExitCode,
 }
 
 fn summary(agent: &Agent) -> String {
-    format!("{}, tier {}", agent.backend, agent.tier)
+    format!("{}, tier {}", agent.backend, tier(agent))
+}
+
+fn tier(agent: &Agent) -> String {
+    agent.settings.tier.unwrap_or_default().to_string()
 }
 
 /// A program and its arguments as they would be typed into a shell.

@@ -62,7 +62,8 @@ pub(super) async fn run(context: &Context, register: Register) -> Result<Registe
     let registered = registered_agents::load(context).await?.find(id).cloned();
     // An agent that is registered at another server cannot be validated at this one.
     let is_at_this_server = |agent: &Agent| {
-        agent.api.as_deref() == Some("rest") && agent.url.as_deref() == Some(&letta.url)
+        let settings = &agent.settings;
+        settings.api.as_deref() == Some("rest") && settings.url.as_deref() == Some(&letta.url)
     };
     if registered.as_ref().is_none_or(is_at_this_server) && !skip_validation {
         validate(context, &letta, id).await?;
@@ -80,7 +81,7 @@ pub(super) async fn run(context: &Context, register: Register) -> Result<Registe
 
 /// A warning if the agent is registered at another server than LETTA_BASE_URL: prompts go to the former.
 fn other_server_warning(context: &Context, agent: &Agent) -> Option<String> {
-    let (url, named) = (agent.url.as_deref()?, Letta::base_url(&context.environment)?);
+    let (url, named) = (agent.settings.url.as_deref()?, Letta::base_url(&context.environment)?);
     let is_same = agent.backend != "letta" || url.trim_end_matches('/') == named;
     let name = &agent.name;
     (!is_same).then(|| {

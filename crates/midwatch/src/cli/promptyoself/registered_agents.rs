@@ -1,7 +1,7 @@
 //! Agents that promptyoself commands know: those already registered, and Letta agents that are registered
 //! with their first prompt.
 
-use api::{AgentAdd, Code, Error};
+use api::{AgentAdd, AgentSettings, Code, Error};
 use compat::astra::short_hash;
 use compat::promptyoself::agents::Agents;
 use kernel::agent::NAME_BYTES_MAX;
@@ -28,12 +28,15 @@ pub(in crate::cli) async fn register(
     let add = |name: String| AgentAdd {
         name,
         backend: "letta".to_owned(),
-        url: Some(letta.url.clone()),
-        remote_id: Some(id.to_owned()),
-        credential: letta.credential.map(|name| format!("env:{name}")),
-        // The user names the server, which is often in a private network.
-        allow_private: true,
-        ..AgentAdd::default()
+        settings: AgentSettings {
+            url: Some(letta.url.clone()),
+            remote_id: Some(id.to_owned()),
+            credential: letta.credential.map(|name| format!("env:{name}")),
+            // The user names the server, which is often in a private network.
+            allow_private: Some(true),
+            ..AgentSettings::default()
+        },
+        look: false,
     };
     let added = match send(context, add(name_for(id))).await {
         // Another id makes the same name.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use api::wire::Hello;
 use api::{
-    Action, AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, Call, Code, Error, Handle,
-    LedgerTail, Response, ScheduleAdd, When, send,
+    Action, AgentAdd, AgentAdded, AgentEdit, AgentRemove, AgentRemoved, AgentSettings, Call, Code,
+    Error, Handle, LedgerTail, Response, ScheduleAdd, When, send,
 };
 use sha2::{Digest, Sha256};
 use transport::Socket;
@@ -61,7 +61,8 @@ fn same_request_with_the_same_key_gets_the_same_response() {
         let socket = connect(&world).await;
         assert_eq!(socket.call(with_key(add("ada"), "key-1")).await.unwrap(), again);
         assert_eq!(code(socket.call(with_key(add("bob"), "key-1")).await), Code::KeyTaken);
-        let edit = AgentEdit { name: "ada".into(), tier: Some(1), ..AgentEdit::default() };
+        let settings = AgentSettings { tier: Some(1), ..AgentSettings::default() };
+        let edit = AgentEdit { name: "ada".into(), settings, ..AgentEdit::default() };
         assert_eq!(code(socket.call(with_key(edit, "key-1")).await), Code::KeyTaken);
     });
     assert_eq!(world.agents(), ["ada"]);

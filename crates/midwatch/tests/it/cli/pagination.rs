@@ -117,8 +117,11 @@ fn list_longer_than_a_frame_is_paged() {
             let request = api::AgentAdd {
                 name: name.clone(),
                 backend: "command".into(),
-                argv: vec!["x".repeat(32_000)],
-                ..api::AgentAdd::default()
+                settings: api::AgentSettings {
+                    argv: vec!["x".repeat(32_000)],
+                    ..api::AgentSettings::default()
+                },
+                look: false,
             };
             let answer = api::Handle::call(&socket, Call::new(request)).await;
             assert!(matches!(answer, Ok(Response::AgentAdd(_))), "{answer:?}");

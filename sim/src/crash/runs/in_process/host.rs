@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use api::{AgentAdd, send};
+use api::{AgentAdd, AgentSettings, send};
 use clap::{Args, ValueEnum};
 use futures::future::try_join;
 use kernel::Actor;
@@ -129,10 +129,13 @@ fn agent(guarantee: Guarantee) -> AgentAdd {
     AgentAdd {
         name: guarantee.agent().to_owned(),
         backend: "builtin".to_owned(),
-        repeatable: guarantee == Guarantee::Repeatable,
-        // A builtin agent without a script only echoes, and would always be repeatable.
-        script: Some(SCRIPT.to_owned()),
-        ..AgentAdd::default()
+        settings: AgentSettings {
+            repeatable: Some(guarantee == Guarantee::Repeatable),
+            // A builtin agent without a script only echoes, and would always be repeatable.
+            script: Some(SCRIPT.to_owned()),
+            ..AgentSettings::default()
+        },
+        look: false,
     }
 }
 
