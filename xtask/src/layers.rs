@@ -34,6 +34,21 @@ pub enum Inside {
     Any,
 }
 
+/// The rooms below `engine`.
+const PARTS: &[&str] =
+    &["secrets", "commit", "ledger", "dispatch", "authorize", "execute", "schedule", "notify"];
+const PARTS_AND_ENGINE: &[&str] = &[
+    "secrets",
+    "commit",
+    "ledger",
+    "dispatch",
+    "authorize",
+    "execute",
+    "schedule",
+    "notify",
+    "engine",
+];
+
 /// A room of the runtime (a folder of [`ROOMS_FOLDER`]) and the rooms that it may import.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -109,33 +124,8 @@ pub const ROOMS: &[Room] = &[
     Room { name: "execute", imports: &["secrets", "commit", "dispatch", "authorize"] },
     Room { name: "schedule", imports: &["commit", "dispatch", "authorize", "execute"] },
     Room { name: "notify", imports: &["commit", "ledger"] },
-    Room {
-        name: "engine",
-        imports: &[
-            "secrets",
-            "commit",
-            "ledger",
-            "dispatch",
-            "authorize",
-            "execute",
-            "schedule",
-            "notify",
-        ],
-    },
-    Room {
-        name: "handlers",
-        imports: &[
-            "secrets",
-            "commit",
-            "ledger",
-            "dispatch",
-            "authorize",
-            "execute",
-            "schedule",
-            "notify",
-            "engine",
-        ],
-    },
+    Room { name: "engine", imports: PARTS },
+    Room { name: "handlers", imports: PARTS_AND_ENGINE },
 ];
 
 /// A core crate may wait on a channel; it starts no task, opens no file and reads no clock.

@@ -42,7 +42,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     programs.sort_by_key(|it| rank(&it.name));
     let total = programs.len();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let failed = run_all(programs, cores);
+    let Summary { passed, failed } = run_all(programs, cores);
+    eprintln!("{passed} passed, {} failed", failed.len());
     ensure!(
         failed.is_empty(),
         "{} of {total} test programs failed: {}",
@@ -92,24 +93,35 @@ fn rank(name: &str) -> usize {
     place.unwrap_or(SLOWEST.len())
 }
 
-/// Runs the programs in order, at most `at_once` at a time. Returns the names of those that failed.
-fn run_all(programs: Vec<TestProgram>, at_once: usize) -> Vec<String> {
+/// What became of the test programs.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Summary {
+    /// Tests that passed.
+    passed: u64,
+    /// Names of the programs that failed.
+    failed: Vec<String>,
+}
+
+/// Runs the programs in order, at most `at_once` at a time.
+fn run_all(programs: Vec<TestProgram>, at_once: usize) -> Summary {
     let waiting = Mutex::new(VecDeque::from(programs));
-    let failed = Mutex::new(Vec::new());
+    let summary = Mutex::new(Summary::default());
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(program) = next(&waiting) {
                     let (result, elapsed) = timed(|| run_one(&program));
                     eprintln!("{}", report(&program.name, &result, elapsed));
-                    if !result.is_ok_and(|it| it.succeeded) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(program.name);
+                    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                    match result {
+                        Ok(it) if it.succeeded => summary.passed += tests_passed(&it.output),
+                        _ => summary.failed.push(program.name),
                     }
                 }
             });
         }
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    summary.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A function of its own, so that the lock is released before the program runs.
@@ -127,12 +139,17 @@ fn report(name: &str, result: &Result<Captured>, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     match result {
         Ok(it) if it.succeeded => {
-            let tests: u64 = it.output.lines().filter_map(passed).sum();
+            let tests = tests_passed(&it.output);
             format!("{seconds:>7.1} s  {name}: {tests} passed")
         }
         Ok(it) => format!("{}\n{seconds:>7.1} s  {name}: FAILED, see above", it.output),
         Err(error) => format!("{seconds:>7.1} s  {name}: FAILED, {error:#}"),
     }
+}
+
+/// The number of passed tests in the output of a test program.
+fn tests_passed(output: &str) -> u64 {
+    output.lines().filter_map(passed).sum()
 }
 
 /// The number of passed tests in a summary line of a test program.
@@ -195,7 +212,7 @@ mod tests {
             TestProgram { program: "/no/such/program".to_owned(), ..shell("absent", "") },
         ];
         for at_once in [1, 2] {
-            let mut failed = run_all(programs.clone(), at_once);
+            let mut failed = run_all(programs.clone(), at_once).failed;
             failed.sort();
             assert_eq!(failed, ["absent", "bad"], "{at_once} at once");
         }
@@ -209,7 +226,7 @@ mod tests {
         process::run(Path::new("/"), "mkfifo", &[&path.to_string()]).unwrap();
         let reader = shell("reader", &format!("read line < {path}; test \"$line\" = hello"));
         let writer = shell("writer", &format!("echo hello > {path}"));
-        assert_eq!(run_all(vec![reader, writer], 2), Vec::<String>::new());
+        assert_eq!(run_all(vec![reader, writer], 2), Summary::default());
         std::fs::remove_file(&pipe).unwrap();
     }
 

@@ -52,43 +52,23 @@ struct Help {
     purpose: &'static str,
 }
 
+const fn help(verb: &'static str, args: &'static str, purpose: &'static str) -> Help {
+    Help { verb, args, purpose }
+}
+
 const VERBS: &[Help] = &[
-    Help {
-        verb: "test",
-        args: "",
-        purpose: "everything that CI checks: format, lints, tidy, tests",
-    },
-    Help {
-        verb: "tidy",
-        args: "",
-        purpose: "check the rules of the tree: layers, module docs, dead files",
-    },
-    Help { verb: "fix", args: "", purpose: "apply the automatic fixes of clippy and rustfmt" },
-    Help { verb: "docs", args: "", purpose: "rewrite the generated documents" },
-    Help {
-        verb: "dist",
-        args: "",
-        purpose: "build the stripped program, its debug info beside it",
-    },
-    Help { verb: "bench", args: "NAME [ARGS]", purpose: "run one benchmark, in release mode" },
-    Help { verb: "crash", args: "[ARGS]", purpose: "kill -9 in a loop: `[--runs] --cycles N`" },
-    Help {
-        verb: "sim",
-        args: "[ARGS]",
-        purpose: "simulate on virtual time: `[--seed N] --lives N`",
-    },
-    Help {
-        verb: "fuzz",
-        args: "[ARGS]",
-        purpose: "feed mangled MCP messages: `[--seed N] --seconds N`",
-    },
-    Help { verb: "letta", args: "", purpose: "install a Letta server and prompt its agent" },
-    Help {
-        verb: "mcp-conformance",
-        args: "",
-        purpose: "test the MCP server with the official suite and the SDKs",
-    },
-    Help { verb: "help", args: "", purpose: "print this table" },
+    help("test", "", "everything that CI checks: format, lints, tidy, tests"),
+    help("tidy", "", "check the rules of the tree: layers, module docs, dead files"),
+    help("fix", "", "apply the automatic fixes of clippy and rustfmt"),
+    help("docs", "", "rewrite the generated documents"),
+    help("dist", "", "build the stripped program, its debug info beside it"),
+    help("bench", "NAME [ARGS]", "run one benchmark, in release mode"),
+    help("crash", "[ARGS]", "kill -9 in a loop: `[--runs] --cycles N`"),
+    help("sim", "[ARGS]", "simulate on virtual time: `[--seed N] --lives N`"),
+    help("fuzz", "[ARGS]", "feed mangled MCP messages: `[--seed N] --seconds N`"),
+    help("letta", "", "install a Letta server and prompt its agent"),
+    help("mcp-conformance", "", "test the MCP server with the official suite and the SDKs"),
+    help("help", "", "print this table"),
 ];
 
 impl Verb {

@@ -31,6 +31,18 @@ words! {
     }
 }
 
+impl ApprovalState {
+    /// Whether the run of the approval may still start.
+    pub const fn is_open(self) -> bool {
+        match self {
+            ApprovalState::Pending | ApprovalState::Approved => true,
+            ApprovalState::Denied | ApprovalState::Consumed | ApprovalState::Expired => false,
+            ApprovalState::Revoked | ApprovalState::Changed | ApprovalState::Unsigned => false,
+            ApprovalState::Cancelled | ApprovalState::NotNeeded => false,
+        }
+    }
+}
+
 words! {
     /// What a human decides about an approval.
     pub enum Decision "decision" {

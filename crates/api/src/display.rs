@@ -110,18 +110,9 @@ impl Approval {
             None => part.clone(),
         });
         let parts = parts.collect::<Vec<_>>().join(", ");
-        match self.state {
-            ApprovalState::Pending | ApprovalState::Approved => {
-                format!("{parts}; checked again before the start")
-            }
-            ApprovalState::Denied
-            | ApprovalState::Consumed
-            | ApprovalState::Expired
-            | ApprovalState::Revoked
-            | ApprovalState::Changed
-            | ApprovalState::Unsigned
-            | ApprovalState::Cancelled
-            | ApprovalState::NotNeeded => parts,
+        match self.state.is_open() {
+            true => format!("{parts}; checked again before the start"),
+            false => parts,
         }
     }
 }

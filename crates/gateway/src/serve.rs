@@ -213,15 +213,29 @@ mod tests {
         String::from_utf8_lossy(&first).into_owned()
     }
 
-    #[tokio::test]
-    async fn clients_that_never_read_do_not_block_new_connections() {
+    /// Serves within these limits while `client` runs, and returns what it returns.
+    async fn with_server<T: Send + 'static>(
+        limits: Limits,
+        client: impl FnOnce(net::SocketAddr) -> T + Send + 'static,
+    ) -> T {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let limits =
-            Limits { connections: 2, requests_per_principal: 9, write: Duration::from_millis(50) };
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let served = serve_within(limits, listener, Arc::new(AcceptAll), server, stopped);
-        let first = tokio::task::spawn_blocking(move || {
+        let client = async {
+            let result = tokio::task::spawn_blocking(move || client(address)).await;
+            stop.send_replace(true);
+            result
+        };
+        let ((), result) = futures::join!(served, client);
+        result.unwrap()
+    }
+
+    #[tokio::test]
+    async fn clients_that_never_read_do_not_block_new_connections() {
+        let limits =
+            Limits { connections: 2, requests_per_principal: 9, write: Duration::from_millis(50) };
+        let first = with_server(limits, move |address| {
             let request = valid_request(address);
             let unread: Vec<_> = (0..limits.connections)
                 .map(|_| net::TcpStream::connect(address).unwrap())
@@ -239,24 +253,14 @@ mod tests {
             }
             first
         });
-        let first = async {
-            let first = first.await;
-            stop.send_replace(true);
-            first
-        };
-        let ((), first) = futures::join!(served, first);
-        assert_eq!(first.unwrap(), "HTTP/1.1 200");
+        assert_eq!(first.await, "HTTP/1.1 200");
     }
 
     #[tokio::test]
     async fn the_oldest_idle_connection_is_closed_for_a_new_one() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let limits =
             Limits { connections: 2, requests_per_principal: 9, write: Duration::from_secs(30) };
-        let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served = serve_within(limits, listener, Arc::new(AcceptAll), server, stopped);
-        let checked = tokio::task::spawn_blocking(move || {
+        with_server(limits, move |address| {
             let connect = || net::TcpStream::connect(address).unwrap();
             let mut silent = [connect(), connect()];
             let mut third = connect();
@@ -270,25 +274,15 @@ mod tests {
             // The other still works.
             silent[1].write_all(&valid_request(address)).unwrap();
             assert_eq!(status(&mut silent[1]), "HTTP/1.1 200");
-        });
-        let checked = async {
-            let checked = checked.await;
-            stop.send_replace(true);
-            checked
-        };
-        let ((), checked) = futures::join!(served, checked);
-        checked.unwrap();
+        })
+        .await;
     }
 
     #[tokio::test]
     async fn one_principal_cannot_use_up_the_requests_of_others() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let limits =
             Limits { connections: 9, requests_per_principal: 2, write: Duration::from_secs(30) };
-        let (stop, stopped) = tokio::sync::watch::channel(false);
-        let served = serve_within(limits, listener, Arc::new(AcceptAll), server, stopped);
-        let checked = tokio::task::spawn_blocking(move || {
+        with_server(limits, move |address| {
             let send = |who: &str, method: &str, params: Value| {
                 let mut stream = net::TcpStream::connect(address).unwrap();
                 stream.write_all(&request(address, who, method, params)).unwrap();
@@ -304,13 +298,7 @@ mod tests {
             assert_eq!(status(&mut send("ben", "tools/list", json!({}))), "HTTP/1.1 200");
             drop(held);
             assert!(becomes("HTTP/1.1 200"), "a closed request still holds its permit");
-        });
-        let checked = async {
-            let checked = checked.await;
-            stop.send_replace(true);
-            checked
-        };
-        let ((), checked) = futures::join!(served, checked);
-        checked.unwrap();
+        })
+        .await;
     }
 }

@@ -222,15 +222,9 @@ impl Trust {
         let needs_token = match actor.principal() {
             Principal::User(_) | Principal::Unrecognized(_) => true,
             // A person has one. The others are refused by their role, which is checked later.
-            Principal::Person(_)
-            | Principal::Agent(_)
-            | Principal::Run(_)
-            | Principal::UnknownRun
-            | Principal::ToolCall(_)
-            | Principal::Assistant(_)
-            | Principal::Schedule(_)
-            | Principal::UnknownClient
-            | Principal::System => false,
+            Principal::Person(_) | Principal::Assistant(_) | Principal::System => false,
+            Principal::Agent(_) | Principal::Run(_) | Principal::UnknownRun => false,
+            Principal::ToolCall(_) | Principal::Schedule(_) | Principal::UnknownClient => false,
         };
         match self.local_approvals || self.signed_approvals || !needs_token {
             true => Ok(()),

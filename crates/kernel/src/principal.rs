@@ -113,16 +113,7 @@ impl Principal {
     pub fn person_behind(&self) -> Principal {
         match self {
             Principal::Assistant(human) => human.clone().into(),
-            Principal::User(_)
-            | Principal::Person(_)
-            | Principal::Agent(_)
-            | Principal::Run(_)
-            | Principal::UnknownRun
-            | Principal::ToolCall(_)
-            | Principal::Schedule(_)
-            | Principal::UnknownClient
-            | Principal::System
-            | Principal::Unrecognized(_) => self.clone(),
+            other => other.clone(),
         }
     }
 

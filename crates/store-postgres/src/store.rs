@@ -8,8 +8,8 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::{Chain, Hash};
 use store::{
-    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
-    StoredResponse, WriteStop,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Reading, Row,
+    Store, StoredResponse, WriteStop,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -210,51 +210,35 @@ impl Store for Postgres {
         true
     }
 
-    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> Reading<'a, Row> {
         items::load(&self.pool, noun, id).boxed()
     }
 
-    fn load_all<'a>(
-        &'a self,
-        noun: &'a str,
-        ids: &'a [&'a str],
-    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+    fn load_all<'a>(&'a self, noun: &'a str, ids: &'a [&'a str]) -> Reading<'a, Vec<Row>> {
         items::load_all(&self.pool, noun, ids).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        noun: &'a str,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list<'a>(&'a self, noun: &'a str, after: &'a str, limit: usize) -> Reading<'a, Vec<Item>> {
         items::list(&self.pool, noun, after, limit).boxed()
     }
 
-    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> Reading<'a, Vec<Item>> {
         items::list_newest(&self.pool, rows).boxed()
     }
 
-    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> Reading<'a, Vec<Item>> {
         items::list_due(&self.pool, rows).boxed()
     }
 
-    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+    fn counter<'a>(&'a self, name: &'a str) -> Reading<'a, i64> {
         reads::counter(&self.pool, name).boxed()
     }
 
-    fn response<'a>(
-        &'a self,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+    fn response<'a>(&'a self, key: &'a str) -> Reading<'a, Option<StoredResponse>> {
         reads::response(&self.pool, key).boxed()
     }
 
-    fn responses<'a>(
-        &'a self,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+    fn responses<'a>(&'a self, after: &'a str, limit: usize) -> Reading<'a, Vec<StoredResponse>> {
         reads::responses(&self.pool, after, limit).boxed()
     }
 

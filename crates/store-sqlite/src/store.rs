@@ -11,8 +11,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use ledger::Chain;
 use rusqlite::Connection;
 use store::{
-    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
-    StoredResponse,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Reading, Row,
+    Store, StoredResponse,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -121,7 +121,7 @@ impl Sqlite {
     fn read<'a, T: Send + 'a>(
         &'a self,
         query: impl FnOnce(&Connection) -> Result<T, Error>,
-    ) -> BoxFuture<'a, Result<T, Error>> {
+    ) -> Reading<'a, T> {
         ready(self.readers.read(query)).boxed()
     }
 
@@ -171,51 +171,35 @@ impl Store for Sqlite {
         location_id(self.readers.path())
     }
 
-    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> Reading<'a, Row> {
         self.read(|connection| items::load(connection, noun, id))
     }
 
-    fn load_all<'a>(
-        &'a self,
-        noun: &'a str,
-        ids: &'a [&'a str],
-    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+    fn load_all<'a>(&'a self, noun: &'a str, ids: &'a [&'a str]) -> Reading<'a, Vec<Row>> {
         self.read(|connection| items::load_all(connection, noun, ids))
     }
 
-    fn list<'a>(
-        &'a self,
-        noun: &'a str,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list<'a>(&'a self, noun: &'a str, after: &'a str, limit: usize) -> Reading<'a, Vec<Item>> {
         self.read(|connection| items::list(connection, noun, after, limit))
     }
 
-    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> Reading<'a, Vec<Item>> {
         self.read(move |connection| items::list_newest(connection, rows))
     }
 
-    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> Reading<'a, Vec<Item>> {
         self.read(move |connection| items::list_due(connection, rows))
     }
 
-    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+    fn counter<'a>(&'a self, name: &'a str) -> Reading<'a, i64> {
         self.read(|connection| readers::counter(connection, name))
     }
 
-    fn response<'a>(
-        &'a self,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+    fn response<'a>(&'a self, key: &'a str) -> Reading<'a, Option<StoredResponse>> {
         self.read(|connection| readers::response(connection, key))
     }
 
-    fn responses<'a>(
-        &'a self,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+    fn responses<'a>(&'a self, after: &'a str, limit: usize) -> Reading<'a, Vec<StoredResponse>> {
         self.read(|connection| readers::responses(connection, after, limit))
     }
 

@@ -22,5 +22,5 @@ pub use commit::{
 };
 pub use memory::Memory;
 pub use page::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Page};
-pub use port::{BEFORE_ALL_DUE, Checkpoint, Due, Error, Newest, Row, Store};
+pub use port::{BEFORE_ALL_DUE, Checkpoint, Due, Error, Newest, Reading, Row, Store};
 pub use write_stop::WriteStop;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::commit::{Commit, DerivedTables, Expect, Item, Outcome, Receipt, StoredResponse};
 use crate::page::Page;
-use crate::port::{Checkpoint, Due, Error, Newest, Row, Store};
+use crate::port::{Checkpoint, Due, Error, Newest, Reading, Row, Store};
 use crate::write_stop::WriteStop;
 
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Inner {
     }
 }
 
-fn ready_ok<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, Error>> {
+fn ready_ok<'a, T: Send + 'a>(value: T) -> Reading<'a, T> {
     ready(Ok(value)).boxed()
 }
 
@@ -199,31 +199,22 @@ impl Store for Memory {
         ready_ok(outcome)
     }
 
-    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> Reading<'a, Row> {
         ready_ok(self.lock().row(noun, id))
     }
 
-    fn load_all<'a>(
-        &'a self,
-        noun: &'a str,
-        ids: &'a [&'a str],
-    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+    fn load_all<'a>(&'a self, noun: &'a str, ids: &'a [&'a str]) -> Reading<'a, Vec<Row>> {
         let inner = self.lock();
         ready_ok(ids.iter().map(|id| inner.row(noun, id)).collect())
     }
 
-    fn list<'a>(
-        &'a self,
-        noun: &'a str,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list<'a>(&'a self, noun: &'a str, after: &'a str, limit: usize) -> Reading<'a, Vec<Item>> {
         let inner = self.lock();
         let later = inner.items_of(noun).filter(|item| after < item.id.as_str());
         ready_ok(later.take(limit).cloned().collect())
     }
 
-    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> Reading<'a, Vec<Item>> {
         let Newest { noun, index_key, before, limit } = rows;
         let inner = self.lock();
         let matches = |item: &&Item| {
@@ -233,7 +224,7 @@ impl Store for Memory {
         ready_ok(inner.items_of(noun).rev().filter(matches).take(limit).cloned().collect())
     }
 
-    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> Reading<'a, Vec<Item>> {
         let Due { noun, after, until_us, limit } = rows;
         let inner = self.lock();
         let is_due = |item: &&Item| {
@@ -246,22 +237,15 @@ impl Store for Memory {
         ready_ok(due.into_iter().take(limit).cloned().collect())
     }
 
-    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+    fn counter<'a>(&'a self, name: &'a str) -> Reading<'a, i64> {
         ready_ok(self.lock().counters.get(name).copied().unwrap_or_default())
     }
 
-    fn response<'a>(
-        &'a self,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+    fn response<'a>(&'a self, key: &'a str) -> Reading<'a, Option<StoredResponse>> {
         ready_ok(self.lock().responses.get(key).cloned())
     }
 
-    fn responses<'a>(
-        &'a self,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+    fn responses<'a>(&'a self, after: &'a str, limit: usize) -> Reading<'a, Vec<StoredResponse>> {
         let inner = self.lock();
         let later = inner.responses.values().filter(|response| after < response.key.as_str());
         ready_ok(later.take(limit).cloned().collect())

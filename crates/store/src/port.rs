@@ -9,6 +9,9 @@ use ledger::Chain;
 use crate::commit::{Commit, DerivedTables, Item, Outcome, StoredResponse};
 use crate::page::Page;
 
+/// What a store reads.
+pub type Reading<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
 /// The position before the first due row, see [`Due`].
 pub const BEFORE_ALL_DUE: (i64, &str) = (i64::MIN, "");
 
@@ -113,41 +116,27 @@ pub trait Store: Debug + Send + Sync + 'static {
         false
     }
 
-    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>>;
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> Reading<'a, Row>;
 
     /// The rows with these ids, in this order, from one snapshot.
-    fn load_all<'a>(
-        &'a self,
-        noun: &'a str,
-        ids: &'a [&'a str],
-    ) -> BoxFuture<'a, Result<Vec<Row>, Error>>;
+    fn load_all<'a>(&'a self, noun: &'a str, ids: &'a [&'a str]) -> Reading<'a, Vec<Row>>;
 
     /// Rows of a noun with a body and an id after `after`, sorted by id.
-    fn list<'a>(
-        &'a self,
-        noun: &'a str,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+    fn list<'a>(&'a self, noun: &'a str, after: &'a str, limit: usize) -> Reading<'a, Vec<Item>>;
 
     /// Rows of a noun with a body, sorted by id in descending order.
-    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> Reading<'a, Vec<Item>>;
 
     /// Rows of a noun that are due, sorted by due time and id.
-    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>>;
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> Reading<'a, Vec<Item>>;
 
-    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>>;
+    fn counter<'a>(&'a self, name: &'a str) -> Reading<'a, i64>;
 
     /// The stored response to an idempotency key.
-    fn response<'a>(&'a self, key: &'a str)
-    -> BoxFuture<'a, Result<Option<StoredResponse>, Error>>;
+    fn response<'a>(&'a self, key: &'a str) -> Reading<'a, Option<StoredResponse>>;
 
     /// Stored responses with a key after `after`, sorted by key.
-    fn responses<'a>(
-        &'a self,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>>;
+    fn responses<'a>(&'a self, after: &'a str, limit: usize) -> Reading<'a, Vec<StoredResponse>>;
 
     /// Deletes responses stored before an instant.
     fn delete_responses(&self, before_us: i64) -> BoxFuture<'_, Result<(), Error>>;

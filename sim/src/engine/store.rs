@@ -3,8 +3,8 @@
 use futures::future::{BoxFuture, FutureExt};
 use ledger::Chain;
 use store::{
-    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Row, Store,
-    StoredResponse,
+    Checkpoint, Commit, DerivedTables, Due, Error, Item, Newest, Outcome, Page, Reading, Row,
+    Store, StoredResponse,
 };
 
 use super::faults::{FaultyStore, PendingCommit};
@@ -50,7 +50,7 @@ impl Store for FaultyStore {
         self.is_shared
     }
 
-    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> BoxFuture<'a, Result<Row, Error>> {
+    fn load<'a>(&'a self, noun: &'a str, id: &'a str) -> Reading<'a, Row> {
         async move {
             self.read(noun, id).await?;
             self.memory.load(noun, id).await
@@ -58,11 +58,7 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn load_all<'a>(
-        &'a self,
-        noun: &'a str,
-        ids: &'a [&'a str],
-    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+    fn load_all<'a>(&'a self, noun: &'a str, ids: &'a [&'a str]) -> Reading<'a, Vec<Row>> {
         async move {
             self.read(noun, &ids.join(" ")).await?;
             self.memory.load_all(noun, ids).await
@@ -70,12 +66,7 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        noun: &'a str,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list<'a>(&'a self, noun: &'a str, after: &'a str, limit: usize) -> Reading<'a, Vec<Item>> {
         async move {
             self.read("list", noun).await?;
             self.memory.list(noun, after, limit).await
@@ -83,7 +74,7 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_newest<'a>(&'a self, rows: Newest<'a>) -> Reading<'a, Vec<Item>> {
         async move {
             self.read("newest", rows.noun).await?;
             self.memory.list_newest(rows).await
@@ -91,7 +82,7 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn list_due<'a>(&'a self, rows: Due<'a>) -> BoxFuture<'a, Result<Vec<Item>, Error>> {
+    fn list_due<'a>(&'a self, rows: Due<'a>) -> Reading<'a, Vec<Item>> {
         async move {
             self.read("due", rows.noun).await?;
             self.memory.list_due(rows).await
@@ -99,14 +90,11 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn counter<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<i64, Error>> {
+    fn counter<'a>(&'a self, name: &'a str) -> Reading<'a, i64> {
         self.memory.counter(name)
     }
 
-    fn response<'a>(
-        &'a self,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StoredResponse>, Error>> {
+    fn response<'a>(&'a self, key: &'a str) -> Reading<'a, Option<StoredResponse>> {
         async move {
             self.read("answer", key).await?;
             self.memory.response(key).await
@@ -114,11 +102,7 @@ impl Store for FaultyStore {
         .boxed()
     }
 
-    fn responses<'a>(
-        &'a self,
-        after: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredResponse>, Error>> {
+    fn responses<'a>(&'a self, after: &'a str, limit: usize) -> Reading<'a, Vec<StoredResponse>> {
         self.memory.responses(after, limit)
     }
 

@@ -76,14 +76,7 @@ fn next_action(approval: &Approval) -> &'static str {
         ApprovalState::Approved => {
             "It is approved, and the run starts by itself; follow it with run_wait."
         }
-        ApprovalState::Denied
-        | ApprovalState::Consumed
-        | ApprovalState::Expired
-        | ApprovalState::Revoked
-        | ApprovalState::Changed
-        | ApprovalState::Unsigned
-        | ApprovalState::Cancelled
-        | ApprovalState::NotNeeded => "It is closed; run_get shows the outcome of the run.",
+        _ => "It is closed; run_get shows the outcome of the run.",
     }
 }
 

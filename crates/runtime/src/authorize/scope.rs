@@ -144,15 +144,8 @@ impl Scope {
             }
             // A runner's token belongs to the agent of its name.
             Principal::Person(name) => (name.as_str().parse().ok(), None),
-            Principal::User(_)
-            | Principal::Agent(_)
-            | Principal::UnknownRun
-            | Principal::ToolCall(_)
-            | Principal::Assistant(_)
-            | Principal::Schedule(_)
-            | Principal::UnknownClient
-            | Principal::System
-            | Principal::Unrecognized(_) => (None, None),
+            // No other principal acts for an agent.
+            _ => (None, None),
         };
         let Some(agent) = agent else { return Ok(None) };
         let may_manage_others = self.may_manage_others(actor, &agent, capability, resource);
