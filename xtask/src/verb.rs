@@ -52,23 +52,24 @@ struct Help {
     purpose: &'static str,
 }
 
-const fn help(verb: &'static str, args: &'static str, purpose: &'static str) -> Help {
+const fn row(verb: &'static str, args: &'static str, purpose: &'static str) -> Help {
     Help { verb, args, purpose }
 }
 
+#[rustfmt::skip]
 const VERBS: &[Help] = &[
-    help("test", "", "everything that CI checks: format, lints, tidy, tests"),
-    help("tidy", "", "check the rules of the tree: layers, module docs, dead files"),
-    help("fix", "", "apply the automatic fixes of clippy and rustfmt"),
-    help("docs", "", "rewrite the generated documents"),
-    help("dist", "", "build the stripped program, its debug info beside it"),
-    help("bench", "NAME [ARGS]", "run one benchmark, in release mode"),
-    help("crash", "[ARGS]", "kill -9 in a loop: `[--runs] --cycles N`"),
-    help("sim", "[ARGS]", "simulate on virtual time: `[--seed N] --lives N`"),
-    help("fuzz", "[ARGS]", "feed mangled MCP messages: `[--seed N] --seconds N`"),
-    help("letta", "", "install a Letta server and prompt its agent"),
-    help("mcp-conformance", "", "test the MCP server with the official suite and the SDKs"),
-    help("help", "", "print this table"),
+    row("test", "", "everything that CI checks: format, lints, tidy, tests"),
+    row("tidy", "", "check the rules of the tree: layers, module docs, dead files"),
+    row("fix", "", "apply the automatic fixes of clippy and rustfmt"),
+    row("docs", "", "rewrite the generated documents"),
+    row("dist", "", "build the stripped program, its debug info beside it"),
+    row("bench", "NAME [ARGS]", "run one benchmark, in release mode"),
+    row("crash", "[ARGS]", "kill -9 in a loop: `[--runs] --cycles N`"),
+    row("sim", "[ARGS]", "simulate on virtual time: `[--seed N] --lives N`"),
+    row("fuzz", "[ARGS]", "feed mangled MCP messages: `[--seed N] --seconds N`"),
+    row("letta", "", "install a Letta server and prompt its agent"),
+    row("mcp-conformance", "", "test the MCP server with the official suite and the SDKs"),
+    row("help", "", "print this table"),
 ];
 
 impl Verb {
