@@ -15,8 +15,18 @@ use serde_json::Value;
 use crate::process::{self, Captured};
 use crate::step::timed;
 
+/// Tests that a program runs at once, per core. Cargo's default is one, and most tests wait for most of their time.
+const TESTS_PER_CORE: usize = 2;
+
 /// Packages whose tests take longest; they start first, so that none of them runs alone at the end.
 const SLOWEST: &[&str] = &["midwatch", "sim", "store-postgres", "test-postgres", "runtime"];
+
+/// A test that waits for two real minutes. Its program would start it among the last and then wait for it alone, so it runs
+/// by itself from the start.
+const LONGEST: (&str, &str) = (
+    "midwatch test it",
+    "schedules::interrupted_runs::ten_second_schedule_fires_every_slot_on_time",
+);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TestProgram {
@@ -37,12 +47,14 @@ pub(crate) fn build(root: &Path) -> Result<()> {
 pub(crate) fn run(root: &Path) -> Result<()> {
     let format = "--message-format=json-render-diagnostics";
     let messages = process::output(root, "cargo", &["test", "--workspace", "--no-run", format])?;
-    let mut programs = test_programs(&messages)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut programs = test_programs(&messages, cores * TESTS_PER_CORE)?;
     programs.push(doc_tests(root));
+    run_longest_apart(&mut programs);
     programs.sort_by_key(|it| rank(&it.name));
     let total = programs.len();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let Summary { passed, failed } = run_all(programs, cores);
+    // One more than cores, because the longest test only waits.
+    let Summary { passed, failed } = run_all(programs, cores + 1);
     eprintln!("{passed} passed, {} failed", failed.len());
     ensure!(
         failed.is_empty(),
@@ -53,8 +65,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The test programs among the artifacts that Cargo reports, one JSON document per line.
-fn test_programs(messages: &str) -> Result<Vec<TestProgram>> {
+/// The test programs among the artifacts that Cargo reports, one JSON document per line. Each runs up to `threads` tests
+/// at once.
+fn test_programs(messages: &str, threads: usize) -> Result<Vec<TestProgram>> {
     let mut programs = Vec::new();
     for line in messages.lines() {
         let message: Value = serde_json::from_str(line).context("cannot parse Cargo's messages")?;
@@ -70,10 +83,21 @@ fn test_programs(messages: &str) -> Result<Vec<TestProgram>> {
             name: format!("{package} {kind} {target}"),
             folder: folder.to_owned(),
             program: program.to_owned(),
-            args: Vec::new(),
+            args: vec![format!("--test-threads={threads}")],
         });
     }
     Ok(programs)
+}
+
+/// Splits the program of [`LONGEST`] in two: that test, and all others. A test of another name stays among the others.
+fn run_longest_apart(programs: &mut Vec<TestProgram>) {
+    let (program, test) = LONGEST;
+    let Some(others) = programs.iter_mut().find(|it| it.name == program) else { return };
+    let name = format!("{program}, the longest test");
+    let longest =
+        TestProgram { name, args: ["--exact", test].map(str::to_owned).to_vec(), ..others.clone() };
+    others.args.extend(["--skip", test].map(str::to_owned));
+    programs.insert(0, longest);
 }
 
 fn doc_tests(root: &Path) -> TestProgram {
@@ -88,7 +112,7 @@ fn doc_tests(root: &Path) -> TestProgram {
 /// The place of a program in the order: the slowest first.
 fn rank(name: &str) -> usize {
     let package = name.split(' ').next().unwrap_or(name);
-    let is_slow = name.ends_with(" test it");
+    let is_slow = name.contains(" test it");
     let place = SLOWEST.iter().position(|slow| is_slow && *slow == package);
     place.unwrap_or(SLOWEST.len())
 }
@@ -191,9 +215,9 @@ mod tests {
             name: "store test it".to_owned(),
             folder: PathBuf::from("/w/crates/store"),
             program: "/w/target/debug/deps/it-1".to_owned(),
-            args: Vec::new(),
+            args: vec!["--test-threads=4".to_owned()],
         };
-        assert_eq!(test_programs(&messages.join("\n")).unwrap(), [expected]);
+        assert_eq!(test_programs(&messages.join("\n"), 4).unwrap(), [expected]);
     }
 
     #[test]
@@ -201,6 +225,20 @@ mod tests {
         let mut names = ["kernel test it", "sim bin sim", "sim test it", "midwatch test it"];
         names.sort_by_key(|name| rank(name));
         assert_eq!(names, ["midwatch test it", "sim test it", "kernel test it", "sim bin sim"]);
+    }
+
+    #[test]
+    fn longest_test_runs_by_itself_and_once() {
+        let (name, test) = LONGEST;
+        let mut programs = vec![shell("sim test it", ""), shell(name, "")];
+        run_longest_apart(&mut programs);
+        programs.sort_by_key(|it| rank(&it.name));
+        let found: Vec<(&str, &[String])> =
+            programs.iter().map(|it| (&*it.name, it.args.get(2..).unwrap_or_default())).collect();
+        let skip = ["--skip".to_owned(), test.to_owned()];
+        let longest = format!("{name}, the longest test");
+        assert_eq!(found, [(&*longest, &[][..]), (name, &skip), ("sim test it", &[])]);
+        assert_eq!(programs[0].args, ["--exact", test]);
     }
 
     #[test]

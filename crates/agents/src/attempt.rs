@@ -15,10 +15,10 @@ use crate::live_output::LiveOutput;
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub run: String,
-    /// `None` for a run that was requested manually.
+    /// `None` for a test of an agent, which belongs to no schedule.
     pub schedule: Option<String>,
     pub slot: Option<String>,
-    /// Starts at 1, and again at 1 after a manual retry.
+    /// Counts the attempts of the run from 1, and goes on after a manual retry.
     pub number: u32,
     /// Grows with every attempt of the run, also after a manual retry.
     pub epoch: u32,

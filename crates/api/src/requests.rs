@@ -144,8 +144,7 @@ macro_rules! requests {
                     }
             }
 
-            /// The least role of a caller. Where it is `Observer`, every caller may read, and the kernel says who may
-            /// change.
+            /// The least role of a caller. The kernel may require more for one object.
             pub const fn least_role(&self) -> Role {
                 match self {
                     $(Request::$request(_) => Role::$role,)*
@@ -196,6 +195,12 @@ macro_rules! requests {
             Replayed(Box<Response>),
         }
 
+        $(const _: () = assert!(
+            !matches!($request::CLASS, Class::People)
+                || matches!(Role::$role, Role::Operator | Role::Maintainer),
+            "a request that only people may make needs at least the role `Operator`"
+        );)*
+
         $(impl ApiRequest for $request {
             type Response = $response;
             const CLASS: Class = class!($class $($capability)?);
@@ -219,8 +224,10 @@ macro_rules! requests {
 }
 
 // The class names a capability of the policy. `unless` names the field that turns a change into a dry run.
-// What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` requires that the
-// object in that field belongs to the agent, or limits a list by that field. `waits` names the field with the time to wait.
+// What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` names what the request
+// is about. A read of that object is refused unless it belongs to the agent, and a list is limited to the agent's objects.
+// About a change of it the policy is asked, and the kernel decides whose object it may be.
+// `waits` names the field with the time to wait.
 requests! {
 //  type                wire name               response             class                               least role   an agent sees
     HealthShow          "health"                Health             | read "schedule.read"              | Observer   | itself;
@@ -228,12 +235,12 @@ requests! {
     BudgetList          "budget.list"           Budgets            | read "schedule.read"              | Observer   | nothing;
     ToolList            "tool.list"             Tools              | read "schedule.read"              | Observer   | nothing;
 
-    AgentAdd            "agent.add"             AgentAdded         | people                            | Observer   | nothing;
-    AgentEdit           "agent.edit"            AgentEdited        | people                            | Observer   | nothing;
+    AgentAdd            "agent.add"             AgentAdded         | people                            | Operator   | nothing;
+    AgentEdit           "agent.edit"            AgentEdited        | people                            | Operator   | nothing;
     AgentList           "agent.list"            Agents             | read "schedule.read"              | Observer   | own_list(name);
     AgentShow           "agent.show"            AgentShown         | read "schedule.read"              | Observer   | own_agent(name);
-    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Observer   | nothing;
-    AgentTest           "agent.test"            AgentTested        | people                            | Observer   | nothing;
+    AgentRemove         "agent.remove"          AgentRemoved       | people                            | Operator   | nothing;
+    AgentTest           "agent.test"            AgentTested        | people                            | Operator   | nothing;
 
     ScheduleAdd         "schedule.add"          ScheduleAdded      | change "schedule.create" unless dry_run | Observer | own_new(agents);
     ScheduleAddAll      "schedule.add_all"      SchedulesAdded     | change "schedule.create" unless dry_run | Observer | own_new(agents);
@@ -244,9 +251,9 @@ requests! {
     ScheduleResume      "schedule.resume"       ScheduleResumed    | change "schedule.change"          | Observer   | own_schedule(id);
     ScheduleRemove      "schedule.remove"       ScheduleRemoved    | change "schedule.change"          | Observer   | own_schedule(id);
     ScheduleFire        "schedule.fire"         ScheduleFired      | change "run.start"                | Observer   | own_schedule(id);
-    ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Observer   | nothing;
-    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Observer   | nothing;
-    EventPublish        "event.tell"            EventPublished     | people                            | Observer   | nothing;
+    ScheduleBackfill    "schedule.backfill"     ScheduleBackfilled | people                            | Operator   | nothing;
+    ScheduleBackfillEnd "schedule.backfill_end" BackfillEnded      | people                            | Operator   | nothing;
+    EventPublish        "event.tell"            EventPublished     | people                            | Operator   | nothing;
     Why                 "why"                   Explained          | read "schedule.read"              | Observer   | own_schedule(id);
 
     RunList             "run.list"              Runs               | read "schedule.read"              | Observer   | own_list(agent);
@@ -256,15 +263,15 @@ requests! {
     RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id);
     RunCancel           "run.cancel"            RunChanged         | change "run.cancel"               | Observer   | own_run(id);
     RunRetry            "run.retry"             RunChanged         | change "run.start"                | Observer   | own_run(id);
-    RunSettle           "run.settle"            RunChanged         | people                            | Observer   | nothing;
+    RunSettle           "run.settle"            RunChanged         | people                            | Operator   | nothing;
 
     ApprovalList        "approval.list"         Approvals          | read "schedule.read"              | Observer   | own_list(agent);
     ApprovalShow        "approval.show"         ApprovalShown      | read "schedule.read"              | Observer   | own_approval(id);
-    ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Observer   | nothing;
+    ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Operator   | nothing;
 
-    Freeze              "freeze"                AuthorityChanged   | people                            | Observer   | nothing;
-    Thaw                "thaw"                  AuthorityChanged   | people                            | Observer   | nothing;
-    LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Observer   | nothing;
+    Freeze              "freeze"                AuthorityChanged   | people                            | Operator   | nothing;
+    Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing;
+    LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing;
 
     PolicyDecide        "policy.decide"         PolicyDecided      | read "schedule.read"              | Observer   | itself;
     PolicyExplain       "policy.explain"        PolicyExplained    | read "schedule.read"              | Observer   | own_run(run);
@@ -274,9 +281,9 @@ requests! {
     ConfigShow          "config.ask"            ActiveConfigValues | read "schedule.read"              | Operator   | nothing;
     SetupCheck          "check"                 SetupChecked       | read "schedule.read"              | Observer   | nothing;
 
-    TokenCreate         "token.create"          TokenCreated       | people                            | Observer   | nothing;
+    TokenCreate         "token.create"          TokenCreated       | people                            | Maintainer | nothing;
     TokenList           "token.list"            Tokens             | read "schedule.read"              | Operator   | nothing;
-    TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Observer   | nothing;
+    TokenRevoke         "token.revoke"          TokenRevoked       | people                            | Maintainer | nothing;
 
     LedgerTail          "ledger.tail"           Events             | read "ledger.read"                | Observer   | nothing waits wait_ms;
     WaitForChanges      "news"                  Changes            | read "schedule.read"              | Observer   | own_objects(about) waits wait_ms;

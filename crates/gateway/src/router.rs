@@ -2,7 +2,7 @@
 //!
 //! Invariants: every request passes the check of its host and origin. Every path and every method needs a token in the
 //! `Authorization` header, unless [`routes_without_token`] names it; so a caller without a token cannot learn which
-//! paths exist.
+//! other paths exist.
 
 use std::sync::Arc;
 

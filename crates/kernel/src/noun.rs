@@ -24,7 +24,8 @@ pub trait NounState: StateVariant + Serialize + DeserializeOwned {
     /// [`NounEvent::changed_rows`] of that event lists the row.
     fn apply(id: &str, state: Option<Self>, body: &EventBody) -> Option<Self>;
 
-    /// When the daemon must handle it next.
+    /// The time by which the due index sorts the row; `None` keeps the row out of the index. Most nouns are handled at
+    /// that time; a run stays in the index until its outcome is known.
     fn due(&self) -> Option<Timestamp> {
         None
     }
@@ -92,12 +93,12 @@ impl ChangedRow {
 }
 
 impl State {
-    /// Returns the state of one noun, unless it is the state of another one.
+    /// The state as `T`; `None` if the row belongs to another noun.
     pub fn get<T: NounState>(&self) -> Option<&T> {
         T::from_state_ref(self)
     }
 
-    /// Returns the state of one noun, unless it is the state of another one.
+    /// The state as `T`, by value; `None` if the row belongs to another noun.
     pub fn into_inner<T: NounState>(self) -> Option<T> {
         T::from_state(self)
     }
@@ -161,7 +162,7 @@ macro_rules! nouns {
                 }
             }
 
-            /// When the daemon must handle it next.
+            /// The time by which the due index sorts the row.
             pub fn due(&self) -> Option<Timestamp> {
                 match self {
                     $(State::$noun(state) => state.due(),)*
@@ -241,7 +242,7 @@ macro_rules! nouns {
     };
 }
 
-// The names are stored and never change. Tables sort by the order of the rows.
+// The names are stored and never change. `Noun` is ordered as listed here, and `Tables` by `Noun`.
 nouns! {
     Agent "agent" agent::Agent, agent::Event;
     Approval "approval" approval::Approval, approval::Event;

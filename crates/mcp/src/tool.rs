@@ -306,6 +306,7 @@ impl<'a> ToolContext<'a> {
     }
 
     pub(crate) async fn read<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
+        const { assert!(!matches!(R::CLASS, Class::People), "no tool sends what only people may") };
         api::send(self, request).await
     }
 
@@ -331,22 +332,23 @@ impl<'a> ToolContext<'a> {
 
     /// Makes a request that changes something. Repeated calls with the same key take effect once.
     pub(crate) async fn change<R: ApiRequest>(&self, request: R) -> Result<R::Response, Error> {
-        if self.selection.is_read_only() {
-            let what = "this server is read-only";
-            return Err(Error::new(Code::SwitchedOff, what)
-                .hint("do not try again; your user can start the server without `--read-only`"));
-        }
+        const { assert!(!matches!(R::CLASS, Class::People), "no tool sends what only people may") };
         Call { key: self.key.clone(), ..Call::new(request) }.send::<R>(self).await
     }
 }
 
 /// Sets the tool's name on the request that counts as the call. Refuses a change by a tool that is declared as
-/// reading only.
+/// reading only, and every change on a read-only server.
 impl Handle for ToolContext<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>> {
         if self.tool.effect == Effect::Read && call.request.changes() {
             let what = format!("a read-only tool made the request `{}`", call.request.name());
             return ready(Err(Error::new(Code::Failed, what))).boxed();
+        }
+        if self.selection.is_read_only() && call.request.changes() {
+            let refusal = Error::new(Code::SwitchedOff, "this server is read-only")
+                .hint("do not try again; your user can start the server without `--read-only`");
+            return ready(Err(refusal)).boxed();
         }
         let counts = self.counts_as_call(&call.request);
         let tool = counts.then(|| self.tool.name.to_owned());
@@ -375,7 +377,7 @@ pub(crate) fn to_json(answer: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(answer).map_err(|error| Error::new(Code::Failed, error))
 }
 
-/// What [`to_json`] returned.
+/// Parses what [`to_json`] returned.
 pub(crate) fn from_json<T: DeserializeOwned>(answer: Value) -> Result<T, Error> {
     serde_json::from_value(answer).map_err(|error| Error::new(Code::Failed, error))
 }

@@ -12,9 +12,9 @@
 //! | [`authorize`] | who is calling, and what they may see and do |
 //! | [`ledger`], [`notify`], [`secrets`] | feed, checkpoints and export; calling people; keys |
 //! | [`engine`] | the running instance, which owns the parts above |
-//! | [`handlers`] | one function per request |
+//! | [`handlers`] | one `impl Serve<Request> for Engine` per request |
 //!
-//! A room imports only the rooms below it; `cargo xtask tidy` checks that.
+//! ARCHITECTURE.md lists which room may import which; `cargo xtask tidy` checks it.
 
 mod authorize;
 mod clock;

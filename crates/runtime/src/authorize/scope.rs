@@ -70,7 +70,7 @@ impl Scope {
         }
         let capability = read_capability(&request);
         if actor.tool_call_run().is_some() {
-            // The policy was asked about what the call reads when its run started.
+            // What it reads was part of the policy decision when its run started.
             self.check_policy(actor, &request, None).await?;
             return Ok(request);
         }
@@ -114,7 +114,7 @@ impl Scope {
             Subject::Agent(name) => {
                 self.check_own(&agent, Target::Agent(agent_name(name)?)).await?;
             }
-            // That anything happened at all, `status` shows as well.
+            // It reveals only that something changed, which `status` shows too.
             Subject::SchedulesAndRuns(ids) => {
                 for id in ids {
                     self.check_own(&agent, schedule_or_run(id)?).await?;

@@ -54,6 +54,7 @@ impl Handle for LocalHandle {
         .boxed()
     }
 
+    /// Needs no role: it adds entries about the caller's own calls, and only a limited number of them.
     fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
         async move {
             let (engine, actor) = (&self.engine, &self.actor);

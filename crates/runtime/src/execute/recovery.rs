@@ -100,7 +100,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Starts the run again if its agent is repeatable, else records that its outcome is unknown.
+    /// Queues the run again or ends it, as [`run::recover`] decides.
     async fn recover_run(&self, id: &RunId, schedule: &ScheduleId) -> Result<(), Error> {
         let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
         let recovered = self.transactions.commit_own(rows, reads, |rows, now| {
