@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_http::{call, http_daemon, modern};
+use crate::support::mcp_http::{HttpDaemon, call, http_daemon, modern};
 use crate::support::wait::wait_until;
 use crate::support::world::{Daemon, PROGRAM, World, daily};
 
@@ -79,16 +79,21 @@ fn b10_foreign_hosts_and_origins_are_refused_before_the_request_is_executed() {
     assert_eq!(world.json(&["schedule", "list"])["schedules"].as_array().unwrap().len(), 1);
 }
 
+/// The headers of an authenticated request, and one more.
+fn authorized<'h>(
+    daemon: &'h HttpDaemon,
+    bearer: &'h str,
+    more: (&'h str, &'h str),
+) -> [(&'h str, &'h str); 3] {
+    [("Host", &daemon.address), ("Authorization", bearer), more]
+}
+
 #[test]
 fn request_with_content_length_and_transfer_encoding_is_refused() {
     let mut world = World::new();
     let daemon = http_daemon(&mut world);
     let bearer = daemon.bearer();
-    let headers = [
-        ("Host", daemon.address.as_str()),
-        ("Authorization", bearer.as_str()),
-        ("Transfer-Encoding", "chunked"),
-    ];
+    let headers = authorized(&daemon, &bearer, ("Transfer-Encoding", "chunked"));
     let reply = daemon.send(&headers, "0\r\n\r\n");
     assert!([400, 411].contains(&reply.status), "{reply:?}");
     assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
@@ -99,11 +104,7 @@ fn hostile_requests_get_an_error_and_the_daemon_continues() {
     let mut world = World::new();
     let daemon = http_daemon(&mut world);
     let bearer = daemon.bearer();
-    let headers = [
-        ("Host", daemon.address.as_str()),
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-    ];
+    let headers = authorized(&daemon, &bearer, ("Content-Type", "application/json"));
     let long = format!("\"{}\"", "x".repeat(2 << 20));
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for (body, status) in [
