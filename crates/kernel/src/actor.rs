@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RunId, ScheduleId};
 use crate::principal::{Human, Principal, SYSTEM_NAME};
 use crate::token::PersonName;
+use crate::{RunId, ScheduleId};
 
 /// What a principal may do, from least to most. The order is part of the rules: each command names
 /// the lowest role that may issue it.

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::actor::{Actor, Role};
 use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
 use crate::budget::{self, Charge, Spent, Usage, run_deltas, spent_deltas};
 use crate::counter::Counter;
+use crate::event::kinds;
 use crate::money::{Money, Price};
-use crate::noun::{EventBody, NounEvent, NounState};
+use crate::noun::{NounEvent, NounState};
 use crate::schedule;
 use crate::time::Timestamp;
 
@@ -290,6 +292,15 @@ impl NounState for Agent {
     fn index_key(&self) -> Option<String> {
         self.is_silenced().then(|| SILENCED.to_owned())
     }
+}
+
+kinds! {
+    Event:
+    "agent.registered" 1 Registered;
+    "agent.changed" 1 Changed;
+    "agent.removed" 1 Removed;
+    "agent.tested" 1 Tested;
+    "agent.answered" 1 TestSpent;
 }
 
 impl NounEvent for Event {

@@ -14,19 +14,22 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Role;
 use crate::agent::AgentName;
 use crate::backend::{Backend, SecretRef, Tier};
-use crate::id::{ApprovalId, RunId, ScheduleId};
-use crate::noun::{EventBody, NounState};
+use crate::id::timed_id;
+use crate::noun::NounState;
 use crate::policy_decision::{PolicyDecision, Request};
 use crate::principal::Principal;
 use crate::run::Cause;
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
+use crate::{EventBody, RunId, ScheduleId};
 pub use decide::{ApprovalContext, Command, Refusal, Signed, decide, expire};
 pub use event::{
     Assented, Consumed, Decided, Decision, DenialStreak, Event, Lapsed, Requested, Signature,
 };
 pub use execution_fingerprint::{Directory, Executable, ExecutionFingerprint, Preflight};
 pub use token_file::{TokenFile, TokenFileRefusal};
+
+timed_id!(ApprovalId "apr_" "approval");
 
 /// How long an approval can be decided after it was requested.
 pub const APPROVE_WITHIN_US: i64 = 86_400_000_000;

@@ -9,9 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::actor::{Actor, Role};
+use crate::event::kinds;
 use crate::installation::{self, ClockAnomaly, Started};
-use crate::noun::{EventBody, NounEvent, NounState};
+use crate::noun::{NounEvent, NounState};
 use crate::posture::Posture;
 use crate::principal::SYSTEM_NAME;
 use crate::private_fields::{PrivateField, note};
@@ -225,6 +227,14 @@ impl NounState for Authority {
             _ => authority,
         }
     }
+}
+
+kinds! {
+    Event:
+    "authority.frozen" 1 Frozen;
+    "authority.thawed" 1 Thawed;
+    "authority.renewed" 1 Renewed;
+    "authority.warned" 1 Warned;
 }
 
 impl NounEvent for Event {

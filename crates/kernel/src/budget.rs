@@ -14,10 +14,10 @@ mod counting;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ScheduleId;
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
 use crate::counter::Counter;
-use crate::id::ScheduleId;
 use crate::money::Money;
 use crate::schedule::terms::Terms;
 use crate::time::Timestamp;

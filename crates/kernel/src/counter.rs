@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use crate::agent::{self, AgentName};
 use crate::budget::Limits;
-use crate::id::ScheduleId;
 use crate::schedule::terms::Terms;
-use crate::{schedule, token};
+use crate::{ScheduleId, schedule, token};
 
 /// A number that many writers share. Events change it by deltas, without checking a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

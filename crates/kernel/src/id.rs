@@ -1,35 +1,8 @@
-//! Ids of schedules, runs, approvals and tokens. Hashes, clocks and random numbers that ids are made from
+//! What the ids of schedules, runs, approvals and tokens share. Hashes, clocks and random numbers that ids are made from
 //! are arguments here.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-/// Digits of a schedule's id, unless another schedule already has that id.
-pub const SCHEDULE_DIGITS: usize = 8;
-const SCHEDULE_DIGITS_MAX: usize = 64;
+/// Digits of an id that starts with its creation time.
 const TIMED_DIGITS: usize = 32;
-
-/// Invariant: `sch_` and 8 to 64 hexadecimal digits, a prefix of the hash of the first definition.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct ScheduleId(String);
-
-/// Invariant: `run_` and 32 hexadecimal digits that sort by creation time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct RunId(String);
-
-/// Invariant: `apr_` and 32 hexadecimal digits that sort by creation time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct ApprovalId(String);
-
-/// Invariant: `tok_` and 32 hexadecimal digits that sort by creation time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct TokenId(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {noun} id `{text}`")]
@@ -38,48 +11,29 @@ pub struct InvalidId {
     text: String,
 }
 
-impl ScheduleId {
-    /// The id for a definition with this hash, using its first `digits` digits.
-    ///
-    /// ```
-    /// assert_eq!(kernel::ScheduleId::of(&[0xab; 32], 8).as_str(), "sch_abababab");
-    /// ```
-    pub fn of(hash: &[u8; 32], digits: usize) -> ScheduleId {
-        let digits = digits.clamp(SCHEDULE_DIGITS, SCHEDULE_DIGITS_MAX);
-        let halves = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let hex = halves.filter_map(|half| char::from_digit(u32::from(half), 16));
-        ScheduleId("sch_".chars().chain(hex.take(digits)).collect())
-    }
-}
-
-impl FromStr for ScheduleId {
-    type Err = InvalidId;
-
-    fn from_str(text: &str) -> Result<ScheduleId, InvalidId> {
-        let digits = SCHEDULE_DIGITS..=SCHEDULE_DIGITS_MAX;
-        match text
-            .strip_prefix("sch_")
-            .is_some_and(|hex| digits.contains(&hex.len()) && is_hex(hex))
-        {
-            true => Ok(ScheduleId(text.to_owned())),
-            false => Err(InvalidId::new("schedule", text)),
-        }
-    }
-}
-
 impl InvalidId {
-    fn new(noun: &'static str, text: &str) -> InvalidId {
+    pub(crate) fn new(noun: &'static str, text: &str) -> InvalidId {
         InvalidId { noun, text: text.chars().take(80).collect() }
     }
 }
 
-fn is_hex(text: &str) -> bool {
+pub(crate) fn is_timed(hex: &str) -> bool {
+    hex.len() == TIMED_DIGITS && is_hex(hex)
+}
+
+pub(crate) fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Methods and conversions of every id.
 macro_rules! id {
-    ($id:ident) => {
+    ($(#[$doc:meta])* $id:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $id(String);
+
         impl $id {
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -92,8 +46,8 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Display for $id {
-            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $id {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str(&self.0)
             }
         }
@@ -105,19 +59,24 @@ macro_rules! id {
         }
 
         impl TryFrom<String> for $id {
-            type Error = InvalidId;
+            type Error = $crate::id::InvalidId;
 
-            fn try_from(text: String) -> Result<$id, InvalidId> {
+            fn try_from(text: String) -> Result<$id, $crate::id::InvalidId> {
                 text.parse()
             }
         }
     };
 }
 
+pub(crate) use id;
+
 /// An id that starts with its creation time, so that ids sort by it.
 macro_rules! timed_id {
     ($id:ident $prefix:literal $noun:literal) => {
-        id!($id);
+        $crate::id::id! {
+            #[doc = concat!("Invariant: `", $prefix, "` and 32 hexadecimal digits that sort by creation time.")]
+            $id
+        }
 
         impl $id {
             pub fn of(time_ordered: u128) -> $id {
@@ -125,28 +84,24 @@ macro_rules! timed_id {
             }
         }
 
-        impl FromStr for $id {
-            type Err = InvalidId;
+        impl std::str::FromStr for $id {
+            type Err = $crate::id::InvalidId;
 
-            fn from_str(text: &str) -> Result<$id, InvalidId> {
+            fn from_str(text: &str) -> Result<$id, $crate::id::InvalidId> {
                 let hex = text.strip_prefix($prefix);
-                match hex.is_some_and(|hex| hex.len() == TIMED_DIGITS && is_hex(hex)) {
+                match hex.is_some_and($crate::id::is_timed) {
                     true => Ok($id(text.to_owned())),
-                    false => Err(InvalidId::new($noun, text)),
+                    false => Err($crate::id::InvalidId::new($noun, text)),
                 }
             }
         }
     };
 }
-
-id!(ScheduleId);
-timed_id!(RunId "run_" "run");
-timed_id!(ApprovalId "apr_" "approval");
-timed_id!(TokenId "tok_" "token");
+pub(crate) use timed_id;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{RunId, ScheduleId};
 
     #[test]
     fn ids_of_wrong_shape_are_refused() {

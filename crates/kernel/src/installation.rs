@@ -6,8 +6,10 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::authority::Authority;
-use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
+use crate::event::kinds;
+use crate::noun::{ChangedRow, NounEvent, NounState};
 use crate::private_fields::PrivateField;
 use crate::time::Timestamp;
 use crate::tool::{CallCounts, ToolName, ToolStats};
@@ -230,6 +232,23 @@ impl NounState for Identity {
             _ => identity,
         }
     }
+}
+
+kinds! {
+    Event:
+    "genesis" 1 Genesis;
+    "watch.started" 1 Started;
+    "watch.stopped" 1 Stopped;
+    "watch.heartbeat" 1 Heartbeat;
+    "ledger.exported" 1 Exported;
+    "ledger.rebuilt" 1 Rebuilt;
+    "ledger.key_replaced" 1 KeyReplaced;
+    "tz.changed" 1 TzChanged;
+    "watch.refused" 1 Refused;
+    "watch.clock_anomaly" 1 ClockAnomaly;
+    "config.reloaded" 1 Reloaded;
+    "config.refused" 1 ReloadRefused;
+    "tool.used" 1 ToolsUsed;
 }
 
 impl NounEvent for Event {

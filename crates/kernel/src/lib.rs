@@ -4,7 +4,7 @@
 //! every input is an argument. A noun has a `decide` that holds its rules and an `apply` that holds
 //! none, so a replay of the ledger never decides again.
 //!
-//! The nouns are listed in [`noun`].
+//! The table at the end of this file lists the nouns; [`noun`] says what follows from it.
 //!
 //! Event bodies and states are stored. Their serde names are the stored format and are locked by
 //! the golden files in `tests/golden`.
@@ -41,10 +41,34 @@ pub mod tool;
 pub mod variables;
 
 pub use actor::{Actor, Role};
+pub use approval::ApprovalId;
 pub use counter::Counter;
 pub use event::Event;
-pub use id::{ApprovalId, RunId, ScheduleId, TokenId};
-pub use noun::{EventBody, Noun, NounState, State};
+pub use noun::NounState;
 pub use principal::Principal;
+pub use run::RunId;
+pub use schedule::ScheduleId;
 pub use tables::{Row, Tables};
 pub use time::{Now, Timestamp};
+pub use token::TokenId;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use event::{Label, StoredEvent, unknown_kind};
+use noun::{ChangedRow, NounEvent, OwnedId, StateVariant, nouns};
+use private_fields::PrivateField;
+
+// The names are stored and never change. `Noun` is ordered as listed here, and `Tables` by `Noun`.
+nouns! {
+    Agent "agent" agent::Agent, agent::Event;
+    Approval "approval" approval::Approval, approval::Event;
+    Authority "authority" authority::Authority, authority::Event;
+    Progress "progress" progress::Progress;
+    Run "run" run::Run, run::Event;
+    Schedule "schedule" schedule::Schedule, schedule::Event;
+    Slot "slot" slot::Slot;
+    Token "token" token::Token, token::Event;
+    Tool "tool" tool::ToolStats, tool::Event;
+    Installation "watch" installation::Identity, installation::Event;
+}

@@ -10,13 +10,12 @@ use calendar::format_instant;
 
 use crate::approval::{self, Requested};
 use crate::authority::{self, LeaseState, Warned};
-use crate::id::{ApprovalId, RunId, ScheduleId};
-use crate::noun::EventBody;
 use crate::principal::Principal;
 use crate::run::{self, Cause, Ended, Outcome};
 use crate::schedule::{self, Paused};
 use crate::time::Timestamp;
 use crate::tool::{self, Alerted, ToolName};
+use crate::{ApprovalId, EventBody, RunId, ScheduleId};
 
 /// No code of ours is longer.
 const CODE_BYTES_MAX: usize = 40;

@@ -1,19 +1,17 @@
-//! The nouns: everything that has rows and events of its own. The `nouns!` table lists them, one row each.
+//! What a noun is: everything that has rows and events of its own. The `nouns!` table in `lib.rs` lists them.
 //!
 //! The enums [`Noun`], [`State`] and [`EventBody`] follow from the table, and so do decoding, serialisation and
-//! typed access to rows. A noun's module says the rest in two traits: [`NounState`] for its state, [`NounEvent`]
+//! typed access to rows. A noun's module says the rest: [`NounState`] for its state, [`NounEvent`] and a `kinds!` table
 //! for its events. No rule lives here.
-//!
-//! To add a noun, write its module, add its row here, and add a row of `kinds!` in `event.rs` for each of its
-//! events.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::counter::Counter;
+use crate::event::StoredEvent;
 use crate::private_fields::PrivateField;
 use crate::time::Timestamp;
-use crate::{agent, approval, authority, installation, progress, run, schedule, slot, token, tool};
+use crate::{EventBody, Noun, State};
 
 /// The state of one row, derived from events.
 pub trait NounState: StateVariant + Serialize + DeserializeOwned {
@@ -37,7 +35,7 @@ pub trait NounState: StateVariant + Serialize + DeserializeOwned {
 }
 
 /// An event of one noun: what it changes, and which of its fields are private.
-pub trait NounEvent {
+pub trait NounEvent: StoredEvent {
     /// The state of the noun that the event belongs to.
     type State: NounState;
 
@@ -212,6 +210,34 @@ macro_rules! nouns {
                 }
             }
 
+            /// Every kind of event with its version, by noun.
+            pub fn kinds() -> impl Iterator<Item = (&'static str, u16)> {
+                [$($(<$event as StoredEvent>::KINDS,)?)*].into_iter().flatten().copied()
+            }
+
+            /// What says how to decode its stored form.
+            pub fn label(&self) -> Label<'_> {
+                match self {
+                    $($(EventBody::$noun(id, event) => {
+                        let (kind, version) = <$event as StoredEvent>::kind(event);
+                        Label { kind, version, noun_id: id.as_str() }
+                    })?)*
+                }
+            }
+
+            /// Decodes a stored event from its label and its facts.
+            pub fn decode<'de, D>(label: Label<'_>, facts: D) -> Result<EventBody, D::Error>
+            where
+                D: Deserializer<'de>,
+            {
+                let kind = (label.kind, label.version);
+                $($(if <$event as StoredEvent>::KINDS.contains(&kind) {
+                    let id = label.noun_id.parse().map_err(D::Error::custom)?;
+                    return <$event>::decode(label, facts).map(|event| EventBody::$noun(id, event));
+                })?)*
+                Err(unknown_kind(label))
+            }
+
             /// Returns the rows that the event changes.
             pub fn changed_rows(&self) -> Vec<ChangedRow> {
                 match self {
@@ -239,19 +265,15 @@ macro_rules! nouns {
                 }
             }
         }
+
+        /// The facts of an event: the stored form of its body.
+        impl Serialize for EventBody {
+            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $($(EventBody::$noun(_, event) => <$event>::serialize(event, out),)?)*
+                }
+            }
+        }
     };
 }
-
-// The names are stored and never change. `Noun` is ordered as listed here, and `Tables` by `Noun`.
-nouns! {
-    Agent "agent" agent::Agent, agent::Event;
-    Approval "approval" approval::Approval, approval::Event;
-    Authority "authority" authority::Authority, authority::Event;
-    Progress "progress" progress::Progress;
-    Run "run" run::Run, run::Event;
-    Schedule "schedule" schedule::Schedule, schedule::Event;
-    Slot "slot" slot::Slot;
-    Token "token" token::Token, token::Event;
-    Tool "tool" tool::ToolStats, tool::Event;
-    Installation "watch" installation::Identity, installation::Event;
-}
+pub(crate) use nouns;

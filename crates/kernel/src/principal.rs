@@ -24,8 +24,8 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::agent::AgentName;
-use crate::id::{RunId, ScheduleId};
 use crate::token::PersonName;
+use crate::{RunId, ScheduleId};
 
 /// The text of [`Principal::System`]. No token has this name.
 pub(crate) const SYSTEM_NAME: &str = "midwatch";

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::noun::EventBody;
+use crate::EventBody;
 
 /// The private fields of one event, by name.
 pub type PrivateFields = BTreeMap<String, String>;

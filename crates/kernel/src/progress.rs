@@ -8,12 +8,12 @@ use calendar::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Usage, day};
-use crate::id::{RunId, ScheduleId};
-use crate::noun::{EventBody, NounState};
+use crate::noun::NounState;
 use crate::principal::Principal;
 use crate::run::{self, Occurrence};
 use crate::schedule::{BackfillStarted, Event};
 use crate::time::Timestamp;
+use crate::{EventBody, RunId, ScheduleId};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

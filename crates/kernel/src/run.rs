@@ -19,13 +19,14 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentName;
 use crate::approval;
 use crate::budget::{Charge, Reservation, Spent, Usage};
-use crate::id::{ApprovalId, RunId, ScheduleId};
+use crate::id::timed_id;
 use crate::money::{Money, Price};
-use crate::noun::{EventBody, NounState};
+use crate::noun::NounState;
 use crate::policy_decision::{DecisionContext, PolicyDecision};
 use crate::schedule::{self, terms::Key};
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
+use crate::{ApprovalId, EventBody, ScheduleId};
 pub use decide::{
     Command, Failure, FailureKind, RETRY_WAIT_US_MAX, Refusal, Report, RunContext, StartContext,
     decide, end_over_ask_limit, end_over_budget, finish, interrupt, recover, requeue, start,
@@ -38,6 +39,8 @@ pub use decision::{
 pub use event::{
     BackfillSlot, Ended, Event, FiredSlot, Occurrence, Queued, Requeued, Retried, Settled, Started,
 };
+
+timed_id!(RunId "run_" "run");
 
 /// Output bytes that are stored in the run's row; the output file has all of them.
 pub const OUTPUT_BYTES_MAX: usize = 16_384;

@@ -6,16 +6,17 @@
 
 mod decide;
 mod event;
+mod id;
 pub mod terms;
 pub mod trigger;
 
 use calendar::{Calendar, Hint, START_US, Zone};
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::agent::AgentName;
 use crate::backend::Tier;
-use crate::id::ScheduleId;
-use crate::noun::{EventBody, NounState};
+use crate::noun::NounState;
 use crate::principal::Principal;
 use crate::progress::Pause;
 use crate::sealable_text::SealableText;
@@ -29,6 +30,7 @@ pub use event::{
     Added, AddingAgent, BackfillMoved, BackfillStarted, Buffered, Changed, Dropped, Event,
 };
 pub use event::{Moved, MovedWhy, Passed, Paused, Removed, Resumed};
+pub use id::{SCHEDULE_DIGITS, ScheduleId};
 use terms::Terms;
 use trigger::{EventTrigger, Trigger};
 

@@ -7,12 +7,12 @@
 use calendar::{Calendar, Span, Zone, format_instant};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RunId, ScheduleId};
-use crate::noun::{ChangedRow, EventBody, Noun, NounState};
+use crate::noun::{ChangedRow, NounState};
 use crate::progress::{Progress, Status};
 use crate::run::{self, Occurrence, Origin, Run, StartBlocker};
 use crate::schedule::Event;
 use crate::time::Timestamp;
+use crate::{EventBody, Noun, RunId, ScheduleId};
 
 /// A run that starts later than this after its slot is late.
 pub const LATE_US: i64 = 1_000_000;

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::counter::Counter;
-use crate::noun::{ChangedRow, EventBody, Noun, NounState, State};
+use crate::noun::{ChangedRow, NounState};
 use crate::time::Timestamp;
+use crate::{EventBody, Noun, State};
 
 /// Every derived row and counter.
 ///

@@ -7,8 +7,7 @@
 use calendar::{Calendar, Span, catch_up_window, jitter_us};
 
 use crate::budget::{DAY_US, day};
-use crate::id::{RunId, ScheduleId};
-use crate::noun::{EventBody, NounState};
+use crate::noun::NounState;
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, BackfillSlot, FiredSlot, Occurrence, Origin, Queued, Run};
 use crate::schedule::terms::{Missed, Overlap, Resume, Terms};
@@ -17,6 +16,7 @@ use crate::schedule::{BackfillMoved, Buffered, CHAIN_MAX, Definition, Dropped, E
 use crate::schedule::{Moved, MovedWhy, Passed, Schedule};
 use crate::slot::{Disposition, Reason, Slot, SlotOutcome, Source, Timing};
 use crate::time::Timestamp;
+use crate::{EventBody, RunId, ScheduleId};
 
 /// A slot decided later than this was missed.
 pub const GRACE_US: i64 = 60_000_000;

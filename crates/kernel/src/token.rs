@@ -8,14 +8,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::actor::{Actor, Role};
 use crate::counter::Counter;
-use crate::id::TokenId;
-use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
+use crate::event::kinds;
+use crate::id::timed_id;
+use crate::noun::{ChangedRow, NounEvent, NounState};
 use crate::principal::SYSTEM_NAME;
 use crate::private_fields::{PrivateField, note};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
+
+timed_id!(TokenId "tok_" "token");
 
 /// Valid tokens per installation.
 pub const TOKENS_MAX: i64 = 1_000;
@@ -217,6 +221,12 @@ impl NounState for Token {
     fn index_key(&self) -> Option<String> {
         self.revoked.is_none().then(|| self.hash.0.clone())
     }
+}
+
+kinds! {
+    Event:
+    "token.created" 1 Created;
+    "token.revoked" 1 Revoked;
 }
 
 impl NounEvent for Event {

@@ -8,11 +8,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::EventBody;
 use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::budget::day;
+use crate::event::kinds;
 use crate::installation::{self, ToolUsage, ToolsUsed};
-use crate::noun::{ChangedRow, EventBody, NounEvent, NounState};
+use crate::noun::{ChangedRow, NounEvent, NounState};
 use crate::time::Timestamp;
 
 /// Days that the statistics of a tool cover.
@@ -176,6 +178,12 @@ impl NounState for ToolStats {
             _ => used,
         }
     }
+}
+
+kinds! {
+    Event:
+    "tool.called" 1 Called;
+    "tool.alerted" 1 Alerted;
 }
 
 impl NounEvent for Event {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt};
-use kernel::{ApprovalId, Now, RunId, Timestamp, TokenId};
+use kernel::{Now, Timestamp};
 use store::Store;
 use tokio::time::sleep;
 
@@ -76,20 +76,8 @@ impl Time {
         self.clock.random()
     }
 
-    pub(crate) fn new_run_id(&self, now: Timestamp) -> RunId {
-        RunId::of(self.time_ordered(now))
-    }
-
-    pub(crate) fn new_approval_id(&self) -> ApprovalId {
-        ApprovalId::of(self.time_ordered(self.now()))
-    }
-
-    pub(crate) fn new_token_id(&self) -> TokenId {
-        TokenId::of(self.time_ordered(self.now()))
-    }
-
-    /// Sorts by time, and within one microsecond by the order in which ids were made.
-    fn time_ordered(&self, now: Timestamp) -> u128 {
+    /// A number for a new id. It sorts by time, and within one microsecond by the order in which ids were made.
+    pub(crate) fn time_ordered(&self, now: Timestamp) -> u128 {
         let time = u128::try_from(now.as_micros()).unwrap_or_default();
         let turn = u64::from(self.ids_made.fetch_add(1, Ordering::Relaxed)) << 48;
         time << 64 | u128::from(turn | self.random() >> 16)

@@ -5,12 +5,11 @@ use super::{Approval, EXECUTE_WITHIN_US, LapseReason, State};
 use crate::actor::{Actor, Role};
 use crate::agent::Agent;
 use crate::authority::Authority;
-use crate::id::ApprovalId;
-use crate::noun::EventBody;
 use crate::principal::Principal;
 use crate::run::{self, Cause, RunContext};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
+use crate::{ApprovalId, EventBody};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

@@ -6,13 +6,14 @@ use super::{Approval, LapseReason, Plan};
 use crate::agent::{Agent, AgentName};
 use crate::budget::Charge;
 use crate::counter::Counter;
-use crate::id::{ApprovalId, RunId, TokenId};
+use crate::event::kinds;
 use crate::noun::{ChangedRow, NounEvent};
 use crate::policy_decision::{Facts, PolicyDecision, Request};
 use crate::principal::Principal;
 use crate::private_fields::{PrivateField, note};
 use crate::run::Run;
 use crate::time::Timestamp;
+use crate::{ApprovalId, RunId, TokenId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -130,6 +131,15 @@ pub struct Lapsed {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     pub at: Timestamp,
+}
+
+kinds! {
+    Event:
+    "approval.asked" 1 Requested;
+    "approval.assented" 1 Assented;
+    "approval.decided" 1 Decided;
+    "approval.consumed" 1 Consumed;
+    "approval.lapsed" 1 Lapsed;
 }
 
 impl NounEvent for Event {

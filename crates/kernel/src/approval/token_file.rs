@@ -5,7 +5,7 @@
 
 use calendar::format_instant;
 
-use crate::id::ScheduleId;
+use crate::ScheduleId;
 use crate::time::Timestamp;
 
 /// How long a file without an expiry is valid.

@@ -5,10 +5,9 @@ use super::{Charge, Limits, Reservation, Spent, day};
 use crate::agent::{Agent, AgentName, Tested};
 use crate::backend::Tier;
 use crate::counter::Counter;
-use crate::id::ScheduleId;
-use crate::noun::EventBody;
 use crate::run::{self, Run};
 use crate::schedule::terms::Terms;
+use crate::{EventBody, ScheduleId};
 
 /// Returns what a charge adds to the counters of runs. `add` is 1 to charge, -1 to refund.
 pub(crate) fn run_deltas(charge: Option<&Charge>, add: i64) -> Vec<(Counter, i64)> {

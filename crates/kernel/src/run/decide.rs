@@ -15,8 +15,6 @@ use crate::authority::{Authority, Lease, LeaseState};
 use crate::backend::Tier;
 use crate::budget::{Charge, Limits, Reservation, Spent, Usage, charge_for, day, expected_use};
 use crate::counter::Counter;
-use crate::id::{ApprovalId, RunId};
-use crate::noun::EventBody;
 use crate::policy_decision::{DecisionContext, Details, PolicyDecision, Request, Verdict};
 use crate::posture::Trust;
 use crate::principal::{Principal, SYSTEM_NAME};
@@ -26,6 +24,7 @@ use crate::schedule::{self, Action, Definition, Moved, MovedWhy, check_note, che
 use crate::tick::Tick;
 use crate::time::Timestamp;
 use crate::tool::ToolCall;
+use crate::{ApprovalId, EventBody, RunId};
 
 const REPLACED: &str = "a newer slot replaced it";
 /// Longest wait before a retry that an agent can ask for.

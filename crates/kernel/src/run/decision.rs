@@ -10,13 +10,12 @@ use crate::approval::{self, PlannedTool};
 use crate::authority::LeaseState;
 use crate::backend::Tier;
 use crate::budget::{Remaining, day, run_counter_limits};
-use crate::id::{RunId, ScheduleId};
-use crate::noun::EventBody;
 use crate::policy_decision::{DecisionContext, Details, Facts, PolicyDecision, Request, Verdict};
 use crate::schedule::{Action, Definition};
 use crate::sealable_text::SealableText;
 use crate::time::{Now, Timestamp};
 use crate::tool::ToolCall;
+use crate::{EventBody, RunId, ScheduleId};
 
 /// The lease's name in the list of rules that matched.
 pub const LEASE_RULE: &str = "@lease";

@@ -9,7 +9,7 @@ use crate::agent::AgentName;
 use crate::backend::Tier;
 use crate::budget::{Charge, Reservation, Spent, reservation_deltas, run_deltas, spent_deltas};
 use crate::counter::Counter;
-use crate::id::{RunId, ScheduleId};
+use crate::event::kinds;
 use crate::money::Price;
 use crate::noun::{ChangedRow, NounEvent};
 use crate::policy_decision::{DecisionContext, PolicyDecision};
@@ -18,6 +18,7 @@ use crate::progress::{NextFire, Progress};
 use crate::schedule::terms::Key;
 use crate::slot::{self, Source};
 use crate::time::Timestamp;
+use crate::{RunId, ScheduleId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -202,6 +203,17 @@ pub struct Settled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     pub at: Timestamp,
+}
+
+kinds! {
+    Event:
+    "run.queued" 1 Queued;
+    "run.started" 1 Started;
+    "run.retried" 1 Retried;
+    "run.cancel_asked" 1 CancelRequested;
+    "run.ended" 1 Ended;
+    "run.requeued" 1 Requeued;
+    "run.settled" 1 Settled;
 }
 
 impl NounEvent for Event {

@@ -10,15 +10,14 @@ use super::{Action, Definition, KEY_BYTES_MAX, NAME_CHARS_MAX, NOTE_BYTES_MAX, S
 use crate::actor::{Actor, Role};
 use crate::agent::{Agent, AgentName};
 use crate::backend::Tier;
-use crate::id::{RunId, ScheduleId};
 use crate::money::Money;
-use crate::noun::EventBody;
 use crate::principal::Principal;
 use crate::progress::{NextFire, Progress, Status};
 use crate::run::{self, Occurrence, Queued, Run};
 use crate::slot::{Disposition, Reason, Slot, SlotOutcome};
 use crate::tick::Tick;
 use crate::time::Timestamp;
+use crate::{EventBody, RunId, ScheduleId};
 
 /// Longest chain of schedules that depend on each other.
 pub const CHAIN_MAX: usize = 16;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Action, Definition, Schedule};
 use crate::agent::{Agent, AgentName};
 use crate::counter::Counter;
-use crate::id::{RunId, ScheduleId};
+use crate::event::kinds;
 use crate::noun::{ChangedRow, NounEvent};
 use crate::principal::Principal;
 use crate::private_fields::{PrivateField, note};
@@ -14,6 +14,7 @@ use crate::progress::{NextFire, Progress};
 use crate::run::Run;
 use crate::slot::{self, Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
+use crate::{RunId, ScheduleId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -195,6 +196,21 @@ pub struct Dropped {
     pub at: Timestamp,
     #[serde(rename = "ahead")]
     pub next_fire: NextFire,
+}
+
+kinds! {
+    Event:
+    "schedule.added" 1 Added;
+    "schedule.paused" 1 Paused;
+    "schedule.resumed" 1 Resumed;
+    "schedule.removed" 1 Removed;
+    "slot.passed" 1 Passed;
+    "slot.buffered" 1 Buffered;
+    "slot.dropped" 1 Dropped;
+    "schedule.changed" 1 Changed;
+    "schedule.moved" 1 Moved;
+    "schedule.backfill_begun" 1 BackfillStarted;
+    "schedule.backfill_moved" 1 BackfillMoved;
 }
 
 impl NounEvent for Event {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use calendar::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::id::ScheduleId;
+use crate::ScheduleId;
 use crate::run::Outcome;
 
 const EVENT_NAME_BYTES_MAX: usize = 128;

@@ -87,7 +87,7 @@ impl Policy {
             hash_plan: &hash_plan,
             approval: approval.map(|(_, approval)| approval),
             is_signed: &is_signed,
-            new_approval: &|| self.time.new_approval_id(),
+            new_approval: &|| ApprovalId::of(self.time.time_ordered(self.time.now())),
             authors: &authors,
             limits: &config.limits,
             tool_call: None,

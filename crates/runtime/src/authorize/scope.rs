@@ -281,6 +281,7 @@ impl Scope {
             }
             (None, Subject::Schedule(id)) => vec![self.agent_of_schedule(id).await?],
             (None, Subject::Run(id)) => vec![self.agent_of_run(id).await?],
+            (None, Subject::Caller) => vec![None],
             (None, _) => {
                 return Err(errors::internal(format!("`{}` has no subject", request.name())));
             }
@@ -451,7 +452,7 @@ mod tests {
             let subject = request.subject();
             let is_known = matches!(
                 subject,
-                Subject::Schedule(_) | Subject::Run(_) | Subject::NewSchedules(_)
+                Subject::Caller | Subject::Schedule(_) | Subject::Run(_) | Subject::NewSchedules(_)
             );
             assert!(is_known, "{call}: {subject:?}");
         }

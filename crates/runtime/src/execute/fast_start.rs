@@ -5,7 +5,7 @@ use api::{Code, Error};
 use kernel::authority::Authority;
 use kernel::run::Event;
 use kernel::schedule::{Action, Definition, Schedule};
-use kernel::{Actor, Counter, EventBody, Noun, ScheduleId, Timestamp};
+use kernel::{Actor, Counter, EventBody, Noun, RunId, ScheduleId, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,7 @@ impl Executor {
         if !is_prompt || now.clock < now.latest || stop.is_cancelled() {
             return Ok(None);
         }
-        let run = self.time.new_run_id(now.clock);
+        let run = RunId::of(self.time.time_ordered(now.clock));
         let Some(claim) = self.dispatcher.try_claim(run, id, definition, now.clock) else {
             return Ok(None);
         };

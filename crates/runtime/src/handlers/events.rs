@@ -6,7 +6,7 @@ use kernel::schedule::Schedule;
 use kernel::schedule::trigger::EventName;
 use kernel::slot::{self, Slot, SlotOutcome, Source};
 use kernel::tick::EventOccurrence;
-use kernel::{Actor, EventBody, Noun, Role, ScheduleId};
+use kernel::{Actor, EventBody, Noun, Role, RunId, ScheduleId};
 use store::Newest;
 
 use crate::commit::caller::Caller;
@@ -46,7 +46,7 @@ impl Serve<EventPublish> for Engine {
 impl Engine {
     /// The given id, or the idempotency key of a request that may be repeated, or a new id.
     fn event_id(&self, id: Option<String>, key: Option<&IdempotencyKey>) -> Result<String, Error> {
-        let new_id = || self.time.new_run_id(self.time.now()).to_string();
+        let new_id = || RunId::of(self.time.time_ordered(self.time.now())).to_string();
         let id = id.unwrap_or_else(|| key.map_or_else(new_id, |key| key.name.clone()));
         let is_valid =
             (1..=EVENT_ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control);

@@ -28,7 +28,7 @@ impl Serve<TokenCreate> for Engine {
         {
             self.check_own_key(name, public).await?;
         }
-        let id = self.time.new_token_id();
+        let id = TokenId::of(self.time.time_ordered(self.time.now()));
         self.change_token::<TokenCreate>(caller, id, command, |_, token| Ok(TokenCreated { token }))
             .await
     }

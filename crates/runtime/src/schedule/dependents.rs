@@ -119,7 +119,7 @@ impl Dependents {
         let live: Vec<(RunId, Run)> =
             live.filter_map(|id| Some((id.clone(), rows.get::<Run>(id)?.clone()))).collect();
         let tick = Tick { live: &live, ..Tick::new(id, schedule, &calendar, now) };
-        Ok(decide_event(tick, progress, occurrence, &mut || self.time.new_run_id(now)))
+        Ok(decide_event(tick, progress, occurrence, &mut || RunId::of(self.time.time_ordered(now))))
     }
 }
 

@@ -239,7 +239,8 @@ impl Timer {
             };
             let permit = permit.filter(|_| !stop.is_cancelled());
             let mut reserved = permit.map(|permit| permit.claim.id.clone());
-            let mut new_run = || reserved.take().unwrap_or_else(|| self.time.new_run_id(now));
+            let mut new_run =
+                || reserved.take().unwrap_or_else(|| RunId::of(self.time.time_ordered(now)));
             let mut events = tick(at, progress, &mut new_run);
             if let Some(permit) = permit {
                 let started = self.executor.fast_start_events(permit, rows, &events, now);

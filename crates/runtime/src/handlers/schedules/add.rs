@@ -8,11 +8,11 @@ use api::{
 };
 use kernel::agent::Agent;
 use kernel::authority::Authority;
-use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
 use kernel::run::Cause;
 use kernel::schedule::{
-    self, Action, AgentCaller, CHAIN_MAX, Command, Definition, Schedule, ScheduleContext,
+    self, Action, AgentCaller, CHAIN_MAX, Command, Definition, SCHEDULE_DIGITS, Schedule,
+    ScheduleContext,
 };
 use kernel::tool::ToolCall;
 use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp};

@@ -11,11 +11,10 @@ use api::{
     ScheduleShown, Schedules, Serve,
 };
 use kernel::authority::Authority;
-use kernel::id::SCHEDULE_DIGITS;
 use kernel::progress::Progress;
-use kernel::schedule::{self, Action, Command, Schedule, ScheduleContext};
+use kernel::schedule::{self, Action, Command, SCHEDULE_DIGITS, Schedule, ScheduleContext};
 use kernel::slot::Slot;
-use kernel::{Actor, EventBody, Noun, ScheduleId, Timestamp, slot};
+use kernel::{Actor, EventBody, Noun, RunId, ScheduleId, Timestamp, slot};
 
 use crate::authorize::scope::RunnerScope;
 use crate::commit::caller::Caller;
@@ -148,7 +147,7 @@ impl Serve<ScheduleRemove> for Engine {
 impl Serve<ScheduleFire> for Engine {
     async fn serve(&self, caller: &Caller, fire: ScheduleFire) -> Result<ScheduleFired, Error> {
         let id = schedule_id(&fire.id)?;
-        let run = self.time.new_run_id(self.time.now());
+        let run = RunId::of(self.time.time_ordered(self.time.now()));
         // A request that is repeated after its stored response was removed is still the same run.
         let fire_key = caller.key.as_ref().map_or_else(|| run.to_string(), |key| key.name.clone());
         let slot = slot::manual_key(&id, &fire_key);
