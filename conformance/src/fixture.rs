@@ -232,8 +232,8 @@ impl Handle for AcceptAll {
         ready(Err(Error::new(Code::NotFound, "the fixture handles no requests"))).boxed()
     }
 
-    fn report(&self, _: ToolReport) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
+    fn report(&self, _: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
+        ready(Ok(())).boxed()
     }
 }
 

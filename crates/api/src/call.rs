@@ -13,8 +13,8 @@ use crate::*;
 /// Handles requests for one principal: an engine in this process, or a client of the daemon's socket.
 pub trait Handle: fmt::Debug + Send + Sync {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Response, Error>>;
-    /// Records a tool call that no request accounts for. The caller goes on even if it cannot be recorded.
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()>;
+    /// Records a tool call that no request accounts for. Fails only if nothing received the report.
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 /// A tool call that no request accounts for.

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn b10_foreign_hosts_and_origins_are_rejected() {
+    fn foreign_hosts_and_origins_are_rejected() {
         for host in ["localhost", "localhost:7400", "127.0.0.1:7400", "[::1]:7400", "127.0.0.1"] {
             assert_eq!(sent_to_mcp(&[("host", host)]), Ok(()), "{host}");
         }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn b10_every_path_checks_the_host_first() {
+    async fn every_path_checks_the_host_first() {
         let foreign = [(HOST.as_str(), "evil.example"), (AUTHORIZATION.as_str(), "Bearer ada")];
         for method in METHODS {
             for path in ["/mcp", "/page.css", "/approvals/", "/approvals/apr_1", "/nowhere", "*"] {

@@ -33,7 +33,7 @@ impl Handle for AcceptAll {
         pending().boxed()
     }
 
-    fn report(&self, _: api::ToolReport) -> BoxFuture<'_, ()> {
+    fn report(&self, _: api::ToolReport) -> BoxFuture<'_, Result<(), Error>> {
         pending().boxed()
     }
 }

@@ -50,7 +50,7 @@ const UNKNOWN_CLIENT: &str = "stranger";
 /// use kernel::Principal;
 ///
 /// let assistant = Principal::parse("mcp:ada");
-/// assert_eq!(assistant.person_behind(), Principal::parse("ada"));
+/// assert_eq!(assistant.responsible_person(), Principal::parse("ada"));
 /// assert_eq!(assistant.to_string(), "mcp:ada");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Principal {
 
     /// The principal that is responsible for what this one does: for an assistant, the human it acts for.
     #[must_use]
-    pub fn person_behind(&self) -> Principal {
+    pub fn responsible_person(&self) -> Principal {
         match self {
             Principal::Assistant(human) => human.clone().into(),
             other => other.clone(),
@@ -286,7 +286,7 @@ mod tests {
     fn only_an_assistant_has_another_principal_behind_it() {
         for (principal, text, _) in every_kind() {
             let expected = text.strip_prefix("mcp:").unwrap_or(text);
-            assert_eq!(principal.person_behind().to_string(), expected);
+            assert_eq!(principal.responsible_person().to_string(), expected);
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
             let principal = Principal::parse(text);
             assert_eq!(principal, Principal::Unrecognized(UnrecognizedName(text.to_owned())));
             assert!(principal.is_impersonal() && !principal.is_run(), "{text}");
-            assert_eq!(principal.person_behind(), principal);
+            assert_eq!(principal.responsible_person(), principal);
         }
     }
 

@@ -153,9 +153,9 @@ impl Schedule {
     pub fn authors(&self) -> Vec<Principal> {
         let mut authors = vec![match &self.added_by_agent {
             Some(AddingAgent { run: None, agent }) => Principal::Agent(agent.clone()),
-            Some(AddingAgent { run: Some(_), .. }) | None => self.created_by.person_behind(),
+            Some(AddingAgent { run: Some(_), .. }) | None => self.created_by.responsible_person(),
         }];
-        for author in self.changed_by.iter().map(Principal::person_behind) {
+        for author in self.changed_by.iter().map(Principal::responsible_person) {
             if !authors.contains(&author) {
                 authors.push(author);
             }

@@ -26,7 +26,7 @@ impl Handle for ModelHints {
         async { answer.await.map_err(|error| with_model_hint(error, &self.selection)) }.boxed()
     }
 
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
         self.handle.report(report)
     }
 }

@@ -15,7 +15,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::Semaphore;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::elicitation::{ApprovalLink, is_modern};
 use crate::instructions::instructions;
@@ -140,7 +140,9 @@ impl ServerHandler for Server {
                 abbreviate(&params.name)
             );
             let tool = params.name.into_owned();
-            self.handle(&context)?.report(ToolReport::Missing { tool }).await;
+            if let Err(error) = self.handle(&context)?.report(ToolReport::Missing { tool }).await {
+                warn!(%error, "failed to record a call of a missing tool");
+            }
             return Err(ErrorData::invalid_params(what, None));
         };
         let handle = self.handle(&context)?;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use tracing::warn;
 
 use crate::arguments::Argument;
 use crate::list_page;
@@ -55,11 +56,11 @@ pub struct Tool {
     pub(crate) item_fields: &'static [&'static str],
     output_fields: &'static [(&'static str, FieldType)],
     input_schema: fn() -> JsonObject,
-    call: CallFn,
+    execute: ExecuteFn,
     finish: Finish,
 }
 
-type CallFn = for<'a> fn(&'a ToolContext<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
+type ExecuteFn = for<'a> fn(&'a ToolContext<'a>, JsonObject) -> BoxFuture<'a, Result<Value, Error>>;
 
 /// Turns the response to a tool's request, as JSON, into the answer.
 #[derive(Clone, Copy)]
@@ -78,7 +79,10 @@ pub(crate) trait ToolInput: DeserializeOwned + JsonSchema + Send + 'static {
     /// Whether calls change something.
     const CHANGES: bool = false;
 
-    fn call(self, context: &ToolContext<'_>) -> impl Future<Output = Result<Value, Error>> + Send;
+    fn execute(
+        self,
+        context: &ToolContext<'_>,
+    ) -> impl Future<Output = Result<Value, Error>> + Send;
 }
 
 /// The tool sends the request and answers with the response.
@@ -88,7 +92,7 @@ impl<R: ApiRequest> ToolInput for R {
         matches!(R::CLASS, Class::Change(_))
     };
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         match R::CHANGES {
             true => to_json(&context.change(self).await?),
             false => to_json(&context.read(self).await?),
@@ -139,7 +143,7 @@ impl Tool {
             item_fields: &[],
             output_fields,
             input_schema: schema::input::<T>,
-            call: call::<T>,
+            execute: parse_and_execute::<T>,
             finish: Finish::AsIs,
         }
     }
@@ -274,7 +278,7 @@ impl Tool {
         context: &ToolContext<'_>,
         arguments: JsonObject,
     ) -> Result<Value, Error> {
-        let load = |arguments| (self.call)(context, arguments);
+        let load = |arguments| (self.execute)(context, arguments);
         let response = match self.is_paged() {
             true => list_page::load_page(self, arguments, load).await?,
             false => load(arguments).await?,
@@ -287,11 +291,11 @@ impl Tool {
     }
 }
 
-fn call<'a, T: ToolInput>(
+fn parse_and_execute<'a, T: ToolInput>(
     context: &'a ToolContext<'a>,
     arguments: JsonObject,
 ) -> BoxFuture<'a, Result<Value, Error>> {
-    async move { context.tool.parse_arguments::<T>(arguments)?.call(context).await }.boxed()
+    async move { context.tool.parse_arguments::<T>(arguments)?.execute(context).await }.boxed()
 }
 
 impl<'a> ToolContext<'a> {
@@ -320,7 +324,10 @@ impl<'a> ToolContext<'a> {
         // If the effect depends on an argument, an uncounted call has changed nothing.
         let changes = self.tool.effect != Effect::Read && !self.tool.effect_depends_on_action;
         let tool = self.tool.name.to_owned();
-        self.handle.report(ToolReport::Ended { tool, changes, code, counted }).await;
+        let report = ToolReport::Ended { tool, changes, code, counted };
+        if let Err(error) = self.handle.report(report).await {
+            warn!(%error, tool = self.tool.name, "failed to record the end of a tool call");
+        }
     }
 
     /// Whether a request counts as the call: the first one; for a tool that changes something, the first
@@ -367,7 +374,7 @@ impl Handle for ToolContext<'_> {
         .boxed()
     }
 
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
         self.handle.report(report)
     }
 }
@@ -415,8 +422,8 @@ mod tests {
             async { Err(Error::new(Code::Failed, "reached the handle")) }.boxed()
         }
 
-        fn report(&self, _: ToolReport) -> BoxFuture<'_, ()> {
-            ready(()).boxed()
+        fn report(&self, _: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
+            ready(Ok(())).boxed()
         }
     }
 

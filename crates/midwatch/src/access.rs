@@ -4,35 +4,23 @@
 //! If another command owns the directory, it waits for a while. If the connection to the daemon is lost during a
 //! call, the call is repeated once with the same idempotency key, so that no change is made twice.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{AgentBackend, Backends, Http};
 use api::wire::{self, Hello};
 use api::{ApiRequest, Call, Code, Error, Handle, ProgressSink, Request, Response};
-use redact::Redactor;
-use runtime::{
-    Components, ConfigReader, ConfiguredSecrets, Credentials, Engine, LocalHandle, ProcessOrigin,
-    SystemClock,
-};
-use transport::{Socket, connect};
-
+use runtime::{Credentials, Engine, LocalHandle, ProcessOrigin};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
+use transport::{Socket, connect};
 use uuid::Uuid;
 
-use crate::config::{Config, Loaded};
 use crate::context::{Context, VERSION};
 use crate::directory::{Directory, Lock};
-use crate::secret::Keyring;
-use crate::storage::Storage;
-use crate::tools::McpTools;
+use crate::engine::{Surroundings, agent_backend, open_engine};
 
 /// How long to wait for another command to release the directory.
 const OWNER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The directory of output files, within the data directory.
-const OUTPUTS: &str = "outputs";
 /// Set for every program that a run starts.
 const RUN_ID_VARIABLE: &str = "MIDWATCH_RUN_ID";
 /// Holds the caller's token.
@@ -167,58 +155,6 @@ async fn call_once(context: &Context, call: Call) -> Result<Response, Error> {
     let answer = access.handle().call(call).await;
     access.close().await;
     answer
-}
-
-/// The backend that runs the attempts of this installation. It sends no request to the daemon's own port.
-pub fn agent_backend(
-    context: &Context,
-    environment: BTreeMap<String, String>,
-    redactor: Arc<Redactor>,
-    own_port: Option<u16>,
-) -> Arc<dyn AgentBackend> {
-    let keyring = Arc::new(Keyring::new(environment.clone(), redactor));
-    let outputs = context.directory.path().join(OUTPUTS);
-    let http = Http::new().excluding_own_port(own_port);
-    Arc::new(Backends::new(outputs, environment, keyring, http))
-}
-
-/// What differs between a daemon and a command that opens the installation itself.
-#[derive(Debug)]
-pub struct Surroundings {
-    pub backend: Arc<dyn AgentBackend>,
-    /// The base URL of the pages for people.
-    pub http_url: Option<String>,
-    pub config_reader: Option<Arc<dyn ConfigReader>>,
-}
-
-/// Opens the installation; the caller holds the directory's lock.
-pub async fn open_engine(
-    context: &Context,
-    loaded: &Loaded,
-    surroundings: Surroundings,
-) -> Result<Engine, Error> {
-    let (settings, config) = (context.settings(&loaded.config), context.reloadable_config(loaded)?);
-    let storage = Storage::of(context, &loaded.config)?;
-    let store = storage.open(&context.directory).await?;
-    let Surroundings { backend, http_url, config_reader } = surroundings;
-    let components = Components {
-        store,
-        clock: Arc::new(SystemClock),
-        backend,
-        tools: Arc::new(McpTools),
-        http_url,
-        secrets: Some(configured_secrets(context, &loaded.config)),
-        config_reader,
-    };
-    Engine::open(components, settings, config).await
-}
-
-/// The secrets that the configuration refers to, and a reader for those of agents.
-fn configured_secrets(context: &Context, config: &Config) -> ConfiguredSecrets {
-    let keys = [("store.password", &config.store.password), ("notice.token", &config.notice.token)];
-    let keys = keys.into_iter().filter_map(|(key, secret)| Some((key, secret.clone()?)));
-    let secrets = Keyring::new(context.environment.clone(), Arc::new(Redactor::new()));
-    ConfiguredSecrets { keys: keys.collect(), secrets: Arc::new(secrets) }
 }
 
 /// The credentials that this process presents.

@@ -6,6 +6,7 @@ pub mod config;
 pub mod context;
 pub mod daemon;
 pub mod directory;
+pub(crate) mod engine;
 pub mod environment;
 pub mod local_checks;
 pub mod logs;

@@ -96,12 +96,13 @@ impl ReconnectingClient {
             Some(socket) => Access::Daemon(socket),
             None => Access::open(&self.context, IfMissing::Refuse).await?,
         };
-        access.handle().report(report).await;
+        let recorded = access.handle().report(report).await;
         match access {
-            Access::Daemon(socket) => self.keep(socket),
+            Access::Daemon(socket) if recorded.is_ok() => self.keep(socket),
+            Access::Daemon(_) => {}
             access @ Access::Directory { .. } => access.close().await,
         }
-        Ok(())
+        recorded
     }
 
     /// Keeps a connection for later calls.
@@ -135,8 +136,17 @@ impl Handle for ReconnectingClient {
         .boxed()
     }
 
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
-        async move { drop(self.report_once(report).await) }.boxed()
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
+        async move {
+            match self.report_once(report.clone()).await {
+                Err(lost) if lost.code == Code::Unreachable => {
+                    self.idle().clear();
+                    self.report_once(report).await
+                }
+                other => other,
+            }
+        }
+        .boxed()
     }
 }
 

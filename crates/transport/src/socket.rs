@@ -18,6 +18,8 @@ use crate::frames;
 /// How long the daemon may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
+const CLOSED: &str = "it closed the connection before it answered";
+
 /// A connection to the daemon. It carries one call at a time; concurrent calls wait for each other.
 #[derive(Debug)]
 pub struct Socket {
@@ -90,9 +92,9 @@ impl Connection {
         }
     }
 
-    async fn report(&mut self, report: ToolReport) -> io::Result<()> {
+    async fn report(&mut self, report: ToolReport) -> io::Result<Option<Reply>> {
         frames::write(&mut self.output, &ClientFrame::Report { report }).await?;
-        frames::read::<Reply>(&mut self.input).await.map(drop)
+        frames::read(&mut self.input).await
     }
 }
 
@@ -101,17 +103,26 @@ impl Handle for Socket {
         async move {
             match self.connection.lock().await.call(call).await {
                 Ok(Some(answer)) => answer,
-                Ok(None) => {
-                    Err(unreachable(&self.path, "it closed the connection before it answered"))
-                }
+                Ok(None) => Err(unreachable(&self.path, CLOSED)),
                 Err(error) => Err(unreachable(&self.path, error)),
             }
         }
         .boxed()
     }
 
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
-        async move { drop(self.connection.lock().await.report(report).await) }.boxed()
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
+        async move {
+            match self.connection.lock().await.report(report).await {
+                Ok(Some(Reply::Recorded)) => Ok(()),
+                Ok(Some(Reply::Error(error))) => Err(error),
+                Ok(Some(Reply::Progress(_) | Reply::Response(_))) => {
+                    Err(unreachable(&self.path, "it did not answer the report"))
+                }
+                Ok(None) => Err(unreachable(&self.path, CLOSED)),
+                Err(error) => Err(unreachable(&self.path, error)),
+            }
+        }
+        .boxed()
     }
 }
 

@@ -178,7 +178,7 @@ fn assistant_manages_schedules_but_starts_no_backfill() {
     let assistant = Actor::token_holder("mia".parse().unwrap(), Role::Maintainer).into_assistant();
     assert_eq!((assistant.name(), assistant.role), ("mcp:mia", Role::Runner));
     assert!(assistant.is_assistant());
-    assert_eq!(assistant.principal().person_behind(), Principal::parse("mia"));
+    assert_eq!(assistant.principal().responsible_person(), Principal::parse("mia"));
     // The assistant of a runner is the runner itself.
     let ada = Actor::token_holder("ada".parse().unwrap(), Role::Runner);
     assert_eq!(ada.clone().into_assistant(), ada);

@@ -115,7 +115,7 @@ fn a_run_denied_by_policy_never_starts() {
 }
 
 #[test]
-fn a10_a_pending_approval_expires_exactly_at_its_deadline() {
+fn a_pending_approval_expires_exactly_at_its_deadline() {
     let expired = "lapsed expired, cancelled (the approval was not decided in time)";
     for (second, expected) in [
         (61 + DAY_S - 1, "approved, until 87360"),
@@ -150,7 +150,7 @@ fn an_approved_run_must_start_before_its_deadline() {
 }
 
 #[test]
-fn a03_approving_another_plan_hash_is_refused() {
+fn approving_another_plan_hash_is_refused() {
     let mut world = parked();
     let other =
         ApprovalCommand(1, Command::Approve { shown: "another".into(), note: None, signed: None });
@@ -160,7 +160,7 @@ fn a03_approving_another_plan_hash_is_refused() {
 }
 
 #[test]
-fn a04_a_plan_that_changed_after_approval_does_not_start() {
+fn a_plan_that_changed_after_approval_does_not_start() {
     let mut world = parked();
     let approval = approve(&world);
     world.perform(70, &approval);
@@ -182,7 +182,7 @@ fn fingerprint(program: &str, inode: &str, variables: &[(&str, &str)]) -> Execut
 }
 
 #[test]
-fn a08_a_changed_execution_fingerprint_voids_the_approval() {
+fn a_changed_execution_fingerprint_voids_the_approval() {
     const PATH: (&str, &str) = ("PATH", "p");
     const TZ: (&str, &str) = ("TZ", "t");
     let before = || fingerprint("aa", "7", &[PATH, TZ]);
@@ -235,7 +235,7 @@ fn no_approval_is_requested_for_a_plan_that_cannot_be_executed() {
 }
 
 #[test]
-fn a11_a_revoked_approval_starts_nothing() {
+fn a_revoked_approval_starts_nothing() {
     let mut world = parked();
     let approval = approve(&world);
     let revoked = "lapsed revoked, cancelled (uid:7 revoked the approval)";
@@ -262,7 +262,7 @@ fn denying_an_approved_run_before_its_start_cancels_it() {
 }
 
 #[test]
-fn b06_deciding_requires_operator() {
+fn deciding_requires_operator() {
     let actors = [
         ("observer", Role::Observer, false),
         ("run:unknown", Role::Runner, false),
@@ -288,7 +288,7 @@ fn b06_deciding_requires_operator() {
 }
 
 #[test]
-fn b07_another_attempt_needs_another_approval() {
+fn another_attempt_needs_another_approval() {
     let mut world = parked();
     let approval = approve(&world);
     world.perform(70, &approval);
@@ -390,7 +390,7 @@ fn parked_by(authors: &[&str], posture: Posture, approvers: Approvers) -> World 
 }
 
 #[test]
-fn b05_two_approvers_must_be_different_people() {
+fn two_approvers_must_be_different_people() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let mut world = parked_by(&["eve"], Posture::Staging, two);
     let story = [
@@ -418,7 +418,7 @@ fn b05_two_approvers_must_be_different_people() {
 }
 
 #[test]
-fn b04_authors_cannot_approve_where_personal_tokens_are_needed() {
+fn authors_cannot_approve_where_personal_tokens_are_needed() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let one = Approvers::default();
     // Authors, posture, required approvers, whether signed, and the results for the author, a local user and
@@ -458,7 +458,7 @@ fn b04_authors_cannot_approve_where_personal_tokens_are_needed() {
 
 /// However many authors follow. Only the list of runs is shortened, and runs cannot approve.
 #[test]
-fn b04_no_person_who_changed_a_schedule_is_forgotten() {
+fn no_person_who_changed_a_schedule_is_forgotten() {
     let two = Approvers { persons: 2, role: Role::Operator };
     let others: Vec<String> = (0..40).map(|it| format!("person-{it}")).collect();
     let runs: Vec<String> = (0..40).map(|it| format!("run:{}", RunId::of(it))).collect();
@@ -482,7 +482,7 @@ fn b04_no_person_who_changed_a_schedule_is_forgotten() {
 }
 
 #[test]
-fn b06_a_rule_can_require_a_maintainer() {
+fn a_rule_can_require_a_maintainer() {
     let maintainer = Approvers { persons: 1, role: Role::Maintainer };
     let mut world = parked_by(&["eve"], Posture::Staging, maintainer);
     let approval = approval_by(&mut world, "ada", Role::Operator, false);

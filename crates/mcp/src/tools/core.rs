@@ -124,7 +124,7 @@ struct PermissionDecideInput {
 }
 
 impl ToolInput for PermissionDecideInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let input = self.input.clone().unwrap_or_else(|| json!({}));
         let own_tool = self.tool_name.as_deref().and_then(|name| name.strip_prefix(OWN_PREFIX));
         if own_tool.is_some_and(|name| context.selection.find(name).is_some()) {

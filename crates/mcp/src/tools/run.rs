@@ -122,7 +122,7 @@ struct RunWaitInput {
 }
 
 impl ToolInput for RunWaitInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let seen = self.cursor.as_deref().map(parse_cursor).transpose()?;
         let wait_ms = self.max_wait_s.unwrap_or(20).min(WAIT_S_MAX) * 1_000;
         let request = RunWatch { id: self.run_id, seen, wait_ms };
@@ -147,7 +147,7 @@ struct RunOutputInput {
 }
 
 impl ToolInput for RunOutputInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let from = self.cursor.map_or(Ok(0), |cursor| cursor.parse());
         let from = from.map_err(|_| {
             Error::new(Code::InvalidInput, "invalid `cursor`: it is not from run_output")

@@ -178,7 +178,7 @@ fn payload_text(payload: JsonObject) -> String {
 impl ToolInput for ScheduleCreateInput {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         to_json(&context.change(self.into_request(false)).await?)
     }
 }
@@ -189,7 +189,7 @@ impl ToolInput for ScheduleCreateInput {
 struct SchedulePreviewInput(ScheduleCreateInput);
 
 impl ToolInput for SchedulePreviewInput {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let request = self.0.into_request(true);
         let mut answer = to_json(&context.read(request).await?)?;
         let created = answer.as_object_mut().and_then(|fields| fields.remove("created"));
@@ -233,7 +233,7 @@ struct ScheduleUpdateInput {
 impl ToolInput for ScheduleUpdateInput {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let ScheduleUpdateInput { id, name, agent, prompt, tool, payload, .. } = self;
         let ScheduleUpdateInput { tier, per_day, .. } = self;
         let when = When {

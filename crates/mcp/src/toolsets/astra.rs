@@ -120,7 +120,7 @@ struct Create {
 impl ToolInput for Create {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let Create { name, cron_expression, target_tool, payload, .. } = self;
         let required = [
             ("name", name.is_some()),
@@ -210,7 +210,7 @@ struct Modify {
 impl ToolInput for Modify {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let when = self
             .cron_expression
@@ -241,7 +241,7 @@ struct Pause {
 impl ToolInput for Pause {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let request = SchedulePause { id: get_schedule(context, &id).await?.id, note: None };
         let schedule = context.change(request).await?.schedule;
@@ -260,7 +260,7 @@ struct Resume {
 impl ToolInput for Resume {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = required(self.schedule_id)?;
         let request = ScheduleResume { id: get_schedule(context, &id).await?.id };
         let schedule = context.change(request).await?.schedule;
@@ -280,7 +280,7 @@ struct List {
 }
 
 impl ToolInput for List {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let used = RunsUsedToday::load(context).await?;
         let mut found = list_tool_schedules(context).await?;
         found.retain(|schedule| {
@@ -302,7 +302,7 @@ impl ToolInput for List {
 struct Health {}
 
 impl ToolInput for Health {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let health = context.read(HealthShow {}).await?;
         let tools = context.selection.tools().filter(|tool| tool.toolset == Toolset::Astra);
         let tools: Vec<&str> = tools.map(|tool| tool.name).collect();
@@ -332,7 +332,7 @@ struct TasksList {
 }
 
 impl ToolInput for TasksList {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let state = match self.status.as_deref() {
             None => None,
             Some("success") => Some(RunState::Done),
@@ -361,7 +361,7 @@ struct TasksByTrace {
 }
 
 impl ToolInput for TasksByTrace {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id = self.trace_id.ok_or_else(|| invalid_input("Missing required field: trace_id"))?;
         let run = context.read(RunShow { id }).await?.run;
         let schedules = list_schedules(context).await?;
@@ -386,7 +386,7 @@ struct TasksLastFailed {
 }
 
 impl ToolInput for TasksLastFailed {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let limit = clamped(self.limit, FAILURES_DEFAULT, FAILURES_MAX);
         let filter = ExecutionFilter {
             task_id: self.task_id,

@@ -32,7 +32,7 @@ impl ToolInput for Server {
     /// Clients may send an idempotency key, although no action changes anything yet.
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let action = self.action.unwrap_or_default();
         match action.trim().to_ascii_lowercase().as_str() {
             "capabilities" => Ok(foundry::capabilities(&context.read(HealthShow {}).await?)),

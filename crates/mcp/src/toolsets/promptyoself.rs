@@ -162,8 +162,8 @@ impl<T: JsonSchema> JsonSchema for Lenient<T> {
 impl<T: ToolInput> ToolInput for Lenient<T> {
     const CHANGES: bool = T::CHANGES;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
-        self.0.call(context).await
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+        self.0.execute(context).await
     }
 }
 
@@ -186,7 +186,7 @@ struct ScheduleTime {
 impl ToolInput for ScheduleTime {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let ScheduleTime { prompt, time, agent_id, .. } = self;
         let args = RegisterArgs { agent_id, prompt, time, ..RegisterArgs::default() };
         schedule_prompt(context, args).await
@@ -215,7 +215,7 @@ struct ScheduleCron {
 impl ToolInput for ScheduleCron {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let ScheduleCron { prompt, cron, agent_id, .. } = self;
         let max_repetitions = self.max_repetitions.as_ref().map(text);
         let args =
@@ -248,7 +248,7 @@ struct ScheduleEvery {
 impl ToolInput for ScheduleEvery {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let ScheduleEvery { prompt, start_at, agent_id, .. } = self;
         let every = self.every.as_ref().map(text);
         let max_repetitions = self.max_repetitions.as_ref().map(text);
@@ -274,7 +274,7 @@ struct List {
 }
 
 impl ToolInput for List {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let filter = PromptFilter { agent_id: self.agent_id.as_deref(), ..prompt_filter(context) };
         let all = self.include_cancelled.unwrap_or(false);
         let mut listed = promptyoself::list_prompts(context, filter, all).await?;
@@ -297,7 +297,7 @@ struct Cancel {
 impl ToolInput for Cancel {
     const CHANGES: bool = true;
 
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let id =
             promptyoself::parse_number(&self.schedule_id.as_ref().map(text).unwrap_or_default())?;
         let (key, filter) = (context.key.clone(), prompt_filter(context));
@@ -317,7 +317,7 @@ struct Execute {
 }
 
 impl ToolInput for Execute {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let interval = self.interval.as_ref().map(text).unwrap_or("0".to_owned());
         let not_a_number = |_| invalid_input("Interval must be a number (seconds)");
         interval.trim().parse::<u64>().map_err(not_a_number)?;
@@ -353,7 +353,7 @@ impl ToolInput for Execute {
 struct AgentsListed {}
 
 impl ToolInput for AgentsListed {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let mut agents = Agents::load(context).await?.to_list();
         agents.retain(|agent| prompt_filter(context).only_agent.is_none_or(|own| own == agent.id));
         let count = agents.len();
@@ -368,7 +368,7 @@ impl ToolInput for AgentsListed {
 struct DefaultAgent {}
 
 impl ToolInput for DefaultAgent {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let agents = Agents::load(context).await?;
         let (agent_id, source) = infer_agent(context, &agents).unzip();
         Ok(json!({"status": "ok", "scope": source, "agent_id": agent_id}))
@@ -380,7 +380,7 @@ impl ToolInput for DefaultAgent {
 struct Diagnostics {}
 
 impl ToolInput for Diagnostics {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let agents = Agents::load(context).await?;
         let (agent_id, source) = infer_agent(context, &agents).unzip();
         let keys: Vec<&String> = context.meta.keys().take(LIST_ITEMS_MAX).collect();
@@ -400,7 +400,7 @@ impl ToolInput for Diagnostics {
 struct ExecutorStatus {}
 
 impl ToolInput for ExecutorStatus {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let status = context.read(StatusShow {}).await?;
         let running = status.daemon.running && status.authority.frozen.is_none();
         // There is no polling interval: each prompt is delivered when it is due.
@@ -413,7 +413,7 @@ impl ToolInput for ExecutorStatus {
 struct Health {}
 
 impl ToolInput for Health {
-    async fn call(self, context: &ToolContext<'_>) -> Result<Value, Error> {
+    async fn execute(self, context: &ToolContext<'_>) -> Result<Value, Error> {
         let health = context.read(HealthShow {}).await?;
         let agents = Agents::load(context).await?;
         let first = agents.letta_agents().next();

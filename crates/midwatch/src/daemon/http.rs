@@ -153,7 +153,7 @@ impl Handle for TokenHandle {
         .boxed()
     }
 
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
         self.handle.report(report)
     }
 }

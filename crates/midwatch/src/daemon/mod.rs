@@ -27,10 +27,11 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 use transport::connect;
 
-use crate::access::{Surroundings, agent_backend, directory_in_use, open_engine};
+use crate::access::directory_in_use;
 use crate::config::Config;
 use crate::context::{Context, VERSION, display_path};
 use crate::directory::Lock;
+use crate::engine::{Surroundings, agent_backend, open_engine};
 use crate::{local_checks, logs};
 
 /// How long to wait for a command to release the directory.

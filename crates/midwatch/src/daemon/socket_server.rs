@@ -204,8 +204,9 @@ async fn serve_requests(
                     respond(&engine.handle(actor), frame, &mut output).await?;
                 }
                 ClientFrame::Report { report } => {
-                    engine.handle(actor).report(report).await;
-                    frames::write(&mut output, &Reply::Recorded).await?;
+                    let recorded = engine.handle(actor).report(report).await;
+                    let reply = recorded.map_or_else(Reply::Error, |()| Reply::Recorded);
+                    frames::write(&mut output, &reply).await?;
                 }
             },
             Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,

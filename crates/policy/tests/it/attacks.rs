@@ -27,20 +27,20 @@ not_match = [{ capability = 'shell.run', argv = ['/usr/bin/report', 'run'] }]
 ";
 
 #[test]
-fn c01_a_wide_deny_beats_a_narrow_allow() {
+fn a_wide_deny_beats_a_narrow_allow() {
     let deny = rule("id = 'all'\ndeny = ['*']\nmatch = [{ capability = 'agent.prompt' }]");
     check(&rules(&format!("{ALLOW_ADA}{deny}")), &prompt("ada"), Verdict::Deny, "policy.toml/all");
     check(&rules(ALLOW_ADA), &prompt("ada"), Verdict::Allow, "baseline/agents");
 }
 
 #[test]
-fn c02_a_wide_ask_beats_a_narrow_allow() {
+fn a_wide_ask_beats_a_narrow_allow() {
     let ask = rule("id = 'all'\nask = ['*']\nmatch = [{ capability = 'agent.prompt' }]");
     check(&rules(&format!("{ask}{ALLOW_ADA}")), &prompt("ada"), Verdict::Ask, "policy.toml/all");
 }
 
 #[test]
-fn c03_a_rule_that_cannot_be_evaluated_refuses_the_load_or_denies() {
+fn a_rule_that_cannot_be_evaluated_refuses_the_load_or_denies() {
     let bad = ALLOW_ADA.replace("['ada']", "['a*a']");
     assert!(load(Posture::Staging, &bad).is_err());
     for verdict in ["deny", "ask"] {
@@ -56,7 +56,7 @@ fn c03_a_rule_that_cannot_be_evaluated_refuses_the_load_or_denies() {
 }
 
 #[test]
-fn c03_an_allow_that_cannot_be_evaluated_allows_nothing() {
+fn an_allow_that_cannot_be_evaluated_allows_nothing() {
     let text = rule(
         "id = 'x'\nallow = ['secret.use', 'run.start']\nresource = ['a']\n\
          match = [{ capability = 'run.start', resource = 'a' }]\n\
@@ -67,7 +67,7 @@ fn c03_an_allow_that_cannot_be_evaluated_allows_nothing() {
 }
 
 #[test]
-fn c04_an_unknown_capability_counts_as_external() {
+fn an_unknown_capability_counts_as_external() {
     for name in ["rocket.launch", "", "Agent.prompt", "agent.prompt ", "filesystem.delete"] {
         let claimed = Request { tier: Tier::ReadOnly, ..request(name) };
         let decision = Rules::baseline(Posture::Staging).decide(&claimed);
@@ -83,7 +83,7 @@ fn c04_an_unknown_capability_counts_as_external() {
 
 /// A tool's own claim is only the tier of the request, which can raise the tier but not lower it.
 #[test]
-fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
+fn a_claim_to_only_read_does_not_lower_the_tier() {
     let fetch = "id = 'x'\nallow = ['net.*']\nmatch = [{ capability = 'net.write' }]\n\
                  not_match = [{ capability = 'code.read' }]";
     let rules = load(Posture::StrictProd, &rule(fetch)).unwrap();
@@ -102,7 +102,7 @@ fn c05_a_claim_to_only_read_does_not_lower_the_tier() {
 }
 
 #[test]
-fn c07_shell_text_in_a_token_is_not_the_token() {
+fn shell_text_in_a_token_is_not_the_token() {
     let rules = rules(ALLOW_REPORT_TEST);
     let matched = |argv: &[&str]| {
         rules.decide(&program(argv)).rules.contains(&"policy.toml/report-test".to_owned())
@@ -132,7 +132,7 @@ fn c07_shell_text_in_a_token_is_not_the_token() {
 }
 
 #[test]
-fn c07_a_program_denied_by_name_is_denied_in_every_directory() {
+fn a_program_denied_by_name_is_denied_in_every_directory() {
     let text = rule(
         "id = 'rm'\ndeny = ['shell.run']\nargv = ['rm']\n\
          match = [{ capability = 'shell.run', argv = ['/bin/rm', 'x'] }]\n\
@@ -144,7 +144,7 @@ fn c07_a_program_denied_by_name_is_denied_in_every_directory() {
 }
 
 #[test]
-fn c08_programs_that_run_programs_are_never_allowed_by_a_rule() {
+fn programs_that_run_programs_are_never_allowed_by_a_rule() {
     for argv in [
         &["/usr/bin/env"][..],
         &["/usr/bin/env", "PATH=/tmp"],
@@ -187,7 +187,7 @@ fn c08_programs_that_run_programs_are_never_allowed_by_a_rule() {
 
 /// Every spelling of a protected name needs approval; similar names do not.
 #[test]
-fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
+fn a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
     let allow = "id = 'all'\nallow = ['filesystem.*', 'code.*']\n\
                  match = [{ capability = 'filesystem.write' }]\n\
                  not_match = [{ capability = 'net.read' }]";
@@ -309,7 +309,7 @@ fn c13_a_write_to_a_protected_path_is_asked_whatever_the_rules_say() {
 }
 
 #[test]
-fn c09_rule_count_limit() {
+fn rule_count_limit() {
     let text = |range: std::ops::Range<usize>| -> String {
         let one = |number| {
             rule(&format!(
@@ -339,7 +339,7 @@ fn c09_rule_count_limit() {
 }
 
 #[test]
-fn c09_file_size_limit() {
+fn file_size_limit() {
     let largest = "#".repeat(FILE_BYTES_MAX);
     assert!(load(Posture::Staging, &largest).is_ok());
     let errors = load(Posture::Staging, &format!("{largest}#")).unwrap_err();
@@ -347,7 +347,7 @@ fn c09_file_size_limit() {
 }
 
 #[test]
-fn c09_deeply_nested_and_long_texts_are_refused() {
+fn deeply_nested_and_long_texts_are_refused() {
     for text in [
         format!("rule = {}", "[".repeat(100_000)),
         format!("[[rule]]\nagent = {}1{}", "[".repeat(5_000), "]".repeat(5_000)),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a05_a_duplicate_key_is_refused() {
+    fn a_duplicate_key_is_refused() {
         let twice = |key: &str, one: &str, other: &str| {
             let document =
                 format!(r#"{{"capability": "agent.prompt", "{key}": {one}, "{key}": {other}}}"#);

@@ -55,7 +55,7 @@ impl Handle for LocalHandle {
     }
 
     /// Needs no role: it adds entries about the caller's own calls, and only a limited number of them.
-    fn report(&self, report: ToolReport) -> BoxFuture<'_, ()> {
+    fn report(&self, report: ToolReport) -> BoxFuture<'_, Result<(), Error>> {
         async move {
             let (engine, actor) = (&self.engine, &self.actor);
             match report {
@@ -67,6 +67,7 @@ impl Handle for LocalHandle {
                     engine.tool_metrics.record_end(actor, &tool, end).await
                 }
             }
+            Ok(())
         }
         .boxed()
     }

@@ -1,9 +1,11 @@
 //! The executor's loop: claims runs from the dispatcher, has them executed, and drains them when the daemon stops.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::AgentBackend;
+use agents::{AgentBackend, Attempt, AttemptResult, Outcome};
+use futures::future::FutureExt;
 use store::Store;
 use tokio::select;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -21,7 +23,7 @@ use crate::commit::transaction::Transactions;
 use crate::config::Config;
 use crate::dispatch::dispatcher::{Claim, Dispatcher};
 use crate::execute::fast_start::FastStarted;
-use crate::execute::outcome::unreadable_text;
+use crate::execute::outcome::{AttemptOutcome, unreadable_text};
 use crate::execute::start::{StartOutcome, StartedAttempt, Task};
 use crate::execute::tool_call::{Handles, ToolCalls};
 use crate::execute::tool_metrics::ToolMetrics;
@@ -158,7 +160,7 @@ impl Executor {
         let outcome = match task {
             Ok(Task::Prompt(attempt)) => {
                 let is_sensitive = attempt.is_sensitive;
-                let outcome = self.prompt(*attempt, claim.cancel.clone()).await;
+                let outcome = self.run_attempt(*attempt, claim.cancel.clone()).await;
                 if is_sensitive { self.seal_output(outcome) } else { outcome }
             }
             // A tool call is short and atomic, so it is not cancelled.
@@ -169,5 +171,17 @@ impl Executor {
             Err(unreadable) => unreadable_text(&unreadable),
         };
         self.record_outcome(claim, epoch, outcome).await;
+    }
+
+    /// Runs an attempt on the agent's backend.
+    async fn run_attempt(&self, attempt: Attempt, cancel: CancellationToken) -> AttemptOutcome {
+        // After a panic it is unknown how far the attempt got, as after a cancellation.
+        let panicked = || AttemptResult {
+            outcome: Outcome::Cancelled,
+            output: Default::default(),
+            usage: None,
+        };
+        let result = AssertUnwindSafe(self.backend.run(attempt, cancel)).catch_unwind().await;
+        result.unwrap_or_else(|_| panicked()).into()
     }
 }

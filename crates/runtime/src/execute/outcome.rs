@@ -1,10 +1,7 @@
-//! What becomes of a claimed run: its prompt to the backend, recording the outcome, and requeueing.
+//! What becomes of a claimed run: recording its outcome, ending it over a limit, and requeueing.
 
-use std::panic::AssertUnwindSafe;
-
-use agents::{Attempt, AttemptResult, Outcome};
+use agents::{AttemptResult, Outcome};
 use api::{Code, Error};
-use futures::future::FutureExt;
 use kernel::RunId;
 use kernel::approval::Approval;
 use kernel::run::{self, Cause, Command, Failure, FailureKind, Output, Report, Run};
@@ -28,6 +25,13 @@ pub(super) struct AttemptOutcome {
     was_cancelled: bool,
 }
 
+impl From<AttemptResult> for AttemptOutcome {
+    fn from(result: AttemptResult) -> AttemptOutcome {
+        let was_cancelled = result.outcome == Outcome::Cancelled;
+        AttemptOutcome { report: report(result), was_cancelled }
+    }
+}
+
 impl From<Report> for AttemptOutcome {
     fn from(report: Report) -> AttemptOutcome {
         AttemptOutcome { report, was_cancelled: false }
@@ -35,24 +39,6 @@ impl From<Report> for AttemptOutcome {
 }
 
 impl Executor {
-    /// Runs an attempt on the agent's backend.
-    pub(super) async fn prompt(
-        &self,
-        attempt: Attempt,
-        cancel: CancellationToken,
-    ) -> AttemptOutcome {
-        // After a panic it is unknown how far the attempt got, as after a cancellation.
-        let panicked = || AttemptResult {
-            outcome: Outcome::Cancelled,
-            output: Default::default(),
-            usage: None,
-        };
-        let result = AssertUnwindSafe(self.backend.run(attempt, cancel)).catch_unwind().await;
-        let result = result.unwrap_or_else(|_| panicked());
-        let was_cancelled = result.outcome == Outcome::Cancelled;
-        AttemptOutcome { report: report(result), was_cancelled }
-    }
-
     /// Records how an attempt ended. The run is not over before that, so this does not give up.
     pub(super) async fn record_outcome(&self, claim: &Claim, epoch: u32, outcome: AttemptOutcome) {
         let AttemptOutcome { report, was_cancelled } = outcome;

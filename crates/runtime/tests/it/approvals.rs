@@ -69,7 +69,7 @@ async fn an_approval_request_survives_crashes_and_expires_after_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a01_an_approval_starts_one_attempt() {
+async fn an_approval_starts_one_attempt() {
     let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
@@ -88,7 +88,7 @@ async fn a01_an_approval_starts_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a02_concurrent_approvals_start_a_run_once() {
+async fn concurrent_approvals_start_a_run_once() {
     let (world, _) = external_world("hello").await;
     run_engine(&world, async {
         set(&world, HOUR_US).await;
@@ -106,7 +106,7 @@ async fn a02_concurrent_approvals_start_a_run_once() {
 
 /// The commit that consumes the approval also starts the run, so after a crash its outcome is unknown.
 #[tokio::test(start_paused = true)]
-async fn a13_an_approved_run_is_not_restarted_after_a_crash() {
+async fn an_approved_run_is_not_restarted_after_a_crash() {
     let (mut world, _) = external_world("hang").await;
     crash(&mut world, async |world| {
         set(world, HOUR_US).await;

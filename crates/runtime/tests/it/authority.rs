@@ -153,7 +153,7 @@ async fn agent_tests_are_refused_after_the_lease_expires() {
 
 /// The freeze is committed before or after the start of a run, and no run starts after it.
 #[tokio::test(start_paused = true)]
-async fn a11_no_run_starts_after_a_freeze_is_committed() {
+async fn no_run_starts_after_a_freeze_is_committed() {
     for approve_first in [true, false] {
         let world = World::new().await;
         let ada = of_tier(2, builtin("ada"));

@@ -29,7 +29,7 @@ async fn counted(world: &World) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c10_two_hundred_concurrent_runs_start_only_ten() {
+async fn two_hundred_concurrent_runs_start_only_ten() {
     for limits in [
         Limits { runs_per_agent: 10, ..Limits::default() },
         Limits { runs: 10, ..Limits::default() },
@@ -95,7 +95,7 @@ async fn adding_a_schedule_that_exceeds_a_budget_returns_a_warning() {
 /// Budgets use days of UTC, which have no daylight saving and, in microseconds since 1970, no leap seconds. So only steps of
 /// the clock remain.
 #[tokio::test(start_paused = true)]
-async fn c11_setting_the_clock_back_does_not_renew_the_budget() {
+async fn setting_the_clock_back_does_not_renew_the_budget() {
     let limits = Limits { runs_per_agent: 3, ..Limits::default() };
     let (mut world, schedules) = busy(limits, 5, 1).await;
     // Every schedule fires once, if policy and budgets allow it.

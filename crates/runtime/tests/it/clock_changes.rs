@@ -75,7 +75,7 @@ const TABLE: [(i64, i64, bool); 7] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a10_a_decision_after_expiry_by_clock_or_ledger_does_not_approve() {
+async fn a_decision_after_expiry_by_clock_or_ledger_does_not_approve() {
     for (past, back, is_in_time) in TABLE {
         let (world, approval) = world_with_request().await;
         set(&world, HOUR_US + APPROVE_WITHIN + past).await;
@@ -92,7 +92,7 @@ async fn a10_a_decision_after_expiry_by_clock_or_ledger_does_not_approve() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a10_an_approval_expired_by_clock_or_ledger_starts_no_run() {
+async fn an_approval_expired_by_clock_or_ledger_starts_no_run() {
     for (past, back, is_in_time) in TABLE {
         let (world, approval) = world_with_request().await;
         approve(&world, &approval).await;

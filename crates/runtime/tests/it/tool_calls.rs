@@ -141,7 +141,7 @@ async fn an_interrupted_call_is_not_repeated_after_its_response_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c06_a_changed_tool_is_not_called_until_the_schedule_is_edited() {
+async fn a_changed_tool_is_not_called_until_the_schedule_is_edited() {
     let mut world = world().await;
     let tools = TestTools::on(&world);
     let target = idle_schedule(&world).await;

@@ -20,7 +20,7 @@ fn send_frames(world: &World, frames: &[&str]) -> String {
 }
 
 #[test]
-fn a05_duplicate_json_key_is_refused_before_the_request_is_used() {
+fn duplicate_json_key_is_refused_before_the_request_is_used() {
     let world = World::new();
     let daemon = world.up();
     // The daemon is ready a moment before it records its start.

@@ -13,7 +13,7 @@ use crate::support::world::World;
 /// Variables that choose what code a program runs are not passed on from the daemon's environment, and no agent
 /// can name them.
 #[test]
-fn a08_daemon_environment_does_not_change_what_an_agent_runs() {
+fn daemon_environment_does_not_change_what_an_agent_runs() {
     const STEERING: [&str; 12] = [
         "LD_PRELOAD",
         "LD_LIBRARY_PATH",
@@ -66,7 +66,7 @@ fn a08_daemon_environment_does_not_change_what_an_agent_runs() {
 
 /// The program, its directory or its environment stay the same, or change in one way after the approval.
 #[test]
-fn a08_approved_run_is_refused_when_its_fingerprint_changed() {
+fn approved_run_is_refused_when_its_fingerprint_changed() {
     type Change = fn(&mut World);
     let table: [(&str, Change); 7] = [
         ("", |_| {}),

@@ -32,7 +32,7 @@ exit 0
 "#;
 
 #[test]
-fn b04_descendant_of_a_run_has_only_the_rights_of_the_run() {
+fn descendant_of_a_run_has_only_the_rights_of_the_run() {
     let world = World::new();
     let daemon = world.up();
     let (_, maintainer) = world.create_token("ada", "maintainer");
@@ -68,7 +68,7 @@ fn start_attack(world: &World, mode: &str, arguments: &[&str]) -> PathBuf {
 
 /// The process that connected has exited when the daemon looks it up, so its user is not known.
 #[test]
-fn b04_connection_whose_creator_exited_has_no_rights_of_a_person() {
+fn connection_whose_creator_exited_has_no_rights_of_a_person() {
     let world = World::new();
     let daemon = world.up();
     let hello = serde_json::to_string(&Hello::new("test")).unwrap();

@@ -18,7 +18,7 @@ fn create_token_with_key(world: &World, name: &str, role: &str) -> (String, Stri
 }
 
 #[test]
-fn b06_token_has_exactly_the_rights_of_its_role() {
+fn token_has_exactly_the_rights_of_its_role() {
     let world = World::new();
     let daemon = world.up();
     let (_, observer) = world.create_token("olga", "observer");
@@ -77,7 +77,7 @@ fn one_name_cannot_have_a_runner_token_and_an_approver_token() {
 }
 
 #[test]
-fn a16_every_invalid_token_gets_the_same_response() {
+fn every_invalid_token_gets_the_same_response() {
     let world = World::new();
     let daemon = world.up();
     let (_, secret) = world.create_token("ada", "maintainer");
@@ -169,7 +169,7 @@ fn strict_prod_requires_the_token_of_a_maintainer() {
 
 /// The secret is printed once and stored nowhere.
 #[test]
-fn b03_token_secret_is_not_stored() {
+fn token_secret_is_not_stored() {
     let mut world = World::new();
     world.set("MIDWATCH_LOG_LEVEL", "trace");
     let daemon = world.up();

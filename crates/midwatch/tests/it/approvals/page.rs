@@ -110,7 +110,7 @@ fn p3_person_approves_in_a_browser_after_a_daemon_crash() {
 }
 
 #[test]
-fn b02_b06_page_refuses_every_caller_that_may_not_decide() {
+fn b06_page_refuses_every_caller_that_may_not_decide() {
     let mut world = World::new();
     let pending = request_approval(&mut world);
     let hash = pending.plan_hash(&world);
@@ -190,7 +190,7 @@ fn run_attack(world: &World, pending: &Pending, program: &[&str]) -> (String, St
 }
 
 #[test]
-fn b04_process_of_a_run_cannot_decide_with_the_token_of_a_person() {
+fn process_of_a_run_cannot_decide_with_the_token_of_a_person() {
     let mut world = World::new();
     let pending = request_approval(&mut world);
     let (response, run) = run_attack(&world, &pending, &["bash", "-c", ESCAPE, "escape"]);
@@ -204,7 +204,7 @@ fn b04_process_of_a_run_cannot_decide_with_the_token_of_a_person() {
 }
 
 #[test]
-fn b04_connection_without_an_owning_process_cannot_decide() {
+fn connection_without_an_owning_process_cannot_decide() {
     let mut world = World::new();
     let pending = request_approval(&mut world);
     let program = world.compile_c("detached_connection", DETACHED_CONNECTION);

@@ -101,7 +101,7 @@ fn check_approved_run(world: &World) {
 
 /// A process started by a run has the rights of that run.
 #[test]
-fn b06_run_cannot_approve_deny_or_revoke() {
+fn run_cannot_approve_deny_or_revoke() {
     let world = World::new();
     let _daemon = world.up();
     world.ok(&["agent", "add", "ada", "--backend", "builtin", "--tier", "2"]);

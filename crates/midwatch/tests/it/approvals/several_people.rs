@@ -19,7 +19,7 @@ not_match = [{ capability = "agent.prompt", tier = 1 }]
 "#;
 
 #[test]
-fn b05_two_people_cannot_register_the_same_key() {
+fn two_people_cannot_register_the_same_key() {
     let world = World::new();
     world.add_agent("echo");
     let create = |name: &str| {
@@ -38,7 +38,7 @@ fn b05_two_people_cannot_register_the_same_key() {
 }
 
 #[test]
-fn b05_two_approvers_must_be_different_people() {
+fn two_approvers_must_be_different_people() {
     let world = World::new();
     world.add_agent("echo");
     let (eve, _) = add_person(&world, None, "eve", "operator");

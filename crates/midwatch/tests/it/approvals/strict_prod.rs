@@ -131,7 +131,7 @@ fn create_key(world: &World, name: &str) -> (String, String) {
 }
 
 #[test]
-fn a03_a12_signature_is_valid_for_one_approval_of_one_installation() {
+fn a12_signature_is_valid_for_one_approval_of_one_installation() {
     let (mut here, mut there) = (World::new(), World::new());
     here.set("MIDWATCH_POSTURE", "strict-prod");
     there.set("MIDWATCH_POSTURE", "strict-prod");

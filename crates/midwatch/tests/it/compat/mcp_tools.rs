@@ -291,7 +291,7 @@ fn dotted_tool_names_are_listed_with_a_warning_and_hidden_when_read_only() {
 }
 
 #[test]
-fn b01_no_toolset_has_a_tool_that_approves() {
+fn no_toolset_has_a_tool_that_approves() {
     let world = World::with_agent("echo");
     let _daemon = world.up();
     for toolsets in [ALL, "astra", "promptyoself", "foundry"] {

@@ -34,7 +34,7 @@ fn request_without_a_valid_token_is_refused() {
 }
 
 #[test]
-fn b10_foreign_hosts_and_origins_are_refused_before_the_request_is_executed() {
+fn foreign_hosts_and_origins_are_refused_before_the_request_is_executed() {
     let mut world = World::new();
     let daemon = http_daemon(&mut world);
     let bearer = daemon.bearer();
@@ -141,7 +141,7 @@ fn hostile_requests_get_an_error_and_the_daemon_continues() {
 }
 
 #[test]
-fn b02_no_path_for_programs_decides_an_approval() {
+fn no_path_for_programs_decides_an_approval() {
     let mut world = World::new();
     let mut daemon = http_daemon(&mut world);
     let (_, agent) = world.create_token("echo", "runner");
@@ -168,7 +168,7 @@ fn b02_no_path_for_programs_decides_an_approval() {
 /// An agent's webhook cannot call the daemon itself, even with `--allow-private`, and the key that signs a webhook
 /// is not a token.
 #[test]
-fn b11_g1_webhook_cannot_reach_the_daemon_and_its_key_is_not_a_token() {
+fn g1_webhook_cannot_reach_the_daemon_and_its_key_is_not_a_token() {
     let mut world = World::new();
     world.set("HOOK_KEY", "a-key-for-signing-and-nothing-else");
     let daemon = http_daemon(&mut world);

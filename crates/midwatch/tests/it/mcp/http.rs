@@ -217,7 +217,7 @@ fn disconnecting_or_cancelling_a_call_cancels_no_run() {
 
 /// B1 over HTTP: no tool, no method and no response to an elicitation decides.
 #[test]
-fn b01_no_http_request_approves_freezes_renews_or_changes_policy() {
+fn no_http_request_approves_freezes_renews_or_changes_policy() {
     let mut world = World::new();
     world.add_agent("echo");
     let toolsets: Vec<&str> = ::mcp::Toolset::ALL.iter().map(|toolset| toolset.name()).collect();

@@ -7,7 +7,7 @@ use crate::support::mcp_stdio::{Client, create_schedule, start_run, wait_for_end
 use crate::support::world::World;
 
 #[test]
-fn b01_deciding_tools_are_neither_listed_nor_callable() {
+fn deciding_tools_are_neither_listed_nor_callable() {
     let world = World::with_agent("echo");
     world.ok(&["agent", "add", "hook", "--backend", "webhook", "--url", "http://127.0.0.1:9/x"]);
     let _daemon = world.up();
@@ -51,7 +51,7 @@ fn b01_deciding_tools_are_neither_listed_nor_callable() {
 }
 
 #[test]
-fn b01_no_tool_or_method_approves_freezes_renews_or_changes_policy() {
+fn no_tool_or_method_approves_freezes_renews_or_changes_policy() {
     let world = World::with_agent("echo");
     let _daemon = world.up();
     let (attack, authority) =
