@@ -126,9 +126,14 @@ impl Program {
         if let Some(database) = &self.database {
             command.env("MIDWATCH_STORE_URL", &database.url);
         }
-        // The campaign requests approvals every second, so their limits are off.
-        for key in ["PENDING_PER_AGENT", "ASKS_PER_AGENT"] {
-            command.env(format!("MIDWATCH_APPROVAL_{key}"), "0");
+        // The campaign makes more runs and approvals in a day than people do, so their limits are off.
+        for limit in [
+            "APPROVAL_PENDING_PER_AGENT",
+            "APPROVAL_ASKS_PER_AGENT",
+            "BUDGET_RUNS",
+            "BUDGET_RUNS_PER_AGENT",
+        ] {
+            command.env(format!("MIDWATCH_{limit}"), "0");
         }
         command.env("MIDWATCH_APPROVAL_DENIED_FOR", "1s");
         command.args(arguments).kill_on_drop(true);
