@@ -238,10 +238,13 @@ impl Trust {
         is_approver && (token.key.is_some() || !self.signed_approvals)
     }
 
-    /// The names of the switches that are off.
+    /// The names of the switches that are off, though they are on by default.
     pub(crate) fn disabled_switches(self) -> Vec<String> {
-        let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
-        off.map(|(name, _)| name.to_owned()).collect()
+        let by_default = Posture::Debug.trust().restricted_by(Flags::default());
+        let switches =
+            self.switches(Posture::Debug).into_iter().zip(by_default.switches(Posture::Debug));
+        let off = switches.filter(|((_, why), (_, default))| why.is_some() && default.is_none());
+        off.map(|(switch, _)| switch).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Every switch by name, with the reason if it is off.
@@ -266,7 +269,7 @@ impl Trust {
 
 impl Default for Flags {
     fn default() -> Flags {
-        Flags { local_approvals: true, token_files: true, schedules_by_runs: true, notices: true }
+        Flags { local_approvals: true, token_files: false, schedules_by_runs: true, notices: true }
     }
 }
 
