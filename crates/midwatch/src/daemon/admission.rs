@@ -13,7 +13,7 @@ use super::process_tree::Ancestry;
 
 const CONNECTIONS_MAX: usize = 256;
 /// Connections of one process.
-const PROCESS_CONNECTIONS_MAX: usize = 64;
+const PROCESS_CONNECTIONS_MAX: usize = 192;
 /// Connections of processes that runs started, or that may belong to a run.
 const RUN_CONNECTIONS_MAX: usize = 64;
 /// Connections that can only stop something, while all others are in use.
@@ -149,8 +149,9 @@ mod tests {
     #[test]
     fn process_and_all_runs_together_are_limited() {
         let admission = Arc::new(Admission::default());
-        let of_one: Vec<Place> = (0..100).map_while(|_| admit(&admission, 7)).collect();
-        assert_eq!(of_one.len(), 64);
+        let of_one: Vec<Place> = (0..200).map_while(|_| admit(&admission, 7)).collect();
+        assert_eq!(of_one.len(), 192);
+        drop(of_one);
         let of_runs = (0..100).map_while(|it| admission.admit(Some(it), &Ancestry::Descendant(it)));
         assert_eq!(of_runs.collect::<Vec<Place>>().len(), 64);
     }
