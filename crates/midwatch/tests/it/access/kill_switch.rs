@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -50,7 +50,7 @@ impl Attack {
     fn start(world: &World, mode: &str, processes: &str) -> Attack {
         let (program, ready) =
             (world.compile_c("connection_flood", FLOOD), world.root().join("flooded"));
-        let mut command = Command::new(program);
+        let mut command = world.wrapped(&program);
         command.arg(mode).arg(world.socket()).arg(&ready).arg(processes).process_group(0);
         let attack = Attack(command.spawn().unwrap());
         wait_until(|| ready.exists());
