@@ -3,14 +3,20 @@
 //! A process that leaves the group (`setsid`) can only be found as an orphan, if this process adopts orphans; only
 //! a sandbox can contain it. If the daemon itself is killed, the group lives on: to die with its parent, a process
 //! would have to request it between fork and exec, which needs unsafe code.
+//!
+//! Every program carries a mark that it and its descendants cannot remove: it can never gain privileges
+//! (`no_new_privs`). By the mark a process of a run is recognised even when its parents, or the daemon, are gone.
 
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{fs, io};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{fs, io, thread};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use rustix::process::{kill_process, kill_process_group, test_kill_process_group};
+use rustix::thread::{no_new_privs, set_no_new_privs};
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::runtime::Handle;
 
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -32,6 +38,41 @@ pub fn run_of_process(pid: i32) -> Option<String> {
     started().iter().find(|(started, _)| *started == pid).and_then(|(_, run)| run.clone())
 }
 
+/// Whether the process `pid` has the mark of a program that this or another Midwatch started. `None` if that cannot be
+/// told, because this process has the same mark or there is no such process.
+pub fn has_mark(pid: i32) -> Option<bool> {
+    if no_new_privs().unwrap_or(true) {
+        return None;
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mark = status.lines().find_map(|line| line.strip_prefix("NoNewPrivs:"))?;
+    Some(mark.trim() == "1")
+}
+
+/// Starts a program on the one thread that has the mark: a program inherits it from the thread that starts it.
+fn start_marked(mut command: Command) -> io::Result<Child> {
+    type Job = Box<dyn FnOnce() + Send>;
+    static STARTER: OnceLock<Sender<Job>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, jobs) = channel::<Job>();
+        thread::spawn(move || {
+            // Every kernel since 3.5 has it.
+            let _ = set_no_new_privs(true);
+            jobs.into_iter().for_each(|job| job());
+        });
+        sender
+    });
+    let (runtime, (sender, result)) = (Handle::current(), channel());
+    let job = move || {
+        let _context = runtime.enter();
+        // The receiver waits.
+        let _ = sender.send(command.spawn());
+    };
+    let is_gone = || io::Error::other("the thread that starts programs has ended");
+    starter.send(Box::new(job)).map_err(|_| is_gone())?;
+    result.recv().map_err(|_| is_gone())?
+}
+
 /// Reaps children that have exited and were not started here, but adopted when their parents exited.
 pub fn reap_orphans() {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -42,12 +83,15 @@ pub fn reap_orphans() {
     });
 }
 
-/// Kills adopted orphans. Their children are adopted then, and found by the next call.
-pub(crate) fn kill_orphans() {
+/// Kills adopted orphans. Their children are adopted then, and found by the next call. Returns whether there were any.
+pub fn kill_orphans() -> bool {
+    let mut found = false;
     for_each_orphan(|pid| {
+        found = true;
         // It fails only when the process has exited.
         let _ = kill_process(pid, Signal::KILL);
     });
+    found
 }
 
 fn for_each_orphan(mut act: impl FnMut(Pid)) {
@@ -73,7 +117,8 @@ impl Process {
     pub(crate) fn start(mut command: Command, run: Option<&str>) -> io::Result<Process> {
         // Locked until the child is in the list, so that it is not mistaken for an orphan.
         let mut started = started();
-        let child = command.process_group(0).spawn()?;
+        command.process_group(0);
+        let child = start_marked(command)?;
         let number = child.id().and_then(|id| i32::try_from(id).ok());
         let group = number.and_then(Pid::from_raw);
         started.extend(group.map(|pid| (pid, run.map(str::to_owned))));

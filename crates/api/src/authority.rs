@@ -80,4 +80,6 @@ pub struct AuthorityChanged {
     pub authority: Authority,
     /// Whether the request changed something.
     pub changed: bool,
+    /// False for a freeze that is in effect, but that the ledger does not have yet.
+    pub recorded: bool,
 }

@@ -52,9 +52,9 @@ pub use notice::{Channel, DIGEST_FORMAT, DIGEST_ITEMS_MAX, DeliveryFailure, Dige
 pub use requests::{Class, Serve, Service, Subject};
 pub use role::{ActorRole, Role};
 pub use run::{
-    OutputChunk, Run, RunCancel, RunChanged, RunList, RunOrigin, RunOutput, RunRead, RunRetry,
-    RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched, Runs,
-    SettledState, WatchCursor,
+    OutputChunk, Run, RunCancel, RunCancelled, RunChanged, RunList, RunOrigin, RunOutput, RunRead,
+    RunRetry, RunSettle, RunShow, RunShown, RunSource, RunState, RunUsage, RunWatch, RunWatched,
+    Runs, SettledState, WatchCursor,
 };
 pub use schedule::{
     Action, AddedSchedule, AddingAgent, Backfill, BackfillEnded, Bounds, Disposition, EventPublish,
@@ -74,7 +74,7 @@ pub use words::UnknownWord;
 
 use serde::{Deserialize, Serialize};
 
-use requests::{class, narrow, requests, subject};
+use requests::{class, narrow, requests, stops, subject};
 
 /// Items in a page of a list if the request has no `limit`.
 pub const LIST_ITEMS_DEFAULT: u32 = 50;
@@ -84,6 +84,7 @@ pub const LIST_ITEMS_MAX: u32 = 1_000;
 pub const LIST_BYTES_MAX: usize = 1 << 20;
 
 // The class names a capability of the policy. `unless` names the field that turns a change into a dry run.
+// `at_once` marks requests that stop something.
 // What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` names what the request
 // is about. A read of that object is refused unless it belongs to the agent, and a list is limited to the agent's objects.
 // About a change of it the policy is asked, and the kernel decides whose object it may be.
@@ -121,7 +122,7 @@ requests! {
     RunRead             "run.read"              OutputChunk        | read "schedule.read"              | Observer   | own_run(id);
     RunWatch            "run.watch"             RunWatched         | read "schedule.read"              | Observer   | own_run(id) waits wait_ms;
     RunEvents           "run.events"            RunEventList       | read "ledger.read"                | Observer   | own_run(id);
-    RunCancel           "run.cancel"            RunChanged         | change "run.cancel"               | Observer   | own_run(id);
+    RunCancel           "run.cancel"            RunCancelled       | change "run.cancel", at_once      | Observer   | own_run(id);
     RunRetry            "run.retry"             RunChanged         | change "run.start"                | Observer   | own_run(id);
     RunSettle           "run.settle"            RunChanged         | people                            | Operator   | nothing;
 
@@ -129,7 +130,7 @@ requests! {
     ApprovalShow        "approval.show"         ApprovalShown      | read "schedule.read"              | Observer   | own_approval(id);
     ApprovalDecide      "approval.decide"       ApprovalDecided    | people                            | Operator   | nothing;
 
-    Freeze              "freeze"                AuthorityChanged   | people                            | Operator   | nothing;
+    Freeze              "freeze"                AuthorityChanged   | people, at_once                   | Operator   | nothing;
     Thaw                "thaw"                  AuthorityChanged   | people                            | Maintainer | nothing;
     LeaseRenew          "lease.renew"           AuthorityChanged   | people                            | Operator   | nothing;
 

@@ -93,6 +93,15 @@ macro_rules! subject {
     };
 }
 
+macro_rules! stops {
+    () => {
+        false
+    };
+    (at_once) => {
+        true
+    };
+}
+
 macro_rules! narrow {
     ($request:ident to $agent:ident by own_list $field:ident) => {
         $request.$field = Some($agent)
@@ -105,7 +114,7 @@ macro_rules! narrow {
 macro_rules! requests {
     ($(
         $request:ident $name:literal $response:ident
-            | $class:ident $($capability:literal)? $(unless $dry_run:ident)?
+            | $class:ident $($capability:literal)? $(unless $dry_run:ident)? $(, $at_once:ident)?
             | $role:ident
             | $sees:ident $(($field:ident))? $(waits $wait_ms:ident)?;
     )*) => {
@@ -141,6 +150,13 @@ macro_rules! requests {
                     && match self {
                         $(Request::$request(request) => true $(&& !request.$dry_run)?,)*
                     }
+            }
+
+            /// Whether this request stops something: it takes effect before it is recorded, and even if it cannot be.
+            pub const fn stops(&self) -> bool {
+                match self {
+                    $(Request::$request(_) => stops!($($at_once)?),)*
+                }
             }
 
             /// The least role of a caller. The kernel may require more for one object.
@@ -221,4 +237,4 @@ macro_rules! requests {
         })*
     };
 }
-pub(crate) use {class, narrow, requests, subject};
+pub(crate) use {class, narrow, requests, stops, subject};

@@ -253,6 +253,17 @@ pub struct RunWatched {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCancelled {
+    /// Absent if the store could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// False if the run was cancelled before.
+    pub changed: bool,
+    /// False for a cancellation that is in effect, but that the ledger does not have yet.
+    pub recorded: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunChanged {
     pub run: Run,
     /// False if the run already had this state.

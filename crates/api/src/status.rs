@@ -88,6 +88,9 @@ pub struct Capability {
     /// Why the feature is not enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Whether the feature is off unless the configuration turns it on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opt_in: bool,
 }
 
 /// What the installation has used in the present UTC day.

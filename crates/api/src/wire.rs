@@ -63,6 +63,16 @@ pub enum ClientFrame {
     },
 }
 
+impl ClientFrame {
+    /// Whether it stops something.
+    pub const fn stops(&self) -> bool {
+        match self {
+            ClientFrame::Call(frame) => frame.request.stops(),
+            ClientFrame::Report { .. } => false,
+        }
+    }
+}
+
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestFrame {

@@ -238,10 +238,10 @@ impl Trust {
         is_approver && (token.key.is_some() || !self.signed_approvals)
     }
 
-    /// The names of the switches that are off.
+    /// The names of the switches that are off, though they are on by default.
     pub(crate) fn disabled_switches(self) -> Vec<String> {
         let off = self.switches(Posture::Debug).into_iter().filter(|(_, why)| why.is_some());
-        off.map(|(name, _)| name.to_owned()).collect()
+        off.map(|(name, _)| name.to_owned()).filter(|name| !is_opt_in(name)).collect()
     }
 
     /// Every switch by name, with the reason if it is off.
@@ -264,9 +264,15 @@ impl Trust {
     }
 }
 
+/// Whether a switch is off unless its flag is on.
+pub fn is_opt_in(switch: &str) -> bool {
+    let by_default = Posture::Debug.trust().restricted_by(Flags::default());
+    by_default.switches(Posture::Debug).iter().any(|(name, off)| *name == switch && off.is_some())
+}
+
 impl Default for Flags {
     fn default() -> Flags {
-        Flags { local_approvals: true, token_files: true, schedules_by_runs: true, notices: true }
+        Flags { local_approvals: true, token_files: false, schedules_by_runs: true, notices: true }
     }
 }
 
@@ -483,7 +489,8 @@ mod tests {
     fn flags_only_restrict_the_posture() {
         for posture in Posture::ALL {
             let most = posture.trust();
-            assert_eq!(most.restricted_by(Flags::default()), most, "{posture}");
+            let all_on = Flags { token_files: true, ..Flags::default() };
+            assert_eq!(most.restricted_by(all_on), most, "{posture}");
             let least = most.restricted_by(ALL_OFF);
             assert!(!least.local_approvals && !least.schedules_by_runs && !least.notices);
             assert!(!least.token_files);
@@ -513,12 +520,12 @@ mod tests {
         let off = |posture: Posture, flags| {
             posture.trust().restricted_by(flags).switches(posture).map(|(_, off)| off)
         };
-        assert_eq!(off(Posture::Staging, Flags::default()), [None; 4]);
+        let all_on = Flags { token_files: true, ..Flags::default() };
+        assert_eq!(off(Posture::Staging, all_on), [None; 4]);
         let by_flags = ["local_approvals", "local_approvals", "schedules_by_runs", "notices"];
         assert_eq!(off(Posture::Staging, ALL_OFF), by_flags.map(|it| Some(DisabledBy::Flag(it))));
-        let no_files = Flags { token_files: false, ..Flags::default() };
         let by_flag = Some(DisabledBy::Flag("token_files"));
-        assert_eq!(off(Posture::Staging, no_files), [None, by_flag, None, None]);
+        assert_eq!(off(Posture::Staging, Flags::default()), [None, by_flag, None, None]);
         let strict = [Some(DisabledBy::Posture), Some(DisabledBy::Posture), None, None];
         assert_eq!(off(Posture::StrictProd, Flags::default()), strict);
         let names = Posture::Staging.trust().switches(Posture::Staging).map(|(name, _)| name);

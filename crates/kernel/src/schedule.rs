@@ -21,11 +21,11 @@ use crate::principal::Principal;
 use crate::progress::Pause;
 use crate::sealable_text::SealableText;
 use crate::time::Timestamp;
+pub(crate) use decide::check_overlap;
 pub use decide::{
     AgentCaller, Backfill, CHAIN_MAX, CallingRun, Command, Refusal, ScheduleContext,
-    backfill_range, decide,
+    backfill_range, check_note, decide,
 };
-pub(crate) use decide::{check_note, check_overlap};
 pub use event::{
     Added, AddingAgent, BackfillMoved, BackfillStarted, Buffered, Changed, Dropped, Event,
 };

@@ -4,13 +4,14 @@
 //! If another command owns the directory, it waits for a while. If the connection to the daemon is lost during a
 //! call, the call is repeated once with the same idempotency key, so that no change is made twice.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::wire::{self, Hello};
 use api::{ApiRequest, Call, Code, Error, Handle, ProgressSink, Request, Response};
-use runtime::{Credentials, Engine, LocalHandle, ProcessOrigin};
-use tokio::time::{Instant, sleep};
+use runtime::{Credentials, Engine, LocalHandle, ProcessOrigin, StopMarkers, StopTarget};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
 use transport::{Socket, connect};
 use uuid::Uuid;
@@ -26,6 +27,11 @@ const RUN_ID_VARIABLE: &str = "MIDWATCH_RUN_ID";
 /// Holds the caller's token.
 pub const TOKEN_VARIABLE: &str = "MIDWATCH_TOKEN";
 const OWNER_POLL: Duration = Duration::from_millis(20);
+/// How long a command waits for the answer to a stop before it leaves a marker.
+const MARKER_AFTER: Duration = Duration::from_secs(2);
+/// How long a command tries to get an answer to a stop.
+const STOP_TRIES_MAX: Duration = Duration::from_millis(4_500);
+const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// An open installation, through its daemon or in this process.
 #[derive(Debug)]
@@ -132,6 +138,77 @@ pub async fn send_with_progress<R: ApiRequest>(
     send_call::<R>(context, Call { key, progress, ..Call::new(request) }).await
 }
 
+/// What became of a request that stops something.
+#[derive(Debug)]
+pub enum Stopped<T> {
+    Answered(T),
+    /// Nothing answered in time, for this reason. A marker makes the daemon obey as soon as it can.
+    Marked(Error),
+}
+
+/// Makes a request that stops something. If it is not answered within [`MARKER_AFTER`], a marker stops it as well.
+pub async fn send_stop<R: ApiRequest>(
+    context: &Context,
+    request: R,
+    target: StopTarget<'_>,
+    note: Option<&str>,
+) -> Result<Stopped<R::Response>, Error> {
+    let call = Call { key: Some(Uuid::now_v7().to_string()), ..Call::new(request) };
+    let started = Instant::now();
+    let mut is_marked = false;
+    let mut failure = no_answer();
+    loop {
+        let until = started + if is_marked { STOP_TRIES_MAX } else { MARKER_AFTER };
+        match timeout_at(until, call_once(context, call.clone())).await {
+            Ok(Ok(answer)) => return response_of::<R>(answer).map(Stopped::Answered),
+            Ok(Err(refused)) if is_refusal(refused.code) => return Err(refused),
+            Ok(Err(failed)) => {
+                failure = failed;
+                sleep(STOP_POLL.min(until.saturating_duration_since(Instant::now()))).await;
+            }
+            Err(_) => {}
+        }
+        let elapsed = started.elapsed();
+        if STOP_TRIES_MAX <= elapsed {
+            return Ok(Stopped::Marked(failure));
+        }
+        if MARKER_AFTER <= elapsed && !is_marked {
+            let markers = StopMarkers::new(context.directory.path());
+            markers.leave(target, note).map_err(|error| not_stopped(&failure, &error))?;
+            is_marked = true;
+        }
+    }
+}
+
+/// Whether the daemon, or the installation itself, has decided against the request.
+fn is_refusal(code: Code) -> bool {
+    use Code::{
+        BadUsage, Denied, HumanNeeded, InvalidInput, KeyTaken, NotFound, NotNow, RoleTooLow,
+        TokenInvalid,
+    };
+    matches!(
+        code,
+        BadUsage
+            | Denied
+            | HumanNeeded
+            | InvalidInput
+            | KeyTaken
+            | NotFound
+            | NotNow
+            | RoleTooLow
+            | TokenInvalid
+    )
+}
+
+fn no_answer() -> Error {
+    Error::new(Code::Unreachable, "the daemon did not answer")
+}
+
+fn not_stopped(failure: &Error, marker: &io::Error) -> Error {
+    let what = format!("{}, and a marker could not be left: {marker}", failure.message);
+    Error::new(failure.code, what).hint("stop the daemon itself: `pkill -TERM midwatch`")
+}
+
 /// Makes a request with the caller's idempotency key, so that it takes effect once however often it is made.
 pub async fn send_once<R: ApiRequest>(
     context: &Context,
@@ -146,6 +223,10 @@ async fn send_call<R: ApiRequest>(context: &Context, call: Call) -> Result<R::Re
         Err(lost) if lost.code == Code::Unreachable => call_once(context, call).await?,
         other => other?,
     };
+    response_of::<R>(answer)
+}
+
+fn response_of<R: ApiRequest>(answer: Response) -> Result<R::Response, Error> {
     let wrong = || Error::new(Code::Failed, "the response does not belong to the request");
     R::from_response(answer).ok_or_else(wrong)
 }

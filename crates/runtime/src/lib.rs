@@ -39,6 +39,7 @@ mod wire;
 pub use authorize::authenticate::{Credentials, ProcessOrigin, UNKNOWN_UID};
 pub use authorize::policy::evaluate_document;
 pub use authorize::signatures::{SIGNATURE_PREFIX, Statement, hash_plan};
+pub use authorize::stop_markers::{StopMarkers, StopTarget};
 pub use authorize::tokens::{TOKEN_DIGITS, TOKEN_PREFIX, token_hash};
 pub use authorize::tool_catalog::{NoTools, ResolvedCall, ScheduledCall, Tools};
 pub use clock::{Clock, SystemClock};

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use api::wire::{ClientFrame, Hello, PROTOCOL, Reply, RequestFrame};
@@ -10,11 +11,13 @@ use futures::future::{BoxFuture, FutureExt};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
 use crate::frames;
 
+/// How long a client waits for its turn when many others connect.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the daemon may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -52,6 +55,9 @@ struct Connection {
 pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            connect_in_turn(path).await.map_err(|error| unreachable(path, error))?
+        }
         Err(error) if is_not_listening(&error) => return Ok(None),
         Err(error) => return Err(unreachable(path, error)),
     };
@@ -67,6 +73,21 @@ pub async fn connect(path: &Path, ours: &Hello) -> Result<Option<Socket>, Error>
             .hint("restart the daemon, so that both have the same version"));
     }
     Ok(Some(Socket { path: path.to_owned(), connection: Mutex::new(connection) }))
+}
+
+/// Connects when it is this client's turn. The queue of the socket is full: without waiting in line, a client finds a place
+/// only by chance.
+async fn connect_in_turn(path: &Path) -> io::Result<UnixStream> {
+    let (sender, connected) = oneshot::channel();
+    let path = path.to_owned();
+    // A thread of its own: it may wait for ever, and must not keep the process from exiting.
+    thread::spawn(move || sender.send(std::os::unix::net::UnixStream::connect(path)));
+    let stream = match timeout(TURN_TIMEOUT, connected).await {
+        Ok(connected) => connected.map_err(io::Error::other)??,
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
 }
 
 impl Connection {

@@ -715,7 +715,7 @@ pub(crate) fn check_overlap(terms: &Terms, progress: &Progress) -> Result<(), Re
     }
 }
 
-pub(crate) fn check_note(note: Option<&str>) -> Result<(), Refusal> {
+pub fn check_note(note: Option<&str>) -> Result<(), Refusal> {
     match note {
         Some(note) if NOTE_BYTES_MAX < note.len() => {
             Err(Refusal::invalid("a note has at most 1024 bytes", "shorten it"))

@@ -139,7 +139,7 @@ fn request_and_facts_are_restored_from_event_and_row() {
             assert_eq!(request.details, details);
             let facts = recorded_facts(body).unwrap();
             assert_eq!((facts.unattended, facts.lease), (false, LeaseState::Full));
-            assert_eq!(facts.off, ["local_approvals", "token_files"]);
+            assert_eq!(facts.off, ["local_approvals"]);
             // The token counter was not read, and read-only runs are not counted.
             let runs = (Tier::ReadOnly < tier).then_some(6);
             assert_eq!(facts.left, Remaining { runs, ..Remaining::default() });

@@ -85,7 +85,7 @@ pub(super) const TOOLS: &[Tool] = &[
         Toolset::Run,
         "run cancel",
         "Cancel a run: a waiting run does not start, a running one is stopped. Its schedule stays active.",
-        &[("run", Object), ("changed", Boolean)],
+        &[("run", Object), ("changed", Boolean), ("recorded", Boolean)],
     )
     .arguments(&[RUN_ID])
     .destroys(),

@@ -2,14 +2,19 @@
 
 use std::process::ExitCode;
 
-use api::Error;
+use api::{AuthorityChanged, Error};
 use clap::Args;
+use runtime::StopTarget;
 
 use super::support::lease::frozen_by;
-use crate::access::send;
+use super::support::stop;
+use crate::access::{Stopped, send_stop};
 use crate::context::Context;
 
 /// Cancel every running run and start none until `midwatch thaw`
+///
+/// It takes effect at once, also if the disk is full or the database does not answer. If the daemon does not answer
+/// within two seconds, the command leaves a marker file, which the daemon obeys as soon as it continues or starts.
 #[derive(Debug, Args)]
 pub(super) struct Freeze {
     /// Why; recorded in the ledger
@@ -18,10 +23,25 @@ pub(super) struct Freeze {
 }
 
 pub(super) async fn run(context: &Context, freeze: Freeze) -> Result<ExitCode, Error> {
-    let answer = send(context, api::Freeze { note: freeze.reason }).await?;
-    context.output.show(&answer, |it| match it.changed {
-        true => "frozen: running runs are cancelled, and none starts until `midwatch thaw`".into(),
-        false => format!("already frozen{}", frozen_by(&it.authority)),
-    });
+    let note = freeze.reason.as_deref();
+    let request = api::Freeze { note: freeze.reason.clone() };
+    match send_stop(context, request, StopTarget::Installation, note).await? {
+        Stopped::Answered(answer) => context.output.show(&answer, render),
+        Stopped::Marked(why) => stop::show_marked(context, &why),
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn render(answer: &AuthorityChanged) -> String {
+    match answer {
+        AuthorityChanged { recorded: false, .. } => {
+            "frozen: running runs are cancelled, and none starts until `midwatch thaw`\n\
+             not recorded yet: the ledger cannot be written; the daemon records it as soon as it can"
+                .into()
+        }
+        AuthorityChanged { changed: true, .. } => {
+            "frozen: running runs are cancelled, and none starts until `midwatch thaw`".into()
+        }
+        AuthorityChanged { authority, .. } => format!("already frozen{}", frozen_by(authority)),
+    }
 }

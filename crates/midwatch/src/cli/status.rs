@@ -59,7 +59,7 @@ pub(super) async fn run(context: &Context, args: Status) -> Result<ExitCode, Err
 }
 
 fn render_capabilities(Capabilities { capabilities }: &Capabilities) -> String {
-    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why }| {
+    let rows = capabilities.iter().map(|Capability { name, supported, enabled, why, .. }| {
         [name.clone(), yes_no(*supported), yes_no(*enabled), why.clone().unwrap_or_default()]
     });
     table(["CAPABILITY", "SUPPORTED", "ENABLED", "WHY NOT"], rows)
@@ -174,9 +174,9 @@ fn render(status: &api::Status) -> String {
     pairs(rows.into_iter().flatten().chain(channels))
 }
 
-/// Capabilities that are supported but disabled.
+/// Capabilities that are supported and on by default, but disabled.
 fn disabled(capabilities: &[Capability]) -> Option<String> {
-    let names = capabilities.iter().filter(|it| it.supported && !it.enabled);
+    let names = capabilities.iter().filter(|it| it.supported && !it.enabled && !it.opt_in);
     let names: Vec<&str> = names.map(|it| it.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("{} (`midwatch status --capabilities`)", names.join(", ")))
 }

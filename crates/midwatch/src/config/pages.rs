@@ -23,9 +23,9 @@ Midwatch needs no configuration: every key has a default. To change one, use a T
 - `midwatch config check` finds unknown keys, invalid values and misspelt variables, with their
   positions.
 - `midwatch config show` prints every active value and where it comes from.
-- `midwatch config reload` makes the daemon reload the file and `policy.toml`, and so does the signal
-  `SIGHUP`. If either has an error, nothing changes. Sections that say so are reloaded at once;
-  changed keys of other sections are listed and take effect after a restart.
+- `midwatch config reload` makes the daemon reload the file and `policy.toml`. If either has an error,
+  nothing changes. Sections that say so are reloaded at once; changed keys of other sections are listed
+  and take effect after a restart. The signal `SIGHUP` only reopens the log file.
 
 An environment variable overrides the file, and the file overrides the default. An unknown key or
 an invalid value is an error, and nothing starts. A variable that is set must have a valid value;

@@ -151,7 +151,7 @@ fn environment_overrides_file_and_file_overrides_default() {
         "http.listen = \"127.0.0.1:7400\" (default)",
         "http.toolsets = [] (default)",
         "feature_flags.local_approvals = true (MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS)",
-        "feature_flags.token_files = true (default)",
+        "feature_flags.token_files = false (default)",
         "feature_flags.schedules_by_runs = true (default)",
         "feature_flags.notices = false (MIDWATCH_FEATURE_FLAGS_NOTICES)",
     ];

@@ -1,5 +1,6 @@
 //! The daemon: locks the data directory, serves the socket and HTTP, and runs the engine until it is stopped.
 
+mod admission;
 mod config_reader;
 mod http;
 mod notification_channels;
@@ -15,14 +16,13 @@ use std::time::Duration;
 use api::wire::Hello;
 use api::{Code, Error};
 use futures::future::{FutureExt, join};
-use kernel::Actor;
 use kernel::posture::Finding;
 use mcp::Server;
-use runtime::Engine;
 use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 use transport::connect;
@@ -91,6 +91,12 @@ pub async fn run(
         warn!(check = check.name(), fix, "{problem}");
     }
     process_tree::adopt_orphans();
+    // A task of its own, so that it works whatever the others wait for. It ends when the set is dropped.
+    let mut stop_markers = JoinSet::new();
+    stop_markers.spawn({
+        let engine = engine.clone();
+        async move { engine.watch_stop_markers().await }
+    });
     let socket = context.directory.socket()?;
     let listener = socket_server::listen(&socket)?;
     let http_listener = http_address.listen(&loaded)?;
@@ -120,7 +126,7 @@ pub async fn run(
     let serve_until_stopped = async {
         let reason = select! {
             reason = stop_requested => reason,
-            reason = reload_on_hangup(&mut hangup_signals, &engine) => reason,
+            reason = reopen_logs_on_hangup(&mut hangup_signals) => reason,
         };
         service_manager::stopping();
         stop.send_replace(true);
@@ -140,9 +146,10 @@ pub async fn run(
         never = process_tree::reap() => match never {},
         never = engine.follow_approval_files() => match never {},
     };
+    process_tree::end_orphans().await;
     // If it fails, the next daemon replaces the socket.
     let _ = std::fs::remove_file(&socket);
-    drop((engine, lock));
+    drop((stop_markers, engine, lock));
     match &result {
         Ok(()) => info!("daemon stopped"),
         Err(error) => error!(%error, "daemon failed"),
@@ -186,19 +193,19 @@ fn refuse_unsafe_start(config: &Config, found: &[Finding]) -> Result<(), Error> 
     runtime::refusal(config.posture, found).map_or(Ok(()), Err)
 }
 
-/// Reloads the configuration at every `SIGHUP`. Returns when one means that the daemon's terminal was closed.
-async fn reload_on_hangup(hangup_signals: &mut HangupSignals, engine: &Engine) -> String {
+/// Reopens the log file at every `SIGHUP`. Returns when one means that the daemon's terminal was closed.
+async fn reopen_logs_on_hangup(hangup_signals: &mut HangupSignals) -> String {
     loop {
         hangup_signals.signal.recv().await;
         if hangup_signals.had_terminal && !has_terminal() {
             return "SIGHUP".to_owned();
         }
-        // The result is in the log and in the ledger.
-        let _ = engine.reload(&Actor::system()).await;
+        // Any process of this user can send the signal, so it changes nothing. The next line opens the file again.
+        info!("reopened the log file; `midwatch config reload` reloads the configuration");
     }
 }
 
-/// `SIGHUP`, which requests a reload, and is also sent when the terminal is closed.
+/// `SIGHUP`, which asks to reopen the log file, and is also sent when the terminal is closed.
 struct HangupSignals {
     signal: Signal,
     had_terminal: bool,

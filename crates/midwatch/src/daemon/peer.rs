@@ -1,8 +1,10 @@
 //! The process at the other end of a connection, as far as the operating system tells.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use gateway::ConnectionAddresses;
+use nix::sys::socket::{getsockopt, sockopt};
 use runtime::{Credentials, ProcessOrigin, UNKNOWN_UID};
 use tokio::net::UnixStream;
 
@@ -12,6 +14,8 @@ use super::tcp_sockets;
 #[derive(Debug)]
 pub(super) struct Peer {
     uid: u32,
+    /// The process that connected, if the operating system tells.
+    pub(super) pid: Option<i32>,
     pub(super) ancestry: Ancestry,
     /// The run whose program it descends from.
     run: Option<String>,
@@ -22,8 +26,9 @@ impl Peer {
     pub(super) fn of_unix_stream(stream: &UnixStream) -> io::Result<Option<Peer>> {
         let peer = stream.peer_cred()?;
         let (uid, ours) = (peer.uid(), rustix::process::getuid().as_raw());
-        let ancestry = peer.pid().map_or(Ancestry::Unknown, process_tree::ancestry_of);
-        Ok((uid == ours || uid == 0).then(|| Peer::new(uid, ancestry)))
+        let ancestry = ancestry_of_peer(stream, peer.pid());
+        let new = || Peer { pid: peer.pid(), ..Peer::new(uid, ancestry) };
+        Ok((uid == ours || uid == 0).then(new))
     }
 
     /// The peer of a TCP connection. TCP carries no credentials, but `/proc` shows which processes own the peer's
@@ -41,7 +46,7 @@ impl Peer {
             Ancestry::Descendant(pid) => agents::run_of_process(pid),
             Ancestry::External | Ancestry::Unknown => None,
         };
-        Peer { uid, ancestry, run }
+        Peer { uid, pid: None, ancestry, run }
     }
 
     /// The credentials of the process before it has sent any.
@@ -52,5 +57,20 @@ impl Peer {
             (Ancestry::Descendant(_) | Ancestry::Unknown, None) => ProcessOrigin::Unknown,
         };
         Credentials { uid: self.uid, origin, ..Credentials::unknown() }
+    }
+}
+
+/// The ancestry of the process that connected. A process id can be used again once its process has exited; a pidfd
+/// stands for one process for ever, so what was read belongs to it if the pidfd still has that id afterwards.
+fn ancestry_of_peer(stream: &UnixStream, pid: Option<i32>) -> Ancestry {
+    let Some(pid) = pid else { return Ancestry::Unknown };
+    let Ok(pidfd) = getsockopt(stream, sockopt::PeerPidfd) else {
+        // Older kernels, and other systems.
+        return process_tree::ancestry_of(pid);
+    };
+    let ancestry = process_tree::ancestry_of(pid);
+    match process_tree::pid_of(pidfd.as_fd()) {
+        Some(still) if still == pid => ancestry,
+        _ => Ancestry::Unknown,
     }
 }

@@ -1,14 +1,16 @@
 //! Whether a process descends from the daemon, and so from a run. The daemon adopts processes whose parents have
-//! exited, so a process cannot escape by outliving its parent.
+//! exited, so a process cannot escape by outliving its parent; and every program of a run has a mark that it and its
+//! descendants keep, so it cannot escape by outliving the daemon either.
 
 use std::convert::Infallible;
 use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-use agents::reap_orphans;
+use agents::{has_mark, kill_orphans, reap_orphans};
 use futures::future::pending;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 use tracing::warn;
 
 use super::tcp_sockets::{self, Socket};
@@ -19,6 +21,9 @@ const DEPTH_MAX: usize = 256;
 const ATTEMPTS_MAX: usize = 3;
 /// Orphans that were missed on a signal are reaped after this time.
 const REAP_EVERY: Duration = Duration::from_secs(10);
+/// How long the processes that runs left behind have to end when the daemon stops.
+const END_ORPHANS_WITHIN: Duration = Duration::from_secs(2);
+const END_ORPHANS_EVERY: Duration = Duration::from_millis(10);
 
 /// Makes this process the parent of descendants whose parents exit.
 pub(super) fn adopt_orphans() {
@@ -36,6 +41,15 @@ pub(super) async fn reap() -> Infallible {
             _ = ended.recv() => {}
             () = sleep(REAP_EVERY) => {}
         }
+    }
+}
+
+/// Ends the processes that runs have left behind, before the daemon stops adopting them.
+pub(super) async fn end_orphans() {
+    let deadline = Instant::now() + END_ORPHANS_WITHIN;
+    while kill_orphans() && Instant::now() < deadline {
+        sleep(END_ORPHANS_EVERY).await;
+        reap_orphans();
     }
 }
 
@@ -81,7 +95,19 @@ pub(super) fn ancestry_of(pid: i32) -> Ancestry {
     }
     let ours = rustix::process::getpid().as_raw_nonzero().get();
     // If a parent exits meanwhile, the child has a new parent at the next attempt.
-    (0..ATTEMPTS_MAX).find_map(|_| walk_up(pid, ours)).unwrap_or(Ancestry::Unknown)
+    let ancestry = (0..ATTEMPTS_MAX).find_map(|_| walk_up(pid, ours)).unwrap_or(Ancestry::Unknown);
+    match ancestry {
+        // An earlier daemon or `agent test` may have started it: its parents are gone, but not its mark.
+        Ancestry::External if has_mark(pid) == Some(true) => Ancestry::Unknown,
+        ancestry => ancestry,
+    }
+}
+
+/// The process id behind a pidfd, unless that process has been reaped.
+pub(super) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    pid.trim().parse().ok().filter(|pid| 0 <= *pid)
 }
 
 /// Follows the parents of a process. Returns `None` when one of them has exited.

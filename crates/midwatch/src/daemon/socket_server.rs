@@ -13,7 +13,7 @@ use gateway::{ConcurrencyLimit, ConcurrencyPermit};
 use kernel::{Actor, Role};
 use runtime::{Credentials, Engine};
 use tokio::io::BufReader;
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::select;
 use tokio::sync::watch::Receiver;
@@ -23,19 +23,16 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 use transport::frames;
 
+use super::admission::{Admission, Place};
 use super::peer::Peer;
-use super::process_tree::Ancestry;
 use crate::context::VERSION;
 
-const CONNECTIONS_MAX: usize = 256;
 /// Connections of all principals that are not operators, so that an operator can always connect to stop them.
 const NON_OPERATOR_CONNECTIONS_MAX: usize = 192;
 /// Connections of one principal that is not an operator.
 const PRINCIPAL_CONNECTIONS_MAX: usize = 128;
-/// Connections of processes that runs started, before they are authenticated.
-const RUN_CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to send its hello.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client may take to send its hello and its first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long open calls may take after the daemon was asked to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Pause after a failed accept, for example when no file descriptors are left.
@@ -62,16 +59,16 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Error> {
 /// Serves until `stopped` becomes true; no response is sent after this returns.
 pub(super) async fn serve(listener: UnixListener, engine: Engine, stopped: Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let run_permits = Arc::new(Semaphore::new(RUN_CONNECTIONS_MAX));
-    let limits = Arc::new(ConnectionLimits::default());
+    let admission = Arc::new(Admission::default());
+    let limits = Arc::new(PrincipalLimits::default());
     let mut stop = stopped.clone();
     loop {
         select! {
             _ = stop.wait_for(|stopped| *stopped) => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    if let Some(connection) = accept(stream, &run_permits) {
+                    if let Some(connection) = Connection::admit(stream, &admission) {
                         let limits = Arc::clone(&limits);
                         connections.spawn(connection.serve(engine.clone(), limits, stopped.clone()));
                     }
@@ -89,43 +86,30 @@ pub(super) async fn serve(listener: UnixListener, engine: Engine, stopped: Recei
     connections.shutdown().await;
 }
 
-/// An accepted connection.
+/// An admitted connection.
 struct Connection {
     stream: UnixStream,
     peer: Peer,
-    /// Released when the connection ends.
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-/// Closes the connection at once if no permit is free: waiting processes of runs would keep operators out.
-fn accept(stream: UnixStream, run_permits: &Arc<Semaphore>) -> Option<Connection> {
-    let peer = Peer::of_unix_stream(&stream).ok().flatten()?;
-    let permit = match peer.ancestry {
-        Ancestry::External => None,
-        Ancestry::Descendant(_) | Ancestry::Unknown => {
-            Some(Arc::clone(run_permits).try_acquire_owned().ok()?)
-        }
-    };
-    Some(Connection { stream, peer, _permit: permit })
+    place: Place,
 }
 
 /// Limits on the connections of principals that are not operators: agents, their runs, assistants and observers.
-struct ConnectionLimits {
+struct PrincipalLimits {
     per_principal: ConcurrencyLimit,
     non_operators: Arc<Semaphore>,
 }
 
-impl Default for ConnectionLimits {
-    fn default() -> ConnectionLimits {
+impl Default for PrincipalLimits {
+    fn default() -> PrincipalLimits {
         let non_operators = Arc::new(Semaphore::new(NON_OPERATOR_CONNECTIONS_MAX));
-        ConnectionLimits {
+        PrincipalLimits {
             per_principal: ConcurrencyLimit::new(PRINCIPAL_CONNECTIONS_MAX),
             non_operators,
         }
     }
 }
 
-impl ConnectionLimits {
+impl PrincipalLimits {
     /// Acquires permits; operators need none. It never waits, because waiting would use up a connection.
     fn acquire(
         &self,
@@ -144,74 +128,103 @@ impl ConnectionLimits {
 }
 
 impl Connection {
-    async fn serve(self, engine: Engine, limits: Arc<ConnectionLimits>, stopped: Receiver<bool>) {
-        if let Err(error) = serve_requests(self.stream, self.peer, engine, &limits, stopped).await {
+    fn admit(stream: UnixStream, admission: &Arc<Admission>) -> Option<Connection> {
+        let peer = Peer::of_unix_stream(&stream).ok().flatten()?;
+        let place = admission.admit(peer.pid, &peer.ancestry)?;
+        Some(Connection { stream, peer, place })
+    }
+
+    async fn serve(self, engine: Engine, limits: Arc<PrincipalLimits>, stopped: Receiver<bool>) {
+        if let Err(error) = self.serve_requests(engine, &limits, stopped).await {
             debug!(%error, "connection ended early");
         }
     }
-}
 
-async fn serve_requests(
-    stream: UnixStream,
-    peer: Peer,
-    engine: Engine,
-    limits: &ConnectionLimits,
-    mut stopped: Receiver<bool>,
-) -> io::Result<()> {
-    let (input, mut output) = stream.into_split();
-    let mut input = BufReader::new(input);
-    frames::write(&mut output, &Hello::new(VERSION)).await?;
-    let theirs = match timeout(HELLO_TIMEOUT, frames::read::<Hello>(&mut input)).await {
-        Ok(Ok(Some(theirs))) if theirs.protocol == PROTOCOL => theirs,
-        Ok(Err(error)) => return Err(error),
-        Ok(Ok(_)) | Err(_) => return Ok(()),
-    };
-    let credentials = Credentials {
-        run: theirs.run.as_deref(),
-        token: theirs.token.as_ref(),
-        assistant: theirs.assistant,
-        ..peer.credentials()
-    };
-    // Send a refusal at once, then still read the client's request: closing earlier would look like a daemon that
-    // has died.
-    let _room =
-        match engine.authenticate(credentials).await.and_then(|actor| limits.acquire(&actor)) {
-            Ok(permit) => permit,
-            Err(refused) => {
-                frames::write(&mut output, &Reply::Error(refused)).await?;
-                let _ = timeout(HELLO_TIMEOUT, frames::read::<ClientFrame>(&mut input)).await;
-                return Ok(());
-            }
+    async fn serve_requests(
+        self,
+        engine: Engine,
+        limits: &PrincipalLimits,
+        mut stopped: Receiver<bool>,
+    ) -> io::Result<()> {
+        let Connection { stream, peer, place } = self;
+        let (input, mut output) = stream.into_split();
+        let mut input = BufReader::new(input);
+        let first = async {
+            frames::write(&mut output, &Hello::new(VERSION)).await?;
+            let theirs = frames::read::<Hello>(&mut input).await?;
+            let Some(theirs) = theirs.filter(|it| it.protocol == PROTOCOL) else { return Ok(None) };
+            let frame = read_frame(&mut input, &mut output).await?;
+            Ok(frame.map(|frame| (theirs, frame)))
         };
-    loop {
-        let frame = select! {
-            _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-            frame = frames::read::<ClientFrame>(&mut input) => frame,
+        let first: Option<io::Result<Option<(Hello, ClientFrame)>>> = select! {
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+            () = place.closed.cancelled() => None,
+            first = timeout(FIRST_REQUEST_TIMEOUT, first) => first.ok(),
         };
-        let frame = match frame {
-            Ok(Some(frame)) => frame,
-            Ok(None) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let refused = Error::new(Code::InvalidInput, format!("not a request: {error}"));
-                return frames::write(&mut output, &Reply::Error(refused)).await;
-            }
-            Err(error) => return Err(error),
+        let Some((theirs, mut frame)) = first.transpose()?.flatten() else { return Ok(()) };
+        place.keep();
+        let credentials = Credentials {
+            run: theirs.run.as_deref(),
+            token: theirs.token.as_ref(),
+            assistant: theirs.assistant,
+            ..peer.credentials()
         };
-        // Authenticate every request: the token may have been revoked.
-        match engine.authenticate(credentials).await {
-            Ok(actor) => match frame {
-                ClientFrame::Call(frame) => {
+        // The permits of a principal that is not an operator, from its first request that is not a stop.
+        let mut permits = None;
+        loop {
+            // Authenticate every request: the token may have been revoked.
+            let actor = match frame.stops() {
+                true => engine.authenticate_to_stop(credentials).await,
+                false if place.only_stops => Err(too_many_connections()),
+                false => engine.authenticate(credentials).await,
+            };
+            let admitted = actor.and_then(|actor| {
+                if permits.is_none() && !frame.stops() {
+                    permits = Some(limits.acquire(&actor)?);
+                }
+                Ok(actor)
+            });
+            match (admitted, frame) {
+                (Ok(actor), ClientFrame::Call(frame)) => {
                     respond(&engine.handle(actor), frame, &mut output).await?;
                 }
-                ClientFrame::Report { report } => {
+                (Ok(actor), ClientFrame::Report { report }) => {
                     let recorded = engine.handle(actor).report(report).await;
                     let reply = recorded.map_or_else(Reply::Error, |()| Reply::Recorded);
                     frames::write(&mut output, &reply).await?;
                 }
-            },
-            Err(refused) => return frames::write(&mut output, &Reply::Error(refused)).await,
+                (Err(refused), _) => {
+                    return frames::write(&mut output, &Reply::Error(refused)).await;
+                }
+            }
+            let next = select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+                next = read_frame(&mut input, &mut output) => next?,
+            };
+            let Some(next) = next else { return Ok(()) };
+            frame = next;
         }
     }
+}
+
+/// The next request, or `None` at the end. An invalid one is refused and ends the connection.
+async fn read_frame(
+    input: &mut BufReader<OwnedReadHalf>,
+    output: &mut OwnedWriteHalf,
+) -> io::Result<Option<ClientFrame>> {
+    match frames::read(input).await {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let refused = Error::new(Code::InvalidInput, format!("not a request: {error}"));
+            frames::write(output, &Reply::Error(refused)).await?;
+            Ok(None)
+        }
+        frame => frame,
+    }
+}
+
+fn too_many_connections() -> Error {
+    Error::new(Code::LimitReached, "the daemon has too many connections")
+        .hint("`midwatch freeze` and `midwatch run cancel` still work; see `ss -xp` for the others")
 }
 
 /// Handles a call to its end, even if the client is gone.

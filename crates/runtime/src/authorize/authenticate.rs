@@ -10,12 +10,14 @@
 //! | an MCP client on any of these | the assistant of that person or user, a runner |
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::wire::Secret;
 use api::{Code, Error};
 use kernel::run::Run;
 use kernel::{Actor, Principal, Role, RunId};
 use store::Store;
+use tokio::time::timeout;
 
 use crate::authorize::audit::{Audit, AuditedCall};
 use crate::authorize::tokens::{Tokens, has_maintainer};
@@ -25,6 +27,8 @@ use crate::config::Config;
 
 /// The name under which a refused visit of a page for people is recorded.
 const PAGE: &str = "approval.page";
+/// How long the store may take to say who wants to stop something.
+const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
 /// What an entry point knows of a caller.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +90,26 @@ impl Authenticator {
         }
         let person = self.find_person(credentials).await?;
         Ok(if credentials.assistant { person.into_assistant() } else { person })
+    }
+
+    /// Authenticates a caller that stops something. If the store does not say who it is, the user of the machine may still
+    /// do that, with the least role that may.
+    pub(crate) async fn authenticate_to_stop(
+        &self,
+        credentials: Credentials<'_>,
+    ) -> Result<Actor, Error> {
+        let Credentials { uid, origin, run, assistant, .. } = credentials;
+        let is_user = uid != UNKNOWN_UID && origin == ProcessOrigin::External;
+        let user = (is_user && run.is_none() && !assistant)
+            .then(|| Actor::new(Principal::User(uid), Role::Operator));
+        match (timeout(STORE_ANSWERS_WITHIN, self.authenticate(credentials)).await, user) {
+            (Ok(Ok(actor)), _) => Ok(actor),
+            (Ok(Err(refused)), _) if refused.code == Code::TokenInvalid => Err(refused),
+            (Ok(Err(_)) | Err(_), Some(user)) => Ok(user),
+            (Ok(Err(failed)), None) => Err(failed),
+            (Err(_), None) => Err(Error::new(Code::DatabaseAway, "the store does not answer")
+                .hint("the user of the machine can stop runs without it")),
+        }
     }
 
     /// Authenticates a visitor of a page for people. The credentials of an agent or a run are refused, whatever they allow

@@ -1,6 +1,6 @@
 //! The authority of the installation: whether it is frozen, and how long the lease lasts that people renew.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agents::AgentBackend;
@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tracing::{error, warn};
 
+use crate::authorize::stop_markers::StopTarget;
+use crate::authorize::stop_switch::{StopSwitch, UnrecordedFreeze};
 use crate::clock::Time;
 use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
@@ -42,6 +44,9 @@ pub(crate) struct AuthorityControl {
     pub(crate) installation: Arc<Installation>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) backend: Arc<dyn AgentBackend>,
+    pub(crate) stop: Arc<StopSwitch>,
+    /// The authority when it was last read.
+    pub(crate) last_known: Mutex<Authority>,
     /// Signals every change.
     pub(crate) changed: Arc<Notify>,
 }
@@ -67,6 +72,7 @@ impl AuthorityControl {
 
     /// Returns when to check again.
     async fn check(&self) -> Result<Timestamp, Error> {
+        self.record_freeze().await?;
         let authority = self.load().await?;
         self.dispatcher.apply_freeze(&authority);
         if let Some(frozen) = &authority.frozen {
@@ -88,6 +94,36 @@ impl AuthorityControl {
         // A warning that was due has just been recorded.
         let warning = warning.filter(|at| self.time.now() < *at);
         Ok(warning.map_or(latest, |at| at.min(latest)))
+    }
+
+    /// Freezes this process at once, before anything is recorded.
+    pub(crate) fn freeze_now(&self, by: &Actor, note: Option<String>) -> Result<(), Error> {
+        let now = self.time.monotonic_now();
+        let command = Command::Freeze { note: note.clone() };
+        // Who may freeze does not depend on the stored authority.
+        authority::decide(&Authority::default(), by, command, now).map_err(errors::schedule)?;
+        self.stop.freeze(UnrecordedFreeze { by: by.clone(), note, at: now.latest });
+        Ok(())
+    }
+
+    /// Records a freeze that is in effect in this process and not in the ledger yet.
+    pub(crate) async fn record_freeze(&self) -> Result<(), Error> {
+        let Some(UnrecordedFreeze { by, note, .. }) = self.stop.unrecorded() else {
+            return Ok(());
+        };
+        let transaction = Transaction { rows: vec![self.row()], ..Transaction::by(&by) };
+        let command = Command::Freeze { note };
+        let decide = |rows: &Rows, now| self.decide(rows, &by, &command, now);
+        self.transactions.commit(transaction, decide).await?;
+        self.stop.freeze_recorded();
+        Ok(())
+    }
+
+    /// Keeps a freeze that could not be recorded, and goes on trying to record it.
+    pub(crate) fn keep_unrecorded_freeze(&self) {
+        let Some(freeze) = self.stop.unrecorded() else { return };
+        self.stop.leave_marker(StopTarget::Installation, freeze.note.as_deref());
+        self.changed.notify_one();
     }
 
     /// Cancels the runs of this process. Returns whether there were any.
@@ -157,13 +193,36 @@ impl AuthorityControl {
 
     /// Returns when the installation is frozen, by this or another process.
     pub(crate) async fn wait_until_frozen(&self) {
-        while !self.load().await.is_ok_and(|authority| authority.frozen.is_some()) {
-            sleep(CHECK_EVERY).await;
+        let by_the_ledger = async {
+            while !self.load().await.is_ok_and(|authority| authority.frozen.is_some()) {
+                sleep(CHECK_EVERY).await;
+            }
+        };
+        select! {
+            biased;
+            () = self.stop.wait_until_frozen() => {}
+            () = by_the_ledger => {}
         }
     }
 
+    /// The authority as the ledger has it, and frozen if this process is.
     pub(crate) async fn load(&self) -> Result<Authority, Error> {
-        Ok(self.in_rows(&self.transactions.load(&[self.row()]).await?))
+        let authority = self.in_rows(&self.transactions.load(&[self.row()]).await?);
+        *self.last_known.lock().unwrap_or_else(PoisonError::into_inner) = authority.clone();
+        Ok(self.with_unrecorded_freeze(authority))
+    }
+
+    /// The authority when it was last read, and frozen if this process is.
+    pub(crate) fn last_known(&self) -> Authority {
+        let known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.with_unrecorded_freeze(known)
+    }
+
+    fn with_unrecorded_freeze(&self, authority: Authority) -> Authority {
+        let unrecorded = self.stop.unrecorded().map(|UnrecordedFreeze { by, note, at }| {
+            Attribution { by: by.name().to_owned(), note, at, clock: None }
+        });
+        Authority { frozen: authority.frozen.or(unrecorded), ..authority }
     }
 
     pub(crate) fn row(&self) -> RowKey {

@@ -10,5 +10,7 @@ pub(crate) mod policy;
 pub(crate) mod schedule_action;
 pub(crate) mod scope;
 pub(crate) mod signatures;
+pub(crate) mod stop_markers;
+pub(crate) mod stop_switch;
 pub(crate) mod tokens;
 pub(crate) mod tool_catalog;

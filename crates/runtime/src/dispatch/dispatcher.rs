@@ -30,19 +30,23 @@ impl Dispatcher {
 
     /// Claims no more runs while the installation is frozen.
     pub(crate) fn apply_freeze(&self, authority: &Authority) {
-        match authority.frozen {
-            Some(_) => self.pause(),
-            None => self.resume(),
-        }
-    }
-
-    fn pause(&self) {
-        self.queues().is_paused = true;
-    }
-
-    fn resume(&self) {
-        self.queues().is_paused = false;
+        self.queues().is_frozen = authority.frozen.is_some();
         self.changed.notify_one();
+    }
+
+    /// Claims no more runs, whatever the ledger says, until [`Dispatcher::end_stop`].
+    pub(crate) fn stop(&self) {
+        self.queues().is_stopped = true;
+    }
+
+    pub(crate) fn end_stop(&self) {
+        self.queues().is_stopped = false;
+        self.changed.notify_one();
+    }
+
+    /// Whether no run may be claimed or started.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.queues().is_stopped
     }
 
     /// Running runs, in a fixed order so that a simulation can repeat it.
@@ -81,7 +85,7 @@ impl Dispatcher {
     /// When the next delayed run may start.
     pub(crate) fn next_ready_at(&self) -> Option<Timestamp> {
         let queues = self.queues();
-        queues.delayed.first().map(|(at, _)| *at).filter(|_| !queues.is_paused)
+        queues.delayed.first().map(|(at, _)| *at).filter(|_| queues.may_claim())
     }
 
     /// Returns when there may be a run to claim that was not there before.
@@ -140,12 +144,15 @@ impl Dispatcher {
 
     /// Cancels all running runs, in a fixed order so that a simulation can repeat it.
     pub(crate) fn cancel_all(&self) {
-        let queues = self.queues();
-        let positions: BTreeMap<&RunId, &Position> = queues.positions.iter().collect();
-        for position in positions.into_values() {
-            if let Position::Running { cancel, .. } = position {
-                cancel.cancel();
-            }
+        for (id, _) in self.running() {
+            self.cancel(&id);
+        }
+    }
+
+    /// Cancels all running runs though that is not recorded yet; the executor records it later.
+    pub(crate) fn cancel_all_unrecorded(&self, cancellation: &Cancellation) {
+        for (id, _) in self.running() {
+            self.cancel_unrecorded(&id, cancellation.clone());
         }
     }
 
@@ -381,9 +388,9 @@ mod tests {
         let dispatcher = Dispatcher::default();
         assert!(!try_claim(&dispatcher, 1, ("ada", &[]), 1), "not open");
         dispatcher.open();
-        dispatcher.pause();
+        dispatcher.stop();
         assert!(!try_claim(&dispatcher, 1, ("ada", &[]), 1), "paused");
-        dispatcher.resume();
+        dispatcher.end_stop();
         set_limit(&dispatcher, "ada", 2);
         assert!(try_claim(&dispatcher, 1, ("ada", &["deploy"]), 1));
         assert!(!try_claim(&dispatcher, 2, ("ada", &["deploy"]), 1), "the key is in use");

@@ -49,8 +49,10 @@ pub(crate) type PendingCancel = Arc<OnceLock<Cancellation>>;
 pub(super) struct Queues {
     /// Runs are queued only once the executor runs.
     pub(super) is_open: bool,
-    /// No run is claimed for now.
-    pub(super) is_paused: bool,
+    /// The ledger says that the installation is frozen.
+    pub(super) is_frozen: bool,
+    /// This process is stopped, and the ledger may not say so yet.
+    pub(super) is_stopped: bool,
     /// The one position of each run.
     pub(super) positions: HashMap<RunId, Position>,
     /// By the time at which they may start.
@@ -218,7 +220,7 @@ impl Queues {
             self.positions.insert(id, Position::Queued(waiting));
         }
         let mut claims = Vec::new();
-        while !self.is_paused
+        while self.may_claim()
             && self.running < RUNNING_MAX
             && let Some(requirements) = self.ready.pop_front()
         {
@@ -257,6 +259,10 @@ impl Queues {
         Some(self.claim(id, schedule, requirements, approval))
     }
 
+    pub(super) fn may_claim(&self) -> bool {
+        !self.is_frozen && !self.is_stopped
+    }
+
     pub(super) fn try_claim(
         &mut self,
         id: RunId,
@@ -268,7 +274,7 @@ impl Queues {
         let is_contended =
             requirements.resources().any(|it| self.queues_by_resource.contains_key(&it));
         let another_waits = is_due || is_contended || !self.ready.is_empty();
-        let has_permit = self.is_open && !self.is_paused && self.running < RUNNING_MAX;
+        let has_permit = self.is_open && self.may_claim() && self.running < RUNNING_MAX;
         let may_start = has_permit && !another_waits && self.can_start(&requirements);
         may_start.then(|| self.claim(id, schedule.clone(), &requirements, None))
     }

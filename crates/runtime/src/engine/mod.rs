@@ -12,6 +12,7 @@ pub(crate) mod startup_checks;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agents::AgentBackend;
 use api::Error;
@@ -19,6 +20,8 @@ use api::wire::Secret;
 use kernel::Actor;
 use ledger::Chain;
 use store::Store;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::authorize::approval_files::ApprovalFiles;
@@ -29,6 +32,7 @@ use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
 use crate::authorize::scope::Scope;
+use crate::authorize::stop_switch::StopSwitch;
 use crate::authorize::tokens::Tokens;
 use crate::authorize::tool_catalog::ToolCatalog;
 use crate::clock::{Time, micros};
@@ -55,6 +59,9 @@ use crate::schedule::dependents::Dependents;
 use crate::schedule::timer::Timer;
 use crate::schedule::zones::Zones;
 use crate::secrets::sealing::Sealing;
+
+/// How often to look for marker files.
+const MARKERS_EVERY: Duration = Duration::from_millis(250);
 
 /// An open data directory. Cheap to clone; clones share all parts.
 #[derive(Clone, Debug)]
@@ -86,6 +93,7 @@ pub struct Parts {
     pub(crate) scope: Arc<Scope>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) stop: Arc<StopSwitch>,
     pub(crate) authority: Arc<AuthorityControl>,
     pub(crate) approval_files: Arc<ApprovalFiles>,
     pub(crate) tool_calls: Arc<ToolCalls>,
@@ -128,6 +136,11 @@ impl Engine {
         self.authenticator.authenticate(credentials).await
     }
 
+    /// The caller behind some credentials, for a request that stops something. It does not depend on the store.
+    pub async fn authenticate_to_stop(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
+        self.authenticator.authenticate_to_stop(credentials).await
+    }
+
     /// The person who visits a page for people. Agents and runs are refused.
     pub async fn authenticate_person(&self, credentials: Credentials<'_>) -> Result<Actor, Error> {
         self.authenticator.authenticate_person(credentials).await
@@ -141,6 +154,19 @@ impl Engine {
     /// Approves runs by the files that an operator puts into the data directory. Never returns.
     pub async fn follow_approval_files(&self) -> Infallible {
         self.approval_files.run().await
+    }
+
+    /// Obeys stops that were left as marker files in the data directory. Never returns.
+    pub async fn watch_stop_markers(&self) -> Infallible {
+        loop {
+            let (stop, now) = (Arc::clone(&self.stop), self.time.now());
+            // The disk may hang, and nothing else must wait for it.
+            let _ = spawn_blocking(move || stop.obey_markers(now)).await;
+            if self.stop.unrecorded().is_some() {
+                self.authority.changed.notify_one();
+            }
+            sleep(MARKERS_EVERY).await;
+        }
     }
 
     /// Cancels running tests of agents and refuses new ones, so that they do not delay the end of the daemon.

@@ -11,7 +11,7 @@ use kernel::posture::{self, Posture};
 use kernel::{Actor, Counter, EventBody, Noun};
 use ledger::SigningKey;
 use store::Store;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::authorize::approval_files::ApprovalFiles;
@@ -22,6 +22,8 @@ use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
 use crate::authorize::scope::Scope;
+use crate::authorize::stop_markers::StopMarkers;
+use crate::authorize::stop_switch::StopSwitch;
 use crate::authorize::tokens::{Tokens, has_maintainer};
 use crate::authorize::tool_catalog::{NoTools, ToolCatalog, Tools};
 use crate::clock::{Clock, Time};
@@ -126,6 +128,7 @@ impl Engine {
             node,
         };
         let engine = Engine(Arc::new(build(components, base)));
+        engine.stop.obey_markers(engine.time.now());
         checkpoints::check_newest(&*engine.store, &engine.installation).await?;
         Ok(engine)
     }
@@ -227,6 +230,12 @@ fn build(components: Components, base: Base) -> Parts {
         transactions: transactions.clone(),
         changed: approvals_changed,
     });
+    let stop = Arc::new(StopSwitch {
+        dispatcher: dispatcher.clone(),
+        backend: backend.clone(),
+        markers: StopMarkers::new(&installation.settings.data),
+        unrecorded: watch::Sender::new(None),
+    });
     let authority = Arc::new(AuthorityControl {
         store: store.clone(),
         time: time.clone(),
@@ -235,6 +244,8 @@ fn build(components: Components, base: Base) -> Parts {
         installation: installation.clone(),
         dispatcher: dispatcher.clone(),
         backend: backend.clone(),
+        stop: stop.clone(),
+        last_known: Mutex::default(),
         changed: authority_changed,
     });
     let approval_files = Arc::new(ApprovalFiles {
@@ -255,6 +266,7 @@ fn build(components: Components, base: Base) -> Parts {
         unwritten: Mutex::default(),
     });
     let executor = Arc::new(Executor {
+        stop: stop.clone(),
         store: store.clone(),
         time: time.clone(),
         config: config.clone(),
@@ -324,6 +336,7 @@ fn build(components: Components, base: Base) -> Parts {
         scope,
         budgets,
         approvals,
+        stop,
         authority,
         approval_files,
         tool_calls,

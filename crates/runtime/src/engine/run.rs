@@ -51,6 +51,9 @@ impl Engine {
         let channels = self.notifier.open_channels(channels).await?;
         self.authority.record_start(self.start_event(warnings).await?).await?;
         let clock_reading = self.clock_monitor.check_at_start().await?;
+        if let Err(error) = self.stop.markers.prepare() {
+            warn!(%error, "failed to create the directory of stop markers");
+        }
         self.executor.recover_runs().await?;
         let stopping = CancellationToken::new();
         let (sender, fast_started) = unbounded_channel();

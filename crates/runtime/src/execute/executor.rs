@@ -18,6 +18,7 @@ use crate::authorize::approvals::Approvals;
 use crate::authorize::authority::AuthorityControl;
 use crate::authorize::budgets::Budgets;
 use crate::authorize::policy::Policy;
+use crate::authorize::stop_switch::StopSwitch;
 use crate::clock::Time;
 use crate::commit::transaction::Transactions;
 use crate::config::Config;
@@ -43,6 +44,7 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The commit that starts a run comes before its effect, and an outcome is recorded only for the attempt it belongs to.
 #[derive(Debug)]
 pub(crate) struct Executor {
+    pub(crate) stop: Arc<StopSwitch>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) time: Arc<Time>,
     pub(crate) config: Arc<Config>,

@@ -2,10 +2,10 @@
 
 use agents::{AttemptResult, Outcome};
 use api::{Code, Error};
-use kernel::RunId;
 use kernel::approval::Approval;
 use kernel::run::{self, Cause, Command, Failure, FailureKind, Output, Report, Run};
 use kernel::sealable_text::SealableText;
+use kernel::{RunId, ScheduleId};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -75,23 +75,32 @@ impl Executor {
     /// Records that a run was cancelled, which was not possible when it was requested.
     async fn record_pending_cancel(&self, claim: &Claim, cancellation: &Cancellation) {
         let Claim { id, schedule, .. } = claim;
-        let Cancellation { by, note } = cancellation;
-        loop {
-            let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
-            let transaction = Transaction { rows, reads, ..Transaction::by(by) };
-            let recorded = self.transactions.commit(transaction, |rows, now| {
-                let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
-                let context = run_context(rows, id, schedule, now).ok_or_else(unknown)?;
-                let command = Command::Cancel { note: note.clone() };
-                run::decide(context, by, command).map_err(errors::run)
-            });
-            match recorded.await {
-                Ok(_) => return,
-                Err(refused) if refused.code == Code::NotNow => return,
-                Err(failed) => {
-                    error!(%failed, run = %id, "failed to record a cancellation, trying again");
-                    sleep(RETRY_PAUSE).await;
-                }
+        while let Err(failed) = self.record_cancel(id, schedule, cancellation).await {
+            error!(%failed, run = %id, "failed to record a cancellation, trying again");
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Records that a run was cancelled, unless it has ended.
+    pub(super) async fn record_cancel(
+        &self,
+        id: &RunId,
+        schedule: &ScheduleId,
+        Cancellation { by, note }: &Cancellation,
+    ) -> Result<(), Error> {
+        let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
+        let transaction = Transaction { rows, reads, ..Transaction::by(by) };
+        let recorded = self.transactions.commit(transaction, |rows, now| {
+            let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+            let context = run_context(rows, id, schedule, now).ok_or_else(unknown)?;
+            let command = Command::Cancel { note: note.clone() };
+            run::decide(context, by, command).map_err(errors::run)
+        });
+        match recorded.await {
+            Err(failed) if failed.code != Code::NotNow => Err(failed),
+            Ok(_) | Err(_) => {
+                self.stop.cancel_recorded(id);
+                Ok(())
             }
         }
     }

@@ -7,8 +7,10 @@ use kernel::{Noun, RunId, ScheduleId};
 use store::{BEFORE_ALL_DUE, Due, Store};
 use tracing::{error, info};
 
+use crate::authorize::stop_markers::{StopRequest, StopTarget};
 use crate::commit::codec;
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
+use crate::dispatch::dispatcher::Cancellation;
 use crate::errors;
 use crate::execute::executor::Executor;
 
@@ -55,6 +57,7 @@ impl Executor {
         let mut live = LiveRuns::default();
         while let Some(page) = live.next_page(&*self.store).await? {
             for (id, run) in page {
+                self.obey_marker(&id, &run).await?;
                 match &run.state {
                     // On a store that no other process can write, every running run is left over.
                     State::Running { holder, .. }
@@ -70,6 +73,16 @@ impl Executor {
             }
         }
         Ok(())
+    }
+
+    /// Records a cancellation that the ledger did not have when the previous process ended.
+    async fn obey_marker(&self, id: &RunId, run: &Run) -> Result<(), Error> {
+        match self.stop.markers.find(StopTarget::Run(id)) {
+            Some(StopRequest { by, note }) => {
+                self.record_cancel(id, &run.schedule, &Cancellation { by, note }).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// Queues runs that wait in the store and that the dispatcher does not know, because the reply to the commit that

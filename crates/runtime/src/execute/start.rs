@@ -107,7 +107,7 @@ impl Executor {
             StartInputs { claim, counters: &counters, tool_call: tool_call.as_ref(), preflight };
         let committed = self.transactions.commit(transaction, |rows, now| {
             // A run that starts now would only be cut off.
-            if stop.is_cancelled() {
+            if stop.is_cancelled() || self.dispatcher.is_stopped() {
                 return Ok(Vec::new());
             }
             let Some(context) = run_context(rows, id, schedule, now) else { return Ok(Vec::new()) };

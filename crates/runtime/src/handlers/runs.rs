@@ -1,22 +1,26 @@
 //! Lists, shows, cancels, retries and settles runs.
 
 use api::{
-    ApiRequest, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle,
-    RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
+    ApiRequest, Code, Error, RunCancel, RunCancelled, RunChanged, RunList, RunOutput, RunRetry,
+    RunSettle, RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
 use kernel::run::{self, Command, Run, State};
+use kernel::schedule::check_note;
 use kernel::slot::Source;
-use kernel::{Noun, RunId, ScheduleId};
+use kernel::{Noun, Role, RunId, ScheduleId};
+use tokio::time::timeout;
+use tracing::warn;
 
+use crate::authorize::stop_markers::StopTarget;
 use crate::commit::caller::Caller;
 use crate::commit::codec::decode_listed;
 use crate::commit::ids::run_id;
-use crate::commit::rows::Rows;
+use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transaction;
-use crate::dispatch::dispatcher::Cancellation;
 use crate::engine::Engine;
 use crate::errors;
+use crate::handlers::authority::RECORD_WITHIN;
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
@@ -72,32 +76,34 @@ impl Serve<RunShow> for Engine {
     }
 }
 
+/// A cancellation by a person takes effect at once. The response does not wait for a ledger that cannot record it.
 impl Serve<RunCancel> for Engine {
-    async fn serve(&self, caller: &Caller, request: RunCancel) -> Result<RunChanged, Error> {
+    async fn serve(&self, caller: &Caller, request: RunCancel) -> Result<RunCancelled, Error> {
         let id = run_id(&request.id)?;
-        let command = Command::Cancel { note: request.note.clone() };
-        let response = match self.change_run::<RunCancel>(caller, &id, command).await {
-            Err(full) if full.code == Code::DiskFull => {
-                let cancel = Cancellation { by: caller.actor.clone(), note: request.note };
-                return Err(match self.dispatcher.cancel_unrecorded(&id, cancel) {
-                    true => cancelled_unrecorded(),
-                    false => full,
-                });
+        let note = request.note.as_deref();
+        check_note(note).map_err(errors::schedule)?;
+        // An operator may cancel any run; of others, the policy and the kernel decide about each run.
+        let stopped =
+            Role::Operator <= caller.actor.role && self.stop.cancel(&id, &caller.actor, note);
+        let recorded = self.record_cancel(caller, &id, note);
+        match timeout(RECORD_WITHIN, recorded).await {
+            Ok(Ok(response)) => {
+                self.stop.cancel_recorded(&id);
+                return Ok(RunCancelled { changed: response.changed || stopped, ..response });
             }
-            response => response?,
-        };
-        // An earlier request, whose response was lost, may have committed the cancellation.
-        let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        if rows.get::<Run>(&id).is_some_and(|run| run.cancel.is_some()) {
-            self.dispatcher.cancel(&id);
+            Ok(Err(error)) if !stopped => return Err(error),
+            Ok(Err(error)) => warn!(%error, run = %id, "cancelled a run, but failed to record it"),
+            Err(_) if !stopped => return Err(no_answer()),
+            Err(_) => warn!(run = %id, "cancelled a run, but the store does not answer"),
         }
-        Ok(response)
+        self.stop.leave_marker(StopTarget::Run(&id), note);
+        Ok(RunCancelled { run: None, changed: true, recorded: false })
     }
 }
 
 impl Serve<RunRetry> for Engine {
     async fn serve(&self, caller: &Caller, retry: RunRetry) -> Result<RunChanged, Error> {
-        self.change_run::<RunRetry>(caller, &run_id(&retry.id)?, Command::Retry).await
+        self.change_run::<RunRetry>(caller, &run_id(&retry.id)?, Command::Retry, changed_run).await
     }
 }
 
@@ -105,17 +111,37 @@ impl Serve<RunSettle> for Engine {
     async fn serve(&self, caller: &Caller, settle: RunSettle) -> Result<RunChanged, Error> {
         let outcome = settled_outcome(settle.state);
         let command = Command::Settle { outcome, note: settle.note };
-        self.change_run::<RunSettle>(caller, &run_id(&settle.id)?, command).await
+        self.change_run::<RunSettle>(caller, &run_id(&settle.id)?, command, changed_run).await
     }
 }
 
 impl Engine {
-    async fn change_run<R: ApiRequest<Response = RunChanged>>(
+    async fn record_cancel(
+        &self,
+        caller: &Caller,
+        id: &RunId,
+        note: Option<&str>,
+    ) -> Result<RunCancelled, Error> {
+        let command = Command::Cancel { note: note.map(str::to_owned) };
+        let response = self.change_run::<RunCancel>(caller, id, command, |run, changed| {
+            RunCancelled { run: Some(run), changed, recorded: true }
+        });
+        let response = response.await?;
+        // An earlier request, whose response was lost, may have committed the cancellation.
+        let rows = self.transactions.load(&[row_key::<Run>(id)]).await?;
+        if rows.get::<Run>(id).is_some_and(|run| run.cancel.is_some()) {
+            self.dispatcher.cancel(id);
+        }
+        Ok(response)
+    }
+
+    async fn change_run<R: ApiRequest>(
         &self,
         caller: &Caller,
         id: &RunId,
         command: Command,
-    ) -> Result<RunChanged, Error> {
+        response: impl Fn(api::Run, bool) -> R::Response,
+    ) -> Result<R::Response, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
         let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
         let schedule = found.get::<Run>(id).ok_or_else(unknown)?.schedule.clone();
@@ -125,20 +151,22 @@ impl Engine {
             let context = run_context(rows, id, &schedule, now).ok_or_else(unknown)?;
             run::decide(context, &caller.actor, command.clone()).map_err(errors::run)
         };
-        let response =
+        let responded =
             self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
                 let changed = before.get::<Run>(id) != after.get::<Run>(id);
-                Ok(RunChanged { run: wire_in(after, id)?, changed })
+                Ok(response(wire_in(after, id)?, changed))
             });
-        response.await
+        responded.await
     }
 }
 
-fn cancelled_unrecorded() -> Error {
-    let what = "the run is being cancelled, but the disk is too full to record that";
-    Error::new(Code::DiskFull, what).hint(
-        "free some disk space: until it is recorded, a restart of the daemon forgets the request",
-    )
+fn changed_run(run: api::Run, changed: bool) -> RunChanged {
+    RunChanged { run, changed }
+}
+
+fn no_answer() -> Error {
+    Error::new(Code::DatabaseAway, "the store does not answer, and the run is not running here")
+        .hint("`midwatch freeze` stops everything, also without the store")
 }
 
 /// A run of these rows in wire form.

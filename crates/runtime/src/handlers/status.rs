@@ -7,7 +7,7 @@ use api::{
 use kernel::agent::SILENCED;
 use kernel::approval::OPEN;
 use kernel::backend::BackendKind;
-use kernel::posture::DisabledBy;
+use kernel::posture::{DisabledBy, is_opt_in};
 use kernel::progress::PAUSED_BY_SYSTEM;
 use kernel::run::{Run, State};
 use kernel::{Counter, Noun, Timestamp};
@@ -128,7 +128,8 @@ impl Engine {
         let backends = BackendKind::ALL.into_iter().map(|kind| {
             let supported = agents::supports(kind);
             let why = (!supported).then(|| "this version does not support the backend yet".into());
-            Capability { name: format!("agent.{kind}"), supported, enabled: supported, why }
+            let name = format!("agent.{kind}");
+            Capability { name, supported, enabled: supported, why, opt_in: false }
         });
         let posture = self.installation.posture;
         let switches = self.config.active().trust.switches(posture).map(|(name, off)| {
@@ -136,12 +137,16 @@ impl Engine {
                 Some(DisabledBy::Posture) => {
                     Some(format!("the posture {posture} does not allow it"))
                 }
+                Some(DisabledBy::Flag(flag)) if is_opt_in(flag) => {
+                    Some(format!("`feature_flags.{flag}` switches it on"))
+                }
                 Some(DisabledBy::Flag(flag)) => {
                     Some(format!("`feature_flags.{flag}` switches it off"))
                 }
                 None => None,
             };
-            Capability { name: name.to_owned(), supported: true, enabled: why.is_none(), why }
+            let (enabled, opt_in) = (why.is_none(), is_opt_in(name));
+            Capability { name: name.to_owned(), supported: true, enabled, why, opt_in }
         });
         backends.chain(switches).collect()
     }

@@ -128,7 +128,7 @@ pub(crate) async fn shown(world: &World, run: &Run) -> Run {
 }
 
 pub(crate) async fn cancel(world: &World, run: &Run) -> Run {
-    world.send(RunCancel { id: run.id.clone(), note: None }).await.unwrap().run
+    world.send(RunCancel { id: run.id.clone(), note: None }).await.unwrap().run.unwrap()
 }
 
 pub(crate) async fn states(world: &World) -> Vec<&'static str> {

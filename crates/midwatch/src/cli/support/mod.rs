@@ -7,5 +7,6 @@ pub(super) mod lease;
 pub(super) mod page;
 pub(super) mod render;
 pub(super) mod staged_database;
+pub(super) mod stop;
 pub(super) mod text_arg;
 pub(super) mod value_parsers;

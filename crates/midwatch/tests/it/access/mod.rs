@@ -2,6 +2,7 @@
 
 mod duplicate_keys;
 mod execution_fingerprint;
+mod kill_switch;
 mod process_origin;
 mod schedules_by_runs;
 pub(crate) mod secrets;

@@ -107,13 +107,13 @@ fn response_to(world: &World, token: String) -> String {
     connect(world, token).next().unwrap().unwrap()
 }
 
-/// Connects and exchanges hellos. Returns the lines that follow.
+/// Connects, exchanges hellos and asks for the status. Returns the lines that follow.
 fn connect(world: &World, token: String) -> Lines<BufReader<UnixStream>> {
     let stream = UnixStream::connect(world.socket()).unwrap();
     let hello = Hello { token: Some(Secret(token)), ..Hello::new("test") };
-    let mut frame = serde_json::to_vec(&hello).unwrap();
-    frame.push(b'\n');
-    (&stream).write_all(&frame).unwrap();
+    let hello = serde_json::to_string(&hello).unwrap();
+    let status = r#"{"request":{"call":"status","with":{}}}"#;
+    (&stream).write_all(format!("{hello}\n{status}\n").as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines();
     lines.next().unwrap().unwrap();
     lines

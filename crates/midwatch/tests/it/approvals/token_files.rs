@@ -12,7 +12,8 @@ use crate::support::world::World;
 
 #[test]
 fn token_file_approves_once_the_schedule_it_was_written_for() {
-    let world = World::new();
+    let mut world = World::new();
+    world.set("MIDWATCH_FEATURE_FLAGS_TOKEN_FILES", "true");
     let daemon = world.up();
     let schedule = add_tier_2_schedule(&world, None);
     let (run, _) = request_approval(&world, &schedule);
@@ -57,6 +58,7 @@ fn token_file_approves_once_the_schedule_it_was_written_for() {
 #[test]
 fn token_file_is_ignored_where_the_local_user_may_not_approve() {
     let mut world = World::new();
+    world.set("MIDWATCH_FEATURE_FLAGS_TOKEN_FILES", "true");
     world.set("MIDWATCH_FEATURE_FLAGS_LOCAL_APPROVALS", "false");
     let daemon = world.up();
     let schedule = add_tier_2_schedule(&world, None);

@@ -21,7 +21,7 @@ const FLUSHES: &str = "fsync,fdatasync";
 
 /// The program under `strace`, which injects this fault into the system call. Each thread counts its own calls.
 /// With `paths`, only calls on these files count.
-fn inject_fault(world: &World, call: &str, fault: &str, paths: &[&Path]) -> Command {
+pub(crate) fn inject_fault(world: &World, call: &str, fault: &str, paths: &[&Path]) -> Command {
     let mut probe = world.wrapped("strace");
     let found = probe.arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(found, "`strace` is needed for this test; `cargo xtask test` installs it");

@@ -1,0 +1,257 @@
+//! The kill switch: a person types `midwatch freeze` once, and it works, whatever agents do. What agents do approves
+//! nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Child;
+
+use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+
+use crate::faults::inject_fault;
+use crate::support::wait::{wait_for, wait_until};
+use crate::support::world::{Daemon, PROGRAM, World, agent_add, daily};
+
+const FLOOD: &str = include_str!("../support/connection_flood.c");
+
+/// Leaves its run, outlives the daemon, and then does what a person would do to approve a run. The daemon that it meets
+/// then did not start it.
+const ESCAPE: &str = r#"
+out=$1; program=$2; data=$3
+if [ "$4" = inner ]; then
+  : > "$out.away"
+  while [ ! -e "$out.attack" ]; do sleep 0.05; done
+  . "$out.attack"
+  midwatch() { env -i MIDWATCH_DATA="$data" "$program" --json "$@" >> "$out.part" 2>&1; }
+  midwatch approval approve "$approval" --plan "$plan"
+  midwatch token create --name eve --role maintainer
+  printf '[feature_flags]\ntoken_files = true\n' > "$data/midwatch.toml"
+  kill -HUP "$daemon"
+  midwatch config reload
+  mkdir -p "$data/approvals/pending"
+  (umask 077; printf '{"approved_by": "ada", "approved_at": "%s"}' "$now" > "$data/approvals/pending/$schedule.token")
+  mv "$out.part" "$out"
+  while [ ! -e "$out.full" ]; do sleep 0.05; done
+  exec "$flood" hang-up "$data/midwatch.sock" "$out.flood" 8
+fi
+setsid sh "$0" "$out" "$program" "$data" inner < /dev/null > /dev/null 2>&1 &
+echo $! > "$out.pid"
+while [ ! -e "$out.away" ]; do :; done
+exit 0
+"#;
+
+/// A program of this test's own, with all processes that it starts.
+struct Attack(Child);
+
+impl Attack {
+    fn start(world: &World, mode: &str, processes: &str) -> Attack {
+        let (program, ready) =
+            (world.compile_c("connection_flood", FLOOD), world.root().join("flooded"));
+        let mut command = world.wrapped(&program);
+        command.arg(mode).arg(world.socket()).arg(&ready).arg(processes).process_group(0);
+        let attack = Attack(command.spawn().unwrap());
+        wait_until(|| ready.exists());
+        attack
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        kill_group(self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+fn kill_group(leader: u32) {
+    let group = i32::try_from(leader).ok().and_then(Pid::from_raw).unwrap();
+    let _ = kill_process_group(group, Signal::KILL);
+}
+
+/// A run that sleeps, and its id.
+fn start_sleeper(world: &World) -> String {
+    world.ok(&["agent", "add", "sleeper", "--backend", "command", "--", "sleep", "1000"]);
+    let run = world.start_run(&world.add_daily("long", "sleeper", "x"));
+    world.wait_for_state(&run, "running");
+    run
+}
+
+#[test]
+fn detached_program_approves_nothing_and_a_person_freezes_with_one_command() {
+    let world = World::new();
+    let daemon = world.up();
+    let (script, out) = (world.root().join("escape.sh"), world.root().join("out"));
+    fs::write(&script, ESCAPE).unwrap();
+    let [script, file, data] = [&script, &out, world.data()].map(|path| path.to_str().unwrap());
+    world.ok(&[
+        "agent",
+        "add",
+        "eve",
+        "--backend",
+        "command",
+        "--",
+        "sh",
+        script,
+        file,
+        PROGRAM,
+        data,
+    ]);
+    let escaped = world.start_run(&world.add_daily("escape", "eve", "hello"));
+    world.wait_for_state(&escaped, "done");
+    let detached: u32 =
+        fs::read_to_string(out.with_extension("pid")).unwrap().trim().parse().unwrap();
+
+    let effects = world.root().join("effects");
+    let touch = ["--", "touch", effects.to_str().unwrap()];
+    world.ok(&[&["agent", "add", "ada", "--backend", "command", "--tier", "2"], &touch[..]].concat());
+    let schedule = world.add_schedule(&daily("news", "ada", "tell them"));
+    let run = world.start_run(&schedule);
+    let approval = world.wait_for_approval(&run);
+    let shown = world.json(&["approval", "show", &approval]);
+    let plan = shown["approval"]["plan_hash"].as_str().unwrap().to_owned();
+
+    // The daemon dies, and the next one finds no space on its disk after a while.
+    daemon.kill();
+    assert!(Path::new(&format!("/proc/{detached}")).exists(), "it ended with the daemon");
+    let mut full = inject_fault(&world, "pwrite64", "error=ENOSPC:when=250+", &[]);
+    let daemon = Daemon::start(full.arg("up"));
+    let sleeper_file = world.root().join("sleeper");
+    let sleep = r#"echo $$ > "$0"; exec sleep 1000"#;
+    let argv = ["--", "sh", "-c", sleep, sleeper_file.to_str().unwrap()];
+    world.ok(&[&["agent", "add", "sleeper", "--backend", "command"], &argv[..]].concat());
+    let long = world.start_run(&world.add_daily("long", "sleeper", "x"));
+    world.wait_for_state(&long, "running");
+    let sleeper = wait_for(|| Some(fs::read_to_string(&sleeper_file).ok()?.trim().to_owned()));
+    let flood = world.compile_c("connection_flood", FLOOD);
+    let now = shown["approval"]["asked_at"].as_str().unwrap();
+    let pid = world.json(&["status"])["watch"]["pid"].clone();
+    let attack = format!(
+        "approval={approval} plan={plan} schedule={schedule} now={now} flood={flood} daemon={pid}\n"
+    );
+    fs::write(out.with_extension("part"), "").unwrap();
+    fs::write(out.with_extension("tmp"), attack).unwrap();
+    fs::rename(out.with_extension("tmp"), out.with_extension("attack")).unwrap();
+    let output = wait_for(|| fs::read_to_string(&out).ok());
+    let documents = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
+    let codes: Vec<Value> = documents.map(|it| it.unwrap()["error"]["code"].clone()).collect();
+    assert_eq!(codes, ["role_too_low", "role_too_low", "role_too_low"], "{output}");
+    let mut numbers = 0..;
+    wait_until(|| {
+        let name = format!("agent-{}", numbers.next().unwrap());
+        world.json(&agent_add(&name))["error"]["code"] == "disk_full"
+    });
+    fs::write(out.with_extension("full"), "").unwrap();
+    wait_until(|| out.with_extension("flood").exists());
+
+    // The tracer that fills the disk makes this daemon slow, so a marker may have to do it.
+    let frozen = world.json(&["freeze", "--reason", "what is eve doing?"]);
+    assert_eq!(frozen["recorded"], false, "{frozen}");
+    wait_until(|| !Path::new(&format!("/proc/{sleeper}")).exists());
+    assert!(world.data().join("stop/freeze").exists());
+    daemon.kill();
+    kill_group(detached);
+
+    // The next daemon obeys the marker, and records the freeze.
+    let daemon = world.up();
+    let frozen = wait_for(|| world.events_of("authority.frozen").pop());
+    assert_eq!(frozen["words"]["note"], "what is eve doing?", "{frozen}");
+    wait_until(|| !world.data().join("stop/freeze").exists());
+    assert_eq!(world.show_run(&run)["state"], "waiting_permission");
+    assert_eq!(world.count_events("approval.decided") + world.count_events("config.reloaded"), 0);
+    assert!(!effects.exists());
+    assert!(0 < world.count_events("watch.refused"));
+    daemon.stop();
+    world.verified();
+    assert_eq!(world.rebuild_differences(), 0);
+}
+
+#[test]
+fn freeze_works_while_many_processes_connect_and_hang_up() {
+    check_freeze_during("hang-up", "48");
+}
+
+#[test]
+fn freeze_works_while_ten_thousand_connections_are_idle() {
+    check_freeze_during("idle", "40");
+}
+
+fn check_freeze_during(mode: &str, processes: &str) {
+    let world = World::new();
+    let daemon = world.up();
+    let run = start_sleeper(&world);
+    let attack = Attack::start(&world, mode, processes);
+    let frozen = world.json(&["freeze"]);
+    assert_eq!((&frozen["changed"], &frozen["recorded"]), (&json!(true), &json!(true)), "{frozen}");
+    drop(attack);
+    world.wait_for_state(&run, "cancelled");
+    daemon.stop();
+}
+
+/// Another process holds the write lock of the database.
+#[test]
+fn freeze_and_cancel_work_while_the_store_does_not_answer() {
+    let world = World::new();
+    let daemon = world.up();
+    let run = start_sleeper(&world);
+    let other = start_other_run(&world);
+    let lock = Connection::open(world.data().join("midwatch.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let cancelled = world.json(&["run", "cancel", &run]);
+    assert_eq!(cancelled["recorded"], false, "{cancelled}");
+    let frozen = world.json(&["freeze"]);
+    assert_eq!(
+        (&frozen["changed"], &frozen["recorded"]),
+        (&json!(true), &json!(false)),
+        "{frozen}"
+    );
+    lock.execute_batch("ROLLBACK").unwrap();
+    for run in [run, other] {
+        world.wait_for_state(&run, "cancelled");
+    }
+    wait_until(|| world.count_events("authority.frozen") == 1);
+    wait_until(|| fs::read_dir(world.data().join("stop")).unwrap().count() == 0);
+    daemon.stop();
+}
+
+fn start_other_run(world: &World) -> String {
+    world.ok(&["agent", "add", "sleeper-2", "--backend", "command", "--", "sleep", "1000"]);
+    let run = world.start_run(&world.add_daily("other", "sleeper-2", "x"));
+    world.wait_for_state(&run, "running");
+    run
+}
+
+/// A daemon that was stopped by a signal does not answer at all.
+#[test]
+fn marker_stops_a_daemon_that_does_not_answer() {
+    let world = World::new();
+    let daemon = world.up();
+    let run = start_sleeper(&world);
+    daemon.signal(Signal::STOP);
+    let marked = world.json(&["freeze", "--reason", "now"]);
+    assert_eq!((&marked["marked"], &marked["recorded"]), (&json!(true), &json!(false)), "{marked}");
+    assert!(world.data().join("stop/freeze").exists());
+    daemon.signal(Signal::CONT);
+    world.wait_for_state(&run, "cancelled");
+    let frozen = world.wait_for_event("authority.frozen");
+    assert_eq!(frozen["words"]["note"], "now", "{frozen}");
+    wait_until(|| !world.data().join("stop/freeze").exists());
+    assert_eq!(world.json(&["thaw"])["changed"], true);
+    daemon.stop();
+}
+
+/// Markers are obeyed by name alone: their content and their kind do not matter.
+#[test]
+fn any_file_of_the_name_is_a_marker() {
+    let world = World::new();
+    let daemon = world.up();
+    start_sleeper(&world);
+    let marker = world.data().join("stop/freeze");
+    std::os::unix::fs::symlink("/dev/zero", &marker).unwrap();
+    wait_until(|| world.count_events("authority.frozen") == 1);
+    wait_until(|| !marker.exists() && !marker.is_symlink());
+    daemon.stop();
+    let mode = fs::metadata(world.data().join("stop")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

@@ -1,0 +1,104 @@
+//! Marker files: a stop that the ledger does not have yet.
+//!
+//! `stop/freeze` in the data directory freezes the installation, `stop/run_…` cancels that run. A daemon leaves one when
+//! it cannot record a stop, and a command when no daemon answers. The daemon obeys a marker within a second, records the
+//! stop as soon as it can, and removes the marker then.
+//!
+//! A marker can only stop, so any file of that name counts, whoever wrote it and whatever is in it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use kernel::schedule::NOTE_BYTES_MAX;
+use kernel::{Actor, RunId};
+use rustix::fs::{Mode, OFlags};
+
+const DIRECTORY: &str = "stop";
+const FREEZE: &str = "freeze";
+/// So many characters always fit into a note.
+const NOTE_CHARS_MAX: usize = NOTE_BYTES_MAX / 4;
+
+/// The marker files of one data directory.
+#[derive(Clone, Debug)]
+pub struct StopMarkers {
+    directory: PathBuf,
+}
+
+/// What a marker stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopTarget<'a> {
+    Installation,
+    Run(&'a RunId),
+}
+
+/// A stop that a marker requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopRequest {
+    /// The owner of the file.
+    pub by: Actor,
+    pub note: Option<String>,
+}
+
+impl StopMarkers {
+    pub fn new(data: &Path) -> StopMarkers {
+        StopMarkers { directory: data.join(DIRECTORY) }
+    }
+
+    /// Creates the directory while there is space, because a marker is needed when there is none.
+    pub fn prepare(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)
+    }
+
+    /// Leaves a marker. On a full disk it has no note, because an empty file needs no space.
+    pub fn leave(&self, target: StopTarget<'_>, note: Option<&str>) -> io::Result<()> {
+        self.prepare()?;
+        let created =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.path(target));
+        match created {
+            Ok(mut file) => {
+                let _ = file.write_all(note.unwrap_or_default().as_bytes());
+                let _ = file.sync_all();
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The request of a marker, if there is one.
+    pub fn find(&self, target: StopTarget<'_>) -> Option<StopRequest> {
+        let path = self.path(target);
+        let owner = fs::symlink_metadata(&path).ok()?.uid();
+        let note = read_note(&path).ok().filter(|note| !note.is_empty());
+        Some(StopRequest { by: Actor::local_user(owner), note })
+    }
+
+    /// Removes a marker whose stop the ledger has.
+    pub fn remove(&self, target: StopTarget<'_>) -> io::Result<()> {
+        match fs::remove_file(self.path(target)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn path(&self, target: StopTarget<'_>) -> PathBuf {
+        match target {
+            StopTarget::Installation => self.directory.join(FREEZE),
+            StopTarget::Run(id) => self.directory.join(id.as_str()),
+        }
+    }
+}
+
+/// The text of a regular file, cut to fit into a note. Never waits, whatever kind of file it is.
+fn read_note(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(NOTE_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).chars().take(NOTE_CHARS_MAX).collect())
+}
