@@ -111,7 +111,7 @@ impl AuthorityControl {
                 return Ok(vec![]);
             }
             let note = Some(format!("frozen by {by}"));
-            run::decide(context, &system, run::Command::Cancel { note }).map_err(errors::run)
+            run::decide(context, &system, run::Command::Cancel { note }).map_err(errors::refused)
         });
         cancelled.await.map(drop)
     }
@@ -152,7 +152,7 @@ impl AuthorityControl {
     ) -> Result<Vec<EventBody>, Error> {
         let now = Now { clock: self.time.now(), latest: now };
         let events = authority::decide(&self.in_rows(rows), actor, command.clone(), now);
-        Ok(self.events(events.map_err(errors::schedule)?))
+        Ok(self.events(events.map_err(errors::refused)?))
     }
 
     /// Returns when the installation is frozen, by this or another process.

@@ -78,7 +78,7 @@ impl Budgets {
         let Some(agent) = definition.action.agent().and_then(|name| rows.get::<Agent>(name)) else {
             return Ok(Vec::new());
         };
-        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
+        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::refused)?;
         let scheduled =
             Tick::new(id, schedule, &calendar, self.time.now()).scheduled_runs_per_day(progress);
         let config = self.config.active();

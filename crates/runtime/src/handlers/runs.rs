@@ -4,7 +4,7 @@ use api::{
     ApiRequest, Code, Error, RunCancel, RunChanged, RunList, RunOutput, RunRetry, RunSettle,
     RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
-use kernel::run::{self, Command, Run, State};
+use kernel::run::{self, Command, Refusal, Run, State};
 use kernel::slot::Source;
 use kernel::{Noun, RunId, ScheduleId};
 
@@ -16,7 +16,7 @@ use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transaction;
 use crate::dispatch::dispatcher::Cancellation;
 use crate::engine::Engine;
-use crate::errors;
+use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
@@ -117,13 +117,13 @@ impl Engine {
         command: Command,
     ) -> Result<RunChanged, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(Refusal::Unknown(id.clone()));
         let schedule = found.get::<Run>(id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let context = run_context(rows, id, &schedule, now).ok_or_else(unknown)?;
-            run::decide(context, &caller.actor, command.clone()).map_err(errors::run)
+            run::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
         };
         let response =
             self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
@@ -131,6 +131,28 @@ impl Engine {
                 Ok(RunChanged { run: wire_in(after, id)?, changed })
             });
         response.await
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Unknown(_) => {
+                Error::new(Code::NotFound, self).hint("`midwatch run list` shows the runs")
+            }
+            Refusal::Wrong { id, state, .. } => {
+                let hint = match *state {
+                    "unknown" => format!(
+                        "record its outcome with `midwatch run settle {id} --as done|failed`; a failed run can be \
+                         retried"
+                    ),
+                    _ => format!("`midwatch run show {id}` shows its state"),
+                };
+                Error::new(Code::NotNow, self).hint(hint)
+            }
+            Refusal::Stale(_) => Error::new(Code::Stale, self),
+            Refusal::Schedule(inner) => inner.to_error(),
+        }
     }
 }
 
@@ -143,7 +165,7 @@ fn cancelled_unrecorded() -> Error {
 
 /// A run of these rows in wire form.
 pub(crate) fn wire_in(rows: &Rows, id: &RunId) -> Result<api::Run, Error> {
-    let run = rows.get::<Run>(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+    let run = rows.get::<Run>(id).ok_or_else(|| errors::refused(Refusal::Unknown(id.clone())))?;
     Ok(wire(id, run))
 }
 

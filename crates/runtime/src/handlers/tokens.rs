@@ -4,7 +4,7 @@ use api::{
     ApiRequest, Code, Error, Serve, TokenCreate, TokenCreated, TokenList, TokenRevoke,
     TokenRevoked, Tokens,
 };
-use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
+use kernel::token::{self, Command, PersonName, PublicKey, Refusal, Token, TokenHash};
 use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
@@ -14,7 +14,7 @@ use crate::commit::codec::decode_item;
 use crate::commit::rows::Rows;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
-use crate::errors::{self, internal};
+use crate::errors::{self, ToError, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
 use crate::wire;
@@ -106,7 +106,7 @@ impl Engine {
                 command.clone(),
                 now,
             );
-            let event = event.map_err(errors::token)?;
+            let event = event.map_err(errors::refused)?;
             Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
         };
         let response =
@@ -118,6 +118,22 @@ impl Engine {
                 respond(changed, wire_token(id.as_str(), token))
             });
         response.await
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Unknown(_) => unknown(self),
+            Refusal::RoleTooLow { .. } => errors::too_low(self),
+            Refusal::RoleNotAllowed(_) => Error::new(Code::InvalidInput, self),
+            Refusal::KeyNotAllowed(_) => {
+                Error::new(Code::InvalidInput, self).hint("omit the key, or choose another role")
+            }
+            Refusal::AgentAndApprover { .. } => Error::new(Code::Exists, self)
+                .hint("choose another name; `midwatch token list` shows the tokens"),
+            Refusal::Note(inner) => inner.to_error(),
+        }
     }
 }
 
