@@ -12,8 +12,6 @@ use kernel::{EventBody, Noun};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::agent_name;
-use crate::commit::rows::Rows;
-use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
@@ -126,18 +124,12 @@ impl Engine {
         command: Command,
         respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error>,
     ) -> Result<R::Response, Error> {
-        let rows = vec![(Noun::Agent, name.to_string())];
-        let transaction = Transaction { rows, ..Transaction::of(caller) };
-        let decide = |rows: &Rows, now| {
-            let event =
-                agent::decide(name, rows.get::<Agent>(name), now, &caller.actor, command.clone());
+        let decide = |agent: Option<&Agent>, now| {
+            let event = agent::decide(name, agent, now, &caller.actor, command.clone());
             let event = event.map_err(errors::refused)?;
-            Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
+            Ok(event.map(|event| EventBody::Agent(name.clone(), event)))
         };
-        let respond = |before: &Rows, after: &Rows| {
-            respond(before.get::<Agent>(name), after.get::<Agent>(name))
-        };
-        self.transactions.respond::<R>(caller, transaction, decide, respond).await
+        self.transactions.change::<R, Agent>(caller, name, decide, respond).await
     }
 }
 

@@ -11,8 +11,6 @@ use ledger::VerifyingKey;
 use crate::authorize::authenticate::kernel_role;
 use crate::commit::caller::Caller;
 use crate::commit::codec::decode_item;
-use crate::commit::rows::Rows;
-use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
 use crate::errors::{self, ToError, internal};
 use crate::pages::{self, Order, PageRequest};
@@ -96,28 +94,16 @@ impl Engine {
         command: Command,
         respond: impl Fn(bool, api::Token) -> Result<R::Response, Error>,
     ) -> Result<R::Response, Error> {
-        let rows = vec![(Noun::Token, id.to_string())];
-        let transaction = Transaction { rows, ..Transaction::of(caller) };
-        let decide = |rows: &Rows, now| {
-            let event = token::decide(
-                id.as_str(),
-                rows.get::<Token>(&id),
-                &caller.actor,
-                command.clone(),
-                now,
-            );
+        let decide = |token: Option<&Token>, now| {
+            let event = token::decide(id.as_str(), token, &caller.actor, command.clone(), now);
             let event = event.map_err(errors::refused)?;
-            Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
+            Ok(event.map(|event| EventBody::Token(id.clone(), event)))
         };
-        let response =
-            self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
-                let changed = before.get::<Token>(&id) != after.get::<Token>(&id);
-                let token = after
-                    .get::<Token>(&id)
-                    .ok_or_else(|| internal("the changed token does not exist"))?;
-                respond(changed, wire_token(id.as_str(), token))
-            });
-        response.await
+        let respond = |before: Option<&Token>, after: Option<&Token>| {
+            let token = after.ok_or_else(|| internal("the changed token does not exist"))?;
+            respond(before != after, wire_token(id.as_str(), token))
+        };
+        self.transactions.change::<R, Token>(caller, &id, decide, respond).await
     }
 }
 
