@@ -87,7 +87,8 @@ pub const LIST_BYTES_MAX: usize = 1 << 20;
 // `at_once` marks requests that stop something.
 // What an agent sees: `nothing` refuses the request; `itself` answers about the caller alone; `own_…` names what the request
 // is about. A read of that object is refused unless it belongs to the agent, and a list is limited to the agent's objects.
-// About a change of it the policy is asked, and the kernel decides whose object it may be.
+// About a change the policy is asked, with the object that `own_…` names. `itself` names none: the policy knows only the
+// capability and the caller. Whose object a caller may change is decided by the kernel.
 // `waits` names the field with the time to wait.
 requests! {
 //  type                wire name               response             class                               least role   an agent sees

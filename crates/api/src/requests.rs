@@ -17,7 +17,7 @@ pub enum Class {
 /// What a request is about. An agent may read only what belongs to it; the policy decides on a change by its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// The caller alone.
+    /// No object: a read is about the caller alone, and on a change the policy decides by its capability.
     Caller,
     /// The schedule with this id.
     Schedule(&'a str),
@@ -214,6 +214,15 @@ macro_rules! requests {
             !matches!($request::CLASS, Class::People)
                 || matches!(Role::$role, Role::Operator | Role::Maintainer),
             "a request that only people may make needs at least the role `Operator`"
+        );)*
+
+        $(const _: () = assert!(
+            !matches!($request::CLASS, Class::Change(_))
+                || matches!(
+                    stringify!($sees).as_bytes(),
+                    b"itself" | b"own_schedule" | b"own_run" | b"own_new"
+                ),
+            "a change is about `itself`, `own_schedule`, `own_run` or `own_new`: the policy decides on it"
         );)*
 
         $(impl ApiRequest for $request {

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::EventBody;
 use crate::actor::{Actor, Role};
 use crate::approval::{self, Decided};
 use crate::backend::{Backend, BackendKind, Invalid, SecretRef, Settings, Tier};
@@ -20,11 +19,9 @@ use crate::counter::Counter;
 use crate::event::kinds;
 use crate::money::{Money, Price};
 use crate::noun::{NounEvent, NounState};
-use crate::schedule;
 use crate::time::Timestamp;
+use crate::{EventBody, Noun, schedule};
 
-/// Agents per installation.
-pub const AGENTS_MAX: i64 = 10_000;
 pub const NAME_BYTES_MAX: usize = 64;
 /// Consecutive denials after which no further approvals are requested for an agent.
 pub const DENIALS_MAX: u32 = 10;
@@ -279,6 +276,7 @@ fn apply_approval_event(agent: Option<Agent>, event: &approval::Event) -> Option
 
 impl NounState for Agent {
     type Id = AgentName;
+    const OBJECTS_MAX: i64 = 10_000;
 
     fn apply(_: &str, agent: Option<Agent>, body: &EventBody) -> Option<Agent> {
         match body {
@@ -308,8 +306,8 @@ impl NounEvent for Event {
 
     fn counter_deltas(&self) -> Vec<(Counter, i64)> {
         match self {
-            Event::Registered(_) => vec![(Counter::Agents, 1)],
-            Event::Removed(_) => vec![(Counter::Agents, -1)],
+            Event::Registered(_) => vec![(Counter::Objects(Noun::Agent), 1)],
+            Event::Removed(_) => vec![(Counter::Objects(Noun::Agent), -1)],
             Event::Tested(tested) => run_deltas(tested.charge.as_ref(), 1),
             Event::TestSpent(test) => spent_deltas(Some(&test.spent)),
             Event::Changed(_) => Vec::new(),

@@ -186,7 +186,7 @@ impl Remaining {
                     let known = left.money.map(Money::as_micros);
                     left.money = least(known).and_then(Money::from_micros);
                 }
-                Counter::Agents | Counter::Schedules | Counter::AccessTokens => {}
+                Counter::Objects(_) => {}
                 Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => {}
             }
         }

@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
-use crate::agent::{self, AgentName};
+use crate::agent::AgentName;
 use crate::budget::Limits;
 use crate::schedule::terms::Terms;
-use crate::{ScheduleId, schedule, token};
+use crate::{Noun, ScheduleId};
 
 /// A number that many writers share. Events change it by deltas, without checking a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    Agents,
-    Schedules,
-    AccessTokens,
+    /// Objects of a noun. [`NounState::OBJECTS_MAX`](crate::NounState::OBJECTS_MAX) is the limit.
+    Objects(Noun),
     /// Counted runs that started on a day, numbered from 1970.
     Runs(i64),
     AgentRuns(AgentName, i64),
@@ -34,9 +33,7 @@ impl Counter {
     /// The stored name.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
-            Counter::Agents => "agents".into(),
-            Counter::Schedules => "schedules".into(),
-            Counter::AccessTokens => "tokens".into(),
+            Counter::Objects(noun) => format!("{}s", noun.name()).into(),
             Counter::Runs(day) => format!("runs:{day}").into(),
             Counter::AgentRuns(agent, day) => format!("runs:{agent}:{day}").into(),
             Counter::ApprovalRequests(agent, day) => format!("asks:{agent}:{day}").into(),
@@ -55,7 +52,7 @@ impl Counter {
     /// The configured limit of what it counts; zero if there is none.
     pub fn budget_limit(&self, terms: &Terms, limits: &Limits) -> i64 {
         match self {
-            Counter::Agents | Counter::Schedules | Counter::AccessTokens => self.max_value(limits),
+            Counter::Objects(noun) => noun.objects_max(),
             Counter::Runs(_) => limits.runs,
             Counter::AgentRuns(..) => limits.runs_per_agent,
             Counter::ApprovalRequests(..) => limits.asks_per_agent,
@@ -72,9 +69,7 @@ impl Counter {
     /// The highest value that a commit may bring it to.
     pub const fn max_value(&self, limits: &Limits) -> i64 {
         match self {
-            Counter::Agents => agent::AGENTS_MAX,
-            Counter::Schedules => schedule::SCHEDULES_MAX,
-            Counter::AccessTokens => token::TOKENS_MAX,
+            Counter::Objects(noun) => noun.objects_max(),
             Counter::Runs(_) => Limits::or_unlimited(limits.runs),
             Counter::AgentRuns(..) => Limits::or_unlimited(limits.runs_per_agent),
             Counter::ApprovalRequests(..) => Limits::or_unlimited(limits.asks_per_agent),
@@ -83,6 +78,24 @@ impl Counter {
             | Counter::AgentTokensSpent(..)
             | Counter::ScheduleTokensSpent(..) => i64::MAX,
             Counter::Cost(_) | Counter::AgentCost(..) | Counter::ScheduleCost(..) => i64::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limited_nouns_have_these_names_and_limits() {
+        let expected = [
+            (Noun::Agent, "agents", 10_000),
+            (Noun::Schedule, "schedules", 10_000_000),
+            (Noun::Token, "tokens", 1_000),
+        ];
+        for (noun, name, max) in expected {
+            let counter = Counter::Objects(noun);
+            assert_eq!((&*counter.name(), counter.max_value(&Limits::default())), (name, max));
         }
     }
 }

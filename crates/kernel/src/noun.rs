@@ -18,6 +18,10 @@ pub trait NounState: StateVariant + Serialize + DeserializeOwned {
     /// What the row is found by.
     type Id: AsRef<str> + ToOwned + ?Sized;
 
+    /// The most objects that an installation may have, for a noun whose events count them in
+    /// [`Counter::Objects`].
+    const OBJECTS_MAX: i64 = i64::MAX;
+
     /// Returns the state after an event that changes the row with this id. An event of any noun may change it:
     /// [`NounEvent::changed_rows`] of that event lists the row.
     fn apply(id: &str, state: Option<Self>, body: &EventBody) -> Option<Self>;
@@ -116,6 +120,13 @@ macro_rules! nouns {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Noun::$noun => $name,)*
+                }
+            }
+
+            /// The most objects that an installation may have.
+            pub(crate) const fn objects_max(self) -> i64 {
+                match self {
+                    $(Noun::$noun => <$state as NounState>::OBJECTS_MAX,)*
                 }
             }
         }

@@ -42,8 +42,6 @@ pub const NOTE_BYTES_MAX: usize = 1_024;
 pub const KEY_BYTES_MAX: usize = 256;
 /// From this many editors on, only the first run among them is recorded.
 const CHANGED_BY_EACH_MAX: usize = 32;
-/// Schedules in one installation.
-pub const SCHEDULES_MAX: i64 = 10_000_000;
 
 /// The content of a schedule; its id is derived from the hash of its first definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +131,7 @@ fn add_editor(mut editors: Vec<Principal>, editor: Option<&Principal>) -> Vec<Pr
 
 impl NounState for Schedule {
     type Id = ScheduleId;
+    const OBJECTS_MAX: i64 = 10_000_000;
 
     fn apply(_: &str, schedule: Option<Schedule>, body: &EventBody) -> Option<Schedule> {
         match body {

@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::EventBody;
 use crate::actor::{Actor, Role};
 use crate::counter::Counter;
 use crate::event::kinds;
@@ -18,11 +17,10 @@ use crate::principal::SYSTEM_NAME;
 use crate::private_fields::{PrivateField, note};
 use crate::schedule::check_note;
 use crate::time::Timestamp;
+use crate::{EventBody, Noun};
 
 timed_id!(TokenId "tok_" "token");
 
-/// Valid tokens per installation.
-pub const TOKENS_MAX: i64 = 1_000;
 pub const NAME_BYTES_MAX: usize = 64;
 /// The prefix of a token's secret, by which scanners find leaked ones.
 pub const TOKEN_PREFIX: &str = "mwt_";
@@ -209,6 +207,8 @@ impl Token {
 
 impl NounState for Token {
     type Id = TokenId;
+    /// Valid tokens.
+    const OBJECTS_MAX: i64 = 1_000;
 
     fn apply(_: &str, token: Option<Token>, body: &EventBody) -> Option<Token> {
         match body {
@@ -241,8 +241,8 @@ impl NounEvent for Event {
 
     fn counter_deltas(&self) -> Vec<(Counter, i64)> {
         match self {
-            Event::Created(_) => vec![(Counter::AccessTokens, 1)],
-            Event::Revoked(_) => vec![(Counter::AccessTokens, -1)],
+            Event::Created(_) => vec![(Counter::Objects(Noun::Token), 1)],
+            Event::Revoked(_) => vec![(Counter::Objects(Noun::Token), -1)],
         }
     }
 

@@ -8,26 +8,17 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use crate::arguments::KEY;
-use crate::selection::{Selection, Toolset};
+use crate::selection::Selection;
 use crate::tool::{Effect, Tool, ToolContext};
 use crate::tools;
 use crate::truncation;
 
-/// Schedules call our own tools, not those of other systems.
-const SCHEDULABLE_TOOLSETS: [Toolset; 6] = [
-    Toolset::Core,
-    Toolset::Schedule,
-    Toolset::Run,
-    Toolset::Approval,
-    Toolset::Agent,
-    Toolset::Ledger,
-];
 /// Stands for the run's key when a call is only checked.
 const PLACEHOLDER_KEY: &str = "none";
 
-/// Finds a tool that a schedule can call. The error says why it cannot.
+/// Finds a tool that a schedule can call: one of our own, not of another system. The error says why it cannot.
 pub fn find(name: &str) -> Result<&'static Tool, Error> {
-    let own = || tools::all().filter(|tool| SCHEDULABLE_TOOLSETS.contains(&tool.toolset));
+    let own = || tools::all().filter(|tool| tool.toolset.is_own());
     let Some(tool) = own().find(|tool| tool.name == name) else {
         let names: Vec<&str> =
             own().filter(|tool| tool.not_schedulable.is_none()).map(|tool| tool.name).collect();

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use crate::result_format::ResultFormat;
 use crate::tool::{Effect, Tool};
-use crate::tools;
+use crate::tools::{self, Toolset};
 
-/// The list of toolsets: variant, name, whether it is on by default, description.
+/// A row of the table in `tools.rs`: variant, name, whether it is on by default, module, description.
 macro_rules! toolsets {
-    ($($variant:ident $name:literal $default:literal $description:literal;)*) => {
+    ($($variant:ident $name:literal $default:literal $module:ident $description:literal;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Toolset {
             $(#[doc = $description] $variant,)*
@@ -29,21 +29,14 @@ macro_rules! toolsets {
             pub const fn description(self) -> &'static str {
                 match self { $(Toolset::$variant => $description,)* }
             }
+
+            const fn tools(self) -> &'static [Tool] {
+                match self { $(Toolset::$variant => $module::TOOLS,)* }
+            }
         }
     };
 }
-
-toolsets! {
-    Core "core" true "Status, health, budget and policy decisions.";
-    Schedule "schedule" true "Schedules and the outcome of their slots.";
-    Run "run" true "Runs: start, follow, cancel and retry them.";
-    Approval "approval" true "Approvals that wait for a human. No tool can decide them.";
-    Agent "agent" true "The registered agents.";
-    Ledger "ledger" false "The ledger: the log of everything that happened.";
-    Astra "astra" false "For clients of Astra: Astra's tools under their own names, which contain dots.";
-    Promptyoself "promptyoself" false "For clients of promptyoself: promptyoself's tools under their own names.";
-    Foundry "foundry" false "For clients of Foundry: those of Foundry's tools that are supported.";
-}
+pub(crate) use toolsets;
 
 impl Toolset {
     /// The form of its tools' results.
@@ -54,6 +47,11 @@ impl Toolset {
             Toolset::Foundry => ResultFormat::Foundry,
             _ => ResultFormat::Native,
         }
+    }
+
+    /// Whether its tools are Midwatch's own, not those of another system.
+    pub(crate) const fn is_own(self) -> bool {
+        matches!(self.result_format(), ResultFormat::Native)
     }
 
     const fn warning(self) -> Option<&'static str> {

@@ -18,7 +18,8 @@ use crate::arguments::Argument;
 use crate::list_page;
 use crate::result_format::ResultFormat;
 use crate::schema::{self, FieldType};
-use crate::selection::{Selection, Toolset};
+use crate::selection::Selection;
+use crate::tools::Toolset;
 
 /// Prefix of the hashed definition, so that its hash cannot equal that of something else.
 const HASH_PREFIX: &[u8] = b"midwatch-tool/v1\n";

@@ -4,13 +4,9 @@
 //! that its clients expect. None of them keeps state. Arguments that would force or bypass a check are not accepted.
 //! What the command line needs as well is in the crate `compat`.
 
-mod astra;
-mod foundry;
-mod promptyoself;
-
-use crate::tool::Tool;
-
-pub(crate) const TOOLS: [&[Tool]; 3] = [astra::TOOLS, promptyoself::TOOLS, foundry::TOOLS];
+pub(crate) mod astra;
+pub(crate) mod foundry;
+pub(crate) mod promptyoself;
 
 /// Maximum number of items in a list that is not paged.
 const LIST_ITEMS_MAX: usize = 100;

@@ -1,9 +1,18 @@
 //! Errors of the inner layers as errors of the wire: a code, a message and a hint.
 
 use api::{Code, Error};
-use kernel::agent::Refusal;
 use kernel::backend::{BackendKind, Invalid};
 use kernel::{Actor, Role};
+
+/// A refusal of the kernel about a noun. The handlers of the noun give it a code and a hint.
+pub(crate) trait ToError {
+    fn to_error(&self) -> Error;
+}
+
+/// A refusal of the kernel.
+pub(crate) fn refused(refusal: impl ToError) -> Error {
+    refusal.to_error()
+}
 
 /// An error of the store.
 pub fn store(error: store::Error) -> Error {
@@ -39,168 +48,12 @@ pub fn store(error: store::Error) -> Error {
     }
 }
 
-/// A refusal of the kernel about an agent.
-pub(crate) fn agent(refusal: Refusal) -> Error {
-    match &refusal {
-        Refusal::Exists(name) => Error::new(Code::Exists, &refusal)
-            .hint(format!("change it with `midwatch agent edit {name}`, or choose another name")),
-        Refusal::Unknown(_) => {
-            Error::new(Code::NotFound, refusal).hint("`midwatch agent list` shows the agents")
-        }
-        Refusal::TierTooLow { .. } => {
-            Error::new(Code::TierTooLow, refusal).hint("choose that tier or a higher one")
-        }
-        Refusal::NeedsApproval(_) => Error::new(Code::NotNow, refusal).hint(
-            "start a run of one of its schedules with `midwatch run start`, and approve that",
-        ),
-        Refusal::RoleTooLow { .. } => too_low(&refusal),
-        Refusal::Invalid(invalid) => self::invalid(invalid.clone()),
-    }
-}
-
-/// A refusal of the kernel about a schedule.
-pub(crate) fn schedule(refusal: kernel::schedule::Refusal) -> Error {
-    use kernel::schedule::Refusal as Schedule;
-    let with_code = |code| Error::new(code, &refusal);
-    match &refusal {
-        Schedule::Unknown(_) => {
-            with_code(Code::NotFound).hint("`midwatch schedule list` shows the schedules")
-        }
-        Schedule::Taken(_) => with_code(Code::Busy).hint("try again: the schedule gets another id"),
-        Schedule::UnknownAgent(name) => with_code(Code::NotFound).hint(format!(
-            "register it with `midwatch agent add {name} --backend KIND`; `midwatch agent list` shows the agents"
-        )),
-        Schedule::NeverFires(_) => with_code(Code::InvalidInput)
-            .hint("`midwatch schedule next` shows when a trigger fires; check `start_at` and `end_at` too"),
-        Schedule::TierTooLow { .. } => with_code(Code::TierTooLow).hint("omit --tier, or raise it"),
-        Schedule::PromptVisible(agent) => with_code(Code::InvalidInput).hint(format!(
-            "`midwatch agent edit {agent} --prompt-as stdin`, or omit --sensitive"
-        )),
-        Schedule::LoosensLimits => with_code(Code::HumanNeeded)
-            .hint("keep the limits, or ask a person to change them with `midwatch schedule edit`"),
-        Schedule::Invalid { hint, .. } => with_code(Code::InvalidInput).hint(hint),
-        Schedule::AlreadyFired(run) => with_code(Code::KeyTaken)
-            .hint(format!("`midwatch run show {run}` shows it; a new key starts another run")),
-        Schedule::RunIsLive(run) => with_code(Code::NotNow)
-            .hint(format!("wait for it, or cancel it with `midwatch run cancel {run}`")),
-        Schedule::OutOfBudget(_) => {
-            with_code(Code::BudgetExhausted).hint("it may run again after midnight UTC")
-        }
-        Schedule::Cycle(_) | Schedule::ChainTooLong => with_code(Code::InvalidInput)
-            .hint("`midwatch schedule show` lists the schedules that depend on one"),
-        Schedule::TooManyDependents(_) => with_code(Code::LimitReached)
-            .hint("let some of them fire after another schedule, or on an event"),
-        Schedule::HasDependents(dependent) => with_code(Code::NotNow).hint(format!(
-            "remove `{dependent}` first, or give it another trigger with `midwatch schedule edit`"
-        )),
-        Schedule::BackfillRunning(_) => with_code(Code::NotNow).hint(
-            "wait until it is done, or skip the rest with `midwatch schedule backfill --end`",
-        ),
-        Schedule::NothingToBackfill => with_code(Code::InvalidInput)
-            .hint("only past slots of a schedule with a timed trigger can be backfilled"),
-        Schedule::BackfillTooLong(_) => with_code(Code::LimitReached).hint("choose a shorter range"),
-        Schedule::RunNotRunning(_) | Schedule::AddedByAgentSchedule(_) => with_code(Code::NotNow)
-            .hint("ask a person to add the schedule"),
-        Schedule::RunsMayNotAdd => with_code(Code::SwitchedOff)
-            .hint("ask a person to do it; `feature_flags.schedules_by_runs` switches it on"),
-        Schedule::RunAddedTooMany => {
-            with_code(Code::LimitReached).hint("ask a person to add the others")
-        }
-        Schedule::AgentAddedTooMany(_) => with_code(Code::LimitReached)
-            .hint("`midwatch schedule list` shows them; remove some"),
-        Schedule::AgentAddsToolCall(_) => with_code(Code::RoleTooLow).hint("ask a person to do it"),
-        Schedule::ToolCallAddsToolCall => with_code(Code::RoleTooLow)
-            .hint("let it add a schedule that prompts an agent, or ask a person to do it"),
-        Schedule::OtherAgent(_) => with_code(Code::RoleTooLow)
-            .hint("ask a person to do it, or to add a rule that allows `schedule.create`"),
-        Schedule::RoleTooLow { .. } => too_low(&refusal),
-    }
-}
-
-/// A refusal of the kernel about a run.
-pub(crate) fn run(refusal: kernel::run::Refusal) -> Error {
-    use kernel::run::Refusal as Run;
-    match refusal {
-        Run::Unknown(_) => {
-            Error::new(Code::NotFound, refusal).hint("`midwatch run list` shows the runs")
-        }
-        Run::Wrong { ref id, state, .. } => {
-            let hint = match state {
-                "unknown" => format!(
-                    "record its outcome with `midwatch run settle {id} --as done|failed`; a failed run can be \
-                     retried"
-                ),
-                _ => format!("`midwatch run show {id}` shows its state"),
-            };
-            Error::new(Code::NotNow, refusal).hint(hint)
-        }
-        Run::Stale(_) => Error::new(Code::Stale, refusal),
-        Run::Schedule(refusal) => schedule(refusal),
-    }
-}
-
 /// An approval without a personal token.
-pub(crate) fn not_personal(refusal: kernel::posture::NotPersonal) -> Error {
+pub(crate) fn not_personal(refusal: impl std::fmt::Display) -> Error {
     Error::new(Code::RoleTooLow, refusal).hint(
         "a maintainer creates one with `midwatch token create --role operator`; set it as \
          MIDWATCH_TOKEN",
     )
-}
-
-/// A refusal of the kernel about an approval.
-pub(crate) fn approval(refusal: kernel::approval::Refusal) -> Error {
-    use kernel::approval::Refusal as Approval;
-    match refusal {
-        Approval::Unknown(_) => {
-            Error::new(Code::NotFound, refusal).hint("`midwatch approval list` shows the approvals")
-        }
-        Approval::Closed { .. } => Error::new(Code::NotNow, refusal)
-            .hint("nothing was changed; if the run is still needed, retry it"),
-        Approval::PlanMismatch(ref id) => {
-            let hint = format!("check it again with `midwatch approval show {id}`");
-            Error::new(Code::NotNow, refusal).hint(hint)
-        }
-        Approval::NotSigned(ref id) => {
-            let hint = format!(
-                "sign it with `midwatch approval sign` on the machine that has your key, then pass the signature: \
-                 `midwatch approval approve {id} --signature mws_…`"
-            );
-            Error::new(Code::SignatureNeeded, refusal).hint(hint)
-        }
-        Approval::Author { .. } => Error::new(Code::RoleTooLow, refusal)
-            .hint("ask an approver who did not write it; you can still deny it"),
-        Approval::NotPersonal(_) => Error::new(Code::RoleTooLow, refusal).hint(
-            "a maintainer creates one with `midwatch token create --role operator`; set it as \
-             MIDWATCH_TOKEN",
-        ),
-        Approval::PolicyChanged(_) => Error::new(Code::NotNow, refusal).hint(
-            "deny it, and request a new approval by the active rules with `midwatch run retry`",
-        ),
-        Approval::Frozen => {
-            Error::new(Code::NotNow, refusal).hint("deny it, or run `midwatch thaw` first")
-        }
-        Approval::RoleTooLow { .. } => Error::new(Code::RoleTooLow, refusal)
-            .hint("agents and runs cannot decide approvals; ask a person"),
-        Approval::Schedule(refusal) => schedule(refusal),
-    }
-}
-
-/// A refusal of the kernel about a token.
-pub(crate) fn token(refusal: kernel::token::Refusal) -> Error {
-    use kernel::token::Refusal as Token;
-    match refusal {
-        Token::Unknown(_) => {
-            Error::new(Code::NotFound, refusal).hint("`midwatch token list` shows the tokens")
-        }
-        Token::RoleTooLow { .. } => too_low(&refusal),
-        Token::RoleNotAllowed(_) => Error::new(Code::InvalidInput, refusal),
-        Token::KeyNotAllowed(_) => {
-            Error::new(Code::InvalidInput, refusal).hint("omit the key, or choose another role")
-        }
-        Token::AgentAndApprover { .. } => Error::new(Code::Exists, refusal)
-            .hint("choose another name; `midwatch token list` shows the tokens"),
-        Token::Note(refusal) => schedule(refusal),
-    }
 }
 
 /// A refusal of a request for which the kernel has no rule.
@@ -208,7 +61,8 @@ pub(crate) fn role_too_low(actor: &Actor, needed: Role) -> Error {
     too_low(&kernel::token::Refusal::RoleTooLow { actor: actor.clone(), needed })
 }
 
-fn too_low(refusal: &impl std::fmt::Display) -> Error {
+/// A refusal because of the caller's role.
+pub(crate) fn too_low(refusal: &impl std::fmt::Display) -> Error {
     Error::new(Code::RoleTooLow, refusal)
         .hint("ask a person with that role, or set a token with that role as MIDWATCH_TOKEN")
 }

@@ -85,6 +85,15 @@ impl SentCall {
     pub(super) fn stores_response(&self) -> bool {
         !matches!(self.request, Request::EventPublish(_))
     }
+
+    /// Whether the answer says that the ledger does not have the change yet. Only a stop may say that.
+    pub(super) fn is_unrecorded_stop(&self) -> bool {
+        match &self.result {
+            Ok(Response::RunCancel(cancelled)) => !cancelled.recorded,
+            Ok(Response::Freeze(changed)) => !changed.recorded,
+            _ => false,
+        }
+    }
 }
 
 pub(super) fn random_request(dice: &mut Dice, visible: &VisibleState) -> Option<Request> {

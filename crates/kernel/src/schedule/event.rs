@@ -14,7 +14,7 @@ use crate::progress::{NextFire, Progress};
 use crate::run::Run;
 use crate::slot::{self, Disposition, Reason, Source, Timing};
 use crate::time::Timestamp;
-use crate::{RunId, ScheduleId};
+use crate::{Noun, RunId, ScheduleId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -243,8 +243,8 @@ impl NounEvent for Event {
 
     fn counter_deltas(&self) -> Vec<(Counter, i64)> {
         match self {
-            Event::Added(_) => vec![(Counter::Schedules, 1)],
-            Event::Removed(_) => vec![(Counter::Schedules, -1)],
+            Event::Added(_) => vec![(Counter::Objects(Noun::Schedule), 1)],
+            Event::Removed(_) => vec![(Counter::Objects(Noun::Schedule), -1)],
             _ => Vec::new(),
         }
     }

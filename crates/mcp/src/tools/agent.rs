@@ -4,8 +4,8 @@ use api::{AgentList, AgentShow};
 
 use crate::arguments::described;
 use crate::schema::FieldType::{Cursor, Object, Objects};
-use crate::selection::Toolset;
 use crate::tool::Tool;
+use crate::tools::Toolset;
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool::new::<AgentList>(

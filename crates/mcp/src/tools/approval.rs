@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::arguments::{Argument, described};
 use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text};
-use crate::selection::Toolset;
 use crate::tool::{Tool, from_json, object, with_field};
+use crate::tools::Toolset;
 
 const ID: Argument = described("id", "`apr_…`, from approval_list or a run.");
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::schema::FieldType::{Boolean, Object, Objects, Text, Texts};
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput, from_json, object, to_json, with_field};
+use crate::tools::Toolset;
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool::new::<HealthShow>(

@@ -4,8 +4,8 @@ use api::LedgerTail;
 
 use crate::arguments::renamed;
 use crate::schema::FieldType::{Integer, Objects};
-use crate::selection::Toolset;
 use crate::tool::Tool;
+use crate::tools::Toolset;
 
 pub(super) const TOOLS: &[Tool] = &[Tool::new::<LedgerTail>(
     "ledger_query",

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::arguments::{Argument, renamed};
 use crate::schema::FieldType::{Boolean, Cursor, Integer, Object, Objects, Text};
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput, from_json, object, to_json, with_field};
+use crate::tools::Toolset;
 
 /// Longest wait of a call, in seconds. Clients time out after a minute or less.
 const WAIT_S_MAX: u32 = 25;

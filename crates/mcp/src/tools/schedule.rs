@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::arguments::{Argument, described};
 use crate::schema::FieldType::{Boolean, Cursor, Object, Objects, Text, Texts};
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput, to_json, with_field};
+use crate::tools::Toolset;
 
 const ID: Argument = described("id", "`sch_…`, from schedule_list.");
 

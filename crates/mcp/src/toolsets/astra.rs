@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 use super::LIST_ITEMS_MAX;
 use crate::schema::FieldType::{self, Boolean};
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput, with_field};
+use crate::tools::Toolset;
 
 const TIER_DEFAULT: u8 = 1;
 const PER_DAY_DEFAULT: u32 = 4;
@@ -30,7 +30,7 @@ const FAILURES_DEFAULT: usize = 10;
 /// Every answer has `success`; the other fields differ.
 const OUTPUT_FIELDS: &[(&str, FieldType)] = &[("success", Boolean)];
 
-pub(super) const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[Tool] = &[
     Tool::new::<Create>(
         "astra.schedule.create",
         Toolset::Astra,

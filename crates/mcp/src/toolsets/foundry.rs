@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput};
+use crate::tools::Toolset;
 
 const ACTIONS: [&str; 2] = ["capabilities", "health"];
 
-pub(super) const TOOLS: &[Tool] = &[Tool::new::<Server>(
+pub(crate) const TOOLS: &[Tool] = &[Tool::new::<Server>(
     "server",
     Toolset::Foundry,
     "status --capabilities",

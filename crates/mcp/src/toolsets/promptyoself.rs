@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::LIST_ITEMS_MAX;
 use crate::schema::FieldType::{self, Text};
-use crate::selection::Toolset;
 use crate::tool::{Tool, ToolContext, ToolInput, to_json, with_field};
+use crate::tools::Toolset;
 
 /// Every answer has `status`; the other fields differ.
 const OUTPUT_FIELDS: &[(&str, FieldType)] = &[("status", Text)];
@@ -36,7 +36,7 @@ const EXECUTE_NOTE: &str = "The daemon delivers each prompt when it is due; this
                             promptyoself_list shows the scheduled prompts, and `runs` lists the deliveries in \
                             progress.";
 
-pub(super) const TOOLS: &[Tool] = &[
+pub(crate) const TOOLS: &[Tool] = &[
     Tool::new::<Lenient<ScheduleTime>>(
         "promptyoself_schedule_time",
         Toolset::Promptyoself,

@@ -159,7 +159,7 @@ impl ApprovalFiles {
                 &actor,
                 command,
             )
-            .map_err(errors::approval)
+            .map_err(errors::refused)
         };
         self.transactions.commit(transaction, decide).await?;
         self.authority.renew_lease_on_activity(&actor).await;

@@ -122,6 +122,6 @@ impl Approvals {
 }
 
 pub(crate) fn find_approval<'a>(rows: &'a Rows, id: &ApprovalId) -> Result<&'a Approval, Error> {
-    let unknown = || errors::approval(approval::Refusal::Unknown(id.clone()));
+    let unknown = || errors::refused(approval::Refusal::Unknown(id.clone()));
     rows.get::<Approval>(id).ok_or_else(unknown)
 }

@@ -101,7 +101,7 @@ impl AuthorityControl {
         let now = self.time.monotonic_now();
         let command = Command::Freeze { note: note.clone() };
         // Who may freeze does not depend on the stored authority.
-        authority::decide(&Authority::default(), by, command, now).map_err(errors::schedule)?;
+        authority::decide(&Authority::default(), by, command, now).map_err(errors::refused)?;
         self.stop.freeze(UnrecordedFreeze { by: by.clone(), note, at: now.latest });
         Ok(())
     }
@@ -147,7 +147,7 @@ impl AuthorityControl {
                 return Ok(vec![]);
             }
             let note = Some(format!("frozen by {by}"));
-            run::decide(context, &system, run::Command::Cancel { note }).map_err(errors::run)
+            run::decide(context, &system, run::Command::Cancel { note }).map_err(errors::refused)
         });
         cancelled.await.map(drop)
     }
@@ -188,7 +188,7 @@ impl AuthorityControl {
     ) -> Result<Vec<EventBody>, Error> {
         let now = Now { clock: self.time.now(), latest: now };
         let events = authority::decide(&self.in_rows(rows), actor, command.clone(), now);
-        Ok(self.events(events.map_err(errors::schedule)?))
+        Ok(self.events(events.map_err(errors::refused)?))
     }
 
     /// Returns when the installation is frozen, by this or another process.

@@ -11,7 +11,7 @@ use kernel::progress::Progress;
 use kernel::schedule::terms::Terms;
 use kernel::schedule::{Definition, Schedule};
 use kernel::tick::Tick;
-use kernel::{Counter, EventBody, NounState, ScheduleId, run};
+use kernel::{Counter, EventBody, Noun, NounState, ScheduleId, run};
 use store::Store;
 
 use crate::clock::Time;
@@ -78,7 +78,7 @@ impl Budgets {
         let Some(agent) = definition.action.agent().and_then(|name| rows.get::<Agent>(name)) else {
             return Ok(Vec::new());
         };
-        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
+        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::refused)?;
         let scheduled =
             Tick::new(id, schedule, &calendar, self.time.now()).scheduled_runs_per_day(progress);
         let config = self.config.active();
@@ -148,7 +148,7 @@ impl Budgets {
         if may_be_reached {
             used_up.extend(self.agent_limits(day).await?);
         }
-        let is_few = self.count(&Counter::Schedules).await? <= SCHEDULES_CHECKED_MAX;
+        let is_few = self.count(&Counter::Objects(Noun::Schedule)).await? <= SCHEDULES_CHECKED_MAX;
         if is_few && (0 < tokens || 0 < cost) {
             used_up.extend(self.schedule_limits(day).await?);
         }
@@ -241,7 +241,8 @@ impl Budgets {
         }
     }
 
-    async fn count(&self, counter: &Counter) -> Result<i64, Error> {
+    /// The stored value of a counter.
+    pub(crate) async fn count(&self, counter: &Counter) -> Result<i64, Error> {
         self.store.counter(&counter.name()).await.map_err(errors::store)
     }
 
@@ -260,7 +261,7 @@ fn wire_limit(counter: &Counter, used: i64, max: i64) -> Option<BudgetLimit> {
         Counter::ScheduleTokensSpent(schedule, _) | Counter::ScheduleCost(schedule, _) => {
             ("schedule", Some(schedule.to_string()))
         }
-        Counter::Agents | Counter::Schedules | Counter::AccessTokens => return None,
+        Counter::Objects(_) => return None,
         Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => return None,
     };
     let what = unit_of(counter);
@@ -286,7 +287,7 @@ fn unit_of(counter: &Counter) -> &'static str {
         Counter::Cost(_) | Counter::AgentCost(..) | Counter::ScheduleCost(..) => "money",
         Counter::Runs(_) | Counter::AgentRuns(..) => "runs",
         Counter::ApprovalRequests(..) | Counter::PendingApprovals(_) => "approvals",
-        Counter::Agents | Counter::Schedules | Counter::AccessTokens => "rows",
+        Counter::Objects(_) => "objects",
     }
 }
 
@@ -323,10 +324,11 @@ fn shortage(counter: &Counter, used: i64, max: i64, expected: i64) -> Shortage {
         Counter::ApprovalRequests(agent, _) => Shortage::Approvals(format!(
             "{max} approvals were requested for agent `{agent}` today, and no more may be before midnight UTC"
         )),
-        Counter::Runs(_) | Counter::Agents | Counter::Schedules | Counter::AccessTokens => {
-            Shortage::Budget(format!(
-                "{max} runs were started today, and no more may start before midnight UTC"
-            ))
+        Counter::Runs(_) => Shortage::Budget(format!(
+            "{max} runs were started today, and no more may start before midnight UTC"
+        )),
+        Counter::Objects(_) => {
+            Shortage::Budget(format!("the limit of {max} {} is reached", counter.name()))
         }
     }
 }

@@ -111,7 +111,7 @@ impl Policy {
         rows: &Rows,
         tool_call: Option<&Result<ToolCall, Cause>>,
     ) -> Result<PolicyPreview, Error> {
-        let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(schedule::Refusal::Unknown(id.clone()));
         let definition = &rows.get::<Schedule>(id).ok_or_else(unknown)?.definition;
         let agent = definition.action.agent().and_then(|name| rows.get::<Agent>(name));
         let preview = self.with_start_context(id, None, rows, &[], |start| {

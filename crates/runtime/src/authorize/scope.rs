@@ -375,16 +375,16 @@ impl RunnerScope {
 impl Target {
     fn unknown(self) -> Error {
         match self {
-            Target::Schedule(id) => errors::schedule(ScheduleRefusal::Unknown(id)),
+            Target::Schedule(id) => errors::refused(ScheduleRefusal::Unknown(id)),
             Target::Run(id) => unknown_run(&id),
-            Target::Approval(id) => errors::approval(approval::Refusal::Unknown(id)),
-            Target::Agent(name) => errors::agent(agent::Refusal::Unknown(name)),
+            Target::Approval(id) => errors::refused(approval::Refusal::Unknown(id)),
+            Target::Agent(name) => errors::refused(agent::Refusal::Unknown(name)),
         }
     }
 }
 
 fn unknown_run(id: &RunId) -> Error {
-    errors::run(run::Refusal::Unknown(id.clone()))
+    errors::refused(run::Refusal::Unknown(id.clone()))
 }
 
 /// The schedules after whose runs a request wants a schedule to fire.

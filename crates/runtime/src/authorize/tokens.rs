@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use api::{Code, Error};
-use kernel::token::{self, Token};
+use kernel::token::Token;
 pub use kernel::token::{TOKEN_DIGITS, TOKEN_PREFIX};
-use kernel::{Actor, Noun, Role, TokenId};
+use kernel::{Actor, Noun, NounState, Role, TokenId};
 use sha2::{Digest, Sha256};
 use store::{Newest, Store};
 
@@ -62,7 +62,7 @@ pub(crate) async fn has_maintainer(store: &dyn Store) -> Result<bool, Error> {
 }
 
 async fn tokens(store: &dyn Store) -> Result<Vec<(TokenId, Token)>, Error> {
-    let limit = usize::try_from(token::TOKENS_MAX).unwrap_or(usize::MAX);
+    let limit = usize::try_from(Token::OBJECTS_MAX).unwrap_or(usize::MAX);
     let (mut tokens, mut before) = (Vec::new(), String::new());
     loop {
         let items = store

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api::{ApiRequest, Code, Error, Response};
 use kernel::budget::Limits;
 use kernel::installation::Event as InstallationEvent;
-use kernel::{Actor, Event, EventBody, Noun, Timestamp};
+use kernel::{Actor, Event, EventBody, Noun, NounState, Timestamp};
 use store::{Commit, Delta, Outcome, Store};
 
 use crate::clock::Time;
@@ -21,7 +21,7 @@ use crate::commit::hooks::{CommitObserver, Consequences};
 use crate::commit::idempotency::{IdempotencyKey, earlier_response, key_taken};
 use crate::commit::row_cache::RowCache;
 use crate::commit::row_locks::{RowLock, RowLocks};
-use crate::commit::rows::{RowKey, Rows};
+use crate::commit::rows::{RowKey, Rows, row_key};
 use crate::config::Config;
 use crate::damage::WriteGuard;
 use crate::errors::{self, internal};
@@ -171,6 +171,21 @@ impl Transactions {
             }
         };
         R::from_response(response).ok_or_else(|| internal("the response is of another request"))
+    }
+
+    /// Executes a request that changes one object. `decide` returns the event, if any; `respond` makes the response from
+    /// the object before and after it.
+    pub(crate) async fn change<R: ApiRequest, T: NounState>(
+        &self,
+        caller: &Caller,
+        id: &T::Id,
+        mut decide: impl FnMut(Option<&T>, Timestamp) -> Result<Option<EventBody>, Error>,
+        respond: impl Fn(Option<&T>, Option<&T>) -> Result<R::Response, Error>,
+    ) -> Result<R::Response, Error> {
+        let transaction = Transaction { rows: vec![row_key::<T>(id)], ..Transaction::of(caller) };
+        let decide = |rows: &Rows, now| Ok(decide(rows.get(id), now)?.into_iter().collect());
+        let respond = |before: &Rows, after: &Rows| respond(before.get(id), after.get(id));
+        self.respond::<R>(caller, transaction, decide, respond).await
     }
 
     /// Commits what Midwatch decides by itself. `None` if there was nothing to do.

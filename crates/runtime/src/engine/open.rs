@@ -383,20 +383,19 @@ async fn load(
     time: &Time,
     settings: &Settings,
 ) -> Result<(Identity, SigningKey), Error> {
-    let identity =
-        match (stored_identity(store).await, store.counter(&Counter::Agents.name()).await) {
-            (Ok(Some(identity)), Ok(_)) => identity,
-            _ => {
-                if let Some(reason) = damage::read_verdict(&settings.data) {
-                    return Err(errors::store(store::Error::Damaged(reason)));
-                }
-                let reason = "the tables did not say whose ledger this is, or could not be read";
-                rebuild(store, &Actor::system(), time.now(), reason, &ProgressSink::default())
-                    .await?;
-                let missing = || internal("the ledger does not say whose it is");
-                stored_identity(store).await?.ok_or_else(missing)?
+    let agents = Counter::Objects(Noun::Agent).name();
+    let identity = match (stored_identity(store).await, store.counter(&agents).await) {
+        (Ok(Some(identity)), Ok(_)) => identity,
+        _ => {
+            if let Some(reason) = damage::read_verdict(&settings.data) {
+                return Err(errors::store(store::Error::Damaged(reason)));
             }
-        };
+            let reason = "the tables did not say whose ledger this is, or could not be read";
+            rebuild(store, &Actor::system(), time.now(), reason, &ProgressSink::default()).await?;
+            let missing = || internal("the ledger does not say whose it is");
+            stored_identity(store).await?.ok_or_else(missing)?
+        }
+    };
     let wrong = |what: String| {
         Error::new(Code::KeyMissing, what)
             .hint("restore the key file of this data directory from your copy")

@@ -54,9 +54,10 @@ impl Executor {
                 };
                 // No request has cancelled this run: the daemon stops.
                 if was_cancelled && context.run.cancel.is_none() {
-                    return run::interrupt(context, epoch).map_err(errors::run);
+                    return run::interrupt(context, epoch).map_err(errors::refused);
                 }
-                run::finish(context, epoch, report.clone(), self.time.random()).map_err(errors::run)
+                run::finish(context, epoch, report.clone(), self.time.random())
+                    .map_err(errors::refused)
             });
             match recorded.await {
                 Ok(_) => return,
@@ -91,10 +92,10 @@ impl Executor {
         let (rows, reads) = (run_rows(id, schedule), definition_rows(schedule, None));
         let transaction = Transaction { rows, reads, ..Transaction::by(by) };
         let recorded = self.transactions.commit(transaction, |rows, now| {
-            let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+            let unknown = || errors::refused(run::Refusal::Unknown(id.clone()));
             let context = run_context(rows, id, schedule, now).ok_or_else(unknown)?;
             let command = Command::Cancel { note: note.clone() };
-            run::decide(context, by, command).map_err(errors::run)
+            run::decide(context, by, command).map_err(errors::refused)
         });
         match recorded.await {
             Err(failed) if failed.code != Code::NotNow => Err(failed),

@@ -1,9 +1,9 @@
 //! Recovery after a restart: runs that a previous process had started, and runs that wait in the store.
 
 use api::Error;
-use kernel::agent::AGENTS_MAX;
+use kernel::agent::Agent;
 use kernel::run::{self, Run, State};
-use kernel::{Noun, RunId, ScheduleId};
+use kernel::{Noun, NounState, RunId, ScheduleId};
 use store::{BEFORE_ALL_DUE, Due, Store};
 use tracing::{error, info};
 
@@ -101,7 +101,7 @@ impl Executor {
 
     /// Tells the dispatcher the concurrency limits of all agents before their first run starts.
     async fn load_agents(&self) -> Result<(), Error> {
-        let most = usize::try_from(AGENTS_MAX).map_err(errors::internal)?;
+        let most = usize::try_from(Agent::OBJECTS_MAX).map_err(errors::internal)?;
         let items = self.store.list(Noun::Agent.name(), "", most).await.map_err(errors::store)?;
         for item in items {
             // An agent that cannot be read must not hold up the others.

@@ -96,7 +96,7 @@ impl Engine {
         let committed = self.transactions.commit(transaction, |rows, now| {
             let tested = agent::decide(name, rows.get::<Agent>(name), now, actor, Command::Test);
             let tested =
-                tested.map_err(errors::agent)?.map(|it| EventBody::Agent(name.clone(), it));
+                tested.map_err(errors::refused)?.map(|it| EventBody::Agent(name.clone(), it));
             if let Some(agent) = rows.get::<Agent>(name) {
                 self.check_may_test(
                     actor,

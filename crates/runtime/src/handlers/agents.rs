@@ -4,7 +4,7 @@ use api::{
     AgentAdd, AgentAdded, AgentEdit, AgentEdited, AgentList, AgentRemove, AgentRemoved,
     AgentSettings, AgentShow, AgentShown, Agents, ApiRequest, Code, Error, Serve,
 };
-use kernel::agent::{self, Agent, AgentName, Command, PriceChange};
+use kernel::agent::{self, Agent, AgentName, Command, PriceChange, Refusal};
 use kernel::backend::{Backend, SecretRef, Settings, Tier};
 use kernel::money::{InvalidMoney, Money, Price};
 use kernel::{EventBody, Noun};
@@ -12,10 +12,8 @@ use kernel::{EventBody, Noun};
 use crate::commit::caller::Caller;
 use crate::commit::codec;
 use crate::commit::ids::agent_name;
-use crate::commit::rows::Rows;
-use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
-use crate::errors;
+use crate::errors::{self, ToError};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
 
@@ -81,7 +79,7 @@ impl Serve<AgentShow> for Engine {
         let name = agent_name(&show.name)?;
         let row = self.store.load(Noun::Agent.name(), name.as_str()).await;
         let row = codec::decode_row(Noun::Agent, row.map_err(errors::store)?)?;
-        let unknown = || errors::agent(agent::Refusal::Unknown(name));
+        let unknown = || errors::refused(Refusal::Unknown(name));
         Ok(AgentShown { agent: wire(row.get().ok_or_else(unknown)?) })
     }
 }
@@ -126,18 +124,33 @@ impl Engine {
         command: Command,
         respond: impl Fn(Option<&Agent>, Option<&Agent>) -> Result<R::Response, Error>,
     ) -> Result<R::Response, Error> {
-        let rows = vec![(Noun::Agent, name.to_string())];
-        let transaction = Transaction { rows, ..Transaction::of(caller) };
-        let decide = |rows: &Rows, now| {
-            let event =
-                agent::decide(name, rows.get::<Agent>(name), now, &caller.actor, command.clone());
-            let event = event.map_err(errors::agent)?;
-            Ok(event.map(|event| EventBody::Agent(name.clone(), event)).into_iter().collect())
+        let decide = |agent: Option<&Agent>, now| {
+            let event = agent::decide(name, agent, now, &caller.actor, command.clone());
+            let event = event.map_err(errors::refused)?;
+            Ok(event.map(|event| EventBody::Agent(name.clone(), event)))
         };
-        let respond = |before: &Rows, after: &Rows| {
-            respond(before.get::<Agent>(name), after.get::<Agent>(name))
-        };
-        self.transactions.respond::<R>(caller, transaction, decide, respond).await
+        self.transactions.change::<R, Agent>(caller, name, decide, respond).await
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Exists(name) => Error::new(Code::Exists, self).hint(format!(
+                "change it with `midwatch agent edit {name}`, or choose another name"
+            )),
+            Refusal::Unknown(_) => {
+                Error::new(Code::NotFound, self).hint("`midwatch agent list` shows the agents")
+            }
+            Refusal::TierTooLow { .. } => {
+                Error::new(Code::TierTooLow, self).hint("choose that tier or a higher one")
+            }
+            Refusal::NeedsApproval(_) => Error::new(Code::NotNow, self).hint(
+                "start a run of one of its schedules with `midwatch run start`, and approve that",
+            ),
+            Refusal::RoleTooLow { .. } => errors::too_low(self),
+            Refusal::Invalid(invalid) => errors::invalid(invalid.clone()),
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use api::{
 };
 use kernel::agent::Agent;
 use kernel::approval::{
-    self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Requirements,
-    Signature, Signed, State,
+    self, Approval, ApprovalContext, Command, ExecutionFingerprint, OPEN, Plan, Refusal,
+    Requirements, Signature, Signed, State,
 };
 use kernel::token::Token;
 use kernel::{ApprovalId, Noun, TokenId};
@@ -23,7 +23,7 @@ use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::run_context;
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
-use crate::errors::{self, internal};
+use crate::errors::{self, ToError, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
 use crate::timestamps::rfc3339;
@@ -90,7 +90,7 @@ impl Serve<ApprovalDecide> for Engine {
             let active_policy = config.rules.version();
             let context = ApprovalContext { id: &id, approval, run_context, agent, active_policy };
             approval::decide(context, &self.authority.in_rows(rows), &caller.actor, command.clone())
-                .map_err(errors::approval)
+                .map_err(errors::refused)
         };
         let response = self.transactions.respond::<ApprovalDecide>(
             caller,
@@ -137,6 +137,40 @@ impl Engine {
             Error::new(Code::SignatureInvalid, what)
                 .hint("sign with `midwatch approval sign`; register a key with `midwatch token create --key`")
         })
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Unknown(_) => Error::new(Code::NotFound, self)
+                .hint("`midwatch approval list` shows the approvals"),
+            Refusal::Closed { .. } => Error::new(Code::NotNow, self)
+                .hint("nothing was changed; if the run is still needed, retry it"),
+            Refusal::PlanMismatch(id) => {
+                let hint = format!("check it again with `midwatch approval show {id}`");
+                Error::new(Code::NotNow, self).hint(hint)
+            }
+            Refusal::NotSigned(id) => {
+                let hint = format!(
+                    "sign it with `midwatch approval sign` on the machine that has your key, then pass the signature: \
+                     `midwatch approval approve {id} --signature mws_…`"
+                );
+                Error::new(Code::SignatureNeeded, self).hint(hint)
+            }
+            Refusal::Author { .. } => Error::new(Code::RoleTooLow, self)
+                .hint("ask an approver who did not write it; you can still deny it"),
+            Refusal::NotPersonal(_) => errors::not_personal(self),
+            Refusal::PolicyChanged(_) => Error::new(Code::NotNow, self).hint(
+                "deny it, and request a new approval by the active rules with `midwatch run retry`",
+            ),
+            Refusal::Frozen => {
+                Error::new(Code::NotNow, self).hint("deny it, or run `midwatch thaw` first")
+            }
+            Refusal::RoleTooLow { .. } => Error::new(Code::RoleTooLow, self)
+                .hint("agents and runs cannot decide approvals; ask a person"),
+            Refusal::Schedule(inner) => inner.to_error(),
+        }
     }
 }
 

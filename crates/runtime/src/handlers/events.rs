@@ -28,7 +28,7 @@ impl Serve<EventPublish> for Engine {
             let needed = Role::Operator;
             let refusal =
                 kernel::schedule::Refusal::RoleTooLow { actor: caller.actor.clone(), needed };
-            return Err(errors::schedule(refusal));
+            return Err(errors::refused(refusal));
         }
         let name: EventName =
             request.name.parse().map_err(|invalid| Error::new(Code::InvalidInput, invalid))?;

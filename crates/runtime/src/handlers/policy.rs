@@ -32,7 +32,7 @@ impl Serve<PolicyExplain> for Engine {
     async fn serve(&self, _: &Caller, request: PolicyExplain) -> Result<PolicyExplained, Error> {
         let id = run_id(&request.run)?;
         let rows = self.transactions.load(&[row_key::<Run>(&id)]).await?;
-        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(run::Refusal::Unknown(id.clone()));
         let run = rows.get::<Run>(&id).ok_or_else(unknown)?;
         let sentence = match &run.ruling {
             None => "the policy has not decided yet: the run was not claimed".to_owned(),

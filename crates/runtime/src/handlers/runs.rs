@@ -4,7 +4,7 @@ use api::{
     ApiRequest, Code, Error, RunCancel, RunCancelled, RunChanged, RunList, RunOutput, RunRetry,
     RunSettle, RunShow, RunShown, RunSource, RunUsage, Runs, Serve,
 };
-use kernel::run::{self, Command, Run, State};
+use kernel::run::{self, Command, Refusal, Run, State};
 use kernel::schedule::check_note;
 use kernel::slot::Source;
 use kernel::{Noun, Role, RunId, ScheduleId};
@@ -19,7 +19,7 @@ use crate::commit::rows::{Rows, row_key};
 use crate::commit::run_context::{definition_rows, run_context, run_rows};
 use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
-use crate::errors;
+use crate::errors::{self, ToError};
 use crate::handlers::authority::RECORD_WITHIN;
 use crate::pages::{self, Order, PageRequest};
 use crate::secrets::sealing::Purpose;
@@ -81,7 +81,7 @@ impl Serve<RunCancel> for Engine {
     async fn serve(&self, caller: &Caller, request: RunCancel) -> Result<RunCancelled, Error> {
         let id = run_id(&request.id)?;
         let note = request.note.as_deref();
-        check_note(note).map_err(errors::schedule)?;
+        check_note(note).map_err(errors::refused)?;
         // An operator may cancel any run; of others, the policy and the kernel decide about each run.
         let stopped =
             Role::Operator <= caller.actor.role && self.stop.cancel(&id, &caller.actor, note);
@@ -143,13 +143,13 @@ impl Engine {
         response: impl Fn(api::Run, bool) -> R::Response,
     ) -> Result<R::Response, Error> {
         let found = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(Refusal::Unknown(id.clone()));
         let schedule = found.get::<Run>(id).ok_or_else(unknown)?.schedule.clone();
         let (rows, reads) = (run_rows(id, &schedule), definition_rows(&schedule, None));
         let transaction = Transaction { rows, reads, ..Transaction::of(caller) };
         let decide = |rows: &Rows, now| {
             let context = run_context(rows, id, &schedule, now).ok_or_else(unknown)?;
-            run::decide(context, &caller.actor, command.clone()).map_err(errors::run)
+            run::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
         };
         let responded =
             self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
@@ -157,6 +157,28 @@ impl Engine {
                 Ok(response(wire_in(after, id)?, changed))
             });
         responded.await
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Unknown(_) => {
+                Error::new(Code::NotFound, self).hint("`midwatch run list` shows the runs")
+            }
+            Refusal::Wrong { id, state, .. } => {
+                let hint = match *state {
+                    "unknown" => format!(
+                        "record its outcome with `midwatch run settle {id} --as done|failed`; a failed run can be \
+                         retried"
+                    ),
+                    _ => format!("`midwatch run show {id}` shows its state"),
+                };
+                Error::new(Code::NotNow, self).hint(hint)
+            }
+            Refusal::Stale(_) => Error::new(Code::Stale, self),
+            Refusal::Schedule(inner) => inner.to_error(),
+        }
     }
 }
 
@@ -171,7 +193,7 @@ fn no_answer() -> Error {
 
 /// A run of these rows in wire form.
 pub(crate) fn wire_in(rows: &Rows, id: &RunId) -> Result<api::Run, Error> {
-    let run = rows.get::<Run>(id).ok_or_else(|| errors::run(run::Refusal::Unknown(id.clone())))?;
+    let run = rows.get::<Run>(id).ok_or_else(|| errors::refused(Refusal::Unknown(id.clone())))?;
     Ok(wire(id, run))
 }
 

@@ -4,17 +4,15 @@ use api::{
     ApiRequest, Code, Error, Serve, TokenCreate, TokenCreated, TokenList, TokenRevoke,
     TokenRevoked, Tokens,
 };
-use kernel::token::{self, Command, PersonName, PublicKey, Token, TokenHash};
+use kernel::token::{self, Command, PersonName, PublicKey, Refusal, Token, TokenHash};
 use kernel::{EventBody, Noun, Role, TokenId};
 use ledger::VerifyingKey;
 
 use crate::authorize::authenticate::kernel_role;
 use crate::commit::caller::Caller;
 use crate::commit::codec::decode_item;
-use crate::commit::rows::Rows;
-use crate::commit::transaction::Transaction;
 use crate::engine::Engine;
-use crate::errors::{self, internal};
+use crate::errors::{self, ToError, internal};
 use crate::pages::{self, Order, PageRequest};
 use crate::timestamps::rfc3339;
 use crate::wire;
@@ -96,28 +94,32 @@ impl Engine {
         command: Command,
         respond: impl Fn(bool, api::Token) -> Result<R::Response, Error>,
     ) -> Result<R::Response, Error> {
-        let rows = vec![(Noun::Token, id.to_string())];
-        let transaction = Transaction { rows, ..Transaction::of(caller) };
-        let decide = |rows: &Rows, now| {
-            let event = token::decide(
-                id.as_str(),
-                rows.get::<Token>(&id),
-                &caller.actor,
-                command.clone(),
-                now,
-            );
-            let event = event.map_err(errors::token)?;
-            Ok(event.map(|event| EventBody::Token(id.clone(), event)).into_iter().collect())
+        let decide = |token: Option<&Token>, now| {
+            let event = token::decide(id.as_str(), token, &caller.actor, command.clone(), now);
+            let event = event.map_err(errors::refused)?;
+            Ok(event.map(|event| EventBody::Token(id.clone(), event)))
         };
-        let response =
-            self.transactions.respond::<R>(caller, transaction, decide, |before, after| {
-                let changed = before.get::<Token>(&id) != after.get::<Token>(&id);
-                let token = after
-                    .get::<Token>(&id)
-                    .ok_or_else(|| internal("the changed token does not exist"))?;
-                respond(changed, wire_token(id.as_str(), token))
-            });
-        response.await
+        let respond = |before: Option<&Token>, after: Option<&Token>| {
+            let token = after.ok_or_else(|| internal("the changed token does not exist"))?;
+            respond(before != after, wire_token(id.as_str(), token))
+        };
+        self.transactions.change::<R, Token>(caller, &id, decide, respond).await
+    }
+}
+
+impl ToError for Refusal {
+    fn to_error(&self) -> Error {
+        match self {
+            Refusal::Unknown(_) => unknown(self),
+            Refusal::RoleTooLow { .. } => errors::too_low(self),
+            Refusal::RoleNotAllowed(_) => Error::new(Code::InvalidInput, self),
+            Refusal::KeyNotAllowed(_) => {
+                Error::new(Code::InvalidInput, self).hint("omit the key, or choose another role")
+            }
+            Refusal::AgentAndApprover { .. } => Error::new(Code::Exists, self)
+                .hint("choose another name; `midwatch token list` shows the tokens"),
+            Refusal::Note(inner) => inner.to_error(),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ impl Serve<Why> for Engine {
         let id = schedule_id(&request.id)?;
         let key = |noun: Noun| (noun, id.to_string());
         let rows = self.transactions.load(&[key(Noun::Schedule), key(Noun::Progress)]).await?;
-        let unknown = || errors::schedule(kernel::schedule::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(kernel::schedule::Refusal::Unknown(id.clone()));
         let progress = rows.get::<Progress>(&id).ok_or_else(unknown)?;
         let current =
             rows.get::<Schedule>(&id).map(|it| CurrentSchedule::of(it, progress)).transpose()?;
@@ -120,8 +120,8 @@ struct CurrentSchedule<'a> {
 impl<'a> CurrentSchedule<'a> {
     fn of(schedule: &'a Schedule, progress: &Progress) -> Result<CurrentSchedule<'a>, Error> {
         let Schedule { definition, .. } = schedule;
-        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
-        let describe = definition.describe().map_err(errors::schedule)?;
+        let calendar = definition.calendar(progress.next_fire.slot).map_err(errors::refused)?;
+        let describe = definition.describe().map_err(errors::refused)?;
         Ok(CurrentSchedule { schedule, calendar, describe })
     }
 

@@ -90,7 +90,7 @@ impl Feed {
     pub(crate) async fn run_events(&self, request: RunEvents) -> Result<RunEventList, Error> {
         let id = run_id(&request.id)?;
         let rows = self.transactions.load(&[(Noun::Run, id.to_string())]).await?;
-        let unknown = || errors::run(run::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(run::Refusal::Unknown(id.clone()));
         let queued_at = rows.get::<Run>(&id).ok_or_else(unknown)?.queued_at;
         let count = rows.row(Noun::Run, id.as_str()).map_or(0, |row| row.version);
         let first = self.position_before(queued_at).await?;

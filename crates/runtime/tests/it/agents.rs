@@ -2,8 +2,8 @@
 
 use api::{AgentAdd, AgentEdit, AgentList, AgentRemove, AgentSettings, AgentShow, Call, Code};
 use futures::future::join_all;
-use kernel::agent::AGENTS_MAX;
-use kernel::{Actor, Role};
+use kernel::agent::Agent;
+use kernel::{Actor, NounState, Role};
 
 use crate::steps::edit_settings;
 use crate::world::{World, builtin};
@@ -69,7 +69,7 @@ async fn concurrent_changes_to_one_agent_are_all_committed() {
 #[tokio::test]
 async fn agents_are_refused_above_the_limit() {
     let world = World::new().await;
-    for n in 0..AGENTS_MAX {
+    for n in 0..Agent::OBJECTS_MAX {
         world.send(builtin(&format!("a{n}"))).await.unwrap();
     }
     let refused = world.send(builtin("one-more")).await.unwrap_err();

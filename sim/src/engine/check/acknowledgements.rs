@@ -1,4 +1,5 @@
-//! Compares answers with the ledger: an acknowledged change is in it, a refused one is not.
+//! Compares answers with the ledger: an acknowledged change is in it, unless it is a stop that says otherwise; a refused
+//! one is not.
 
 use anyhow::{Context, Result, ensure};
 use api::{Request, Response, Schedule};
@@ -23,6 +24,7 @@ impl Audit {
         let name = format!("{}/{}", sent.by, sent.key);
         let is_in_ledger = self.causes.contains_key(&format!("key:{name}"));
         match &sent.result {
+            Ok(_) if sent.is_unrecorded_stop() => {}
             Ok(_) => {
                 let is_recorded = is_in_ledger || self.view.has_response(&name);
                 ensure!(

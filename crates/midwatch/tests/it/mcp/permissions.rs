@@ -1,5 +1,7 @@
 //! What a client of the MCP server may do: no tool decides, and policy applies to every change.
 
+use kernel::backend::Tier;
+use runtime::capability;
 use serde_json::{Value, json};
 
 use crate::support::approval_attack::ApprovalAttack;
@@ -180,14 +182,18 @@ fn read_only_server_lists_and_calls_only_reading_tools() {
 #[test]
 fn every_changing_tool_is_decided_by_policy() {
     let world = World::with_agent("echo");
-    let rules = r#"
+    let changing = capability::ALL.iter().filter(|it| Tier::ReadOnly < it.tier);
+    let changing: Vec<&str> = changing.map(|it| it.name).collect();
+    let rules = format!(
+        r#"
         [[rule]]
         id = "hands-off"
-        deny = ["schedule.create", "schedule.change", "run.start", "run.cancel"]
+        deny = {changing:?}
         role = ["runner"]
-        match = [{ capability = "run.cancel", role = "runner" }]
-        not_match = [{ capability = "schedule.read", role = "runner" }]
-    "#;
+        match = [{{ capability = "run.cancel", role = "runner" }}]
+        not_match = [{{ capability = "schedule.read", role = "runner" }}]
+        "#
+    );
     std::fs::write(world.data().join("policy.toml"), rules).unwrap();
     let id = world.add_daily("s", "echo", "x");
     let _daemon = world.up();

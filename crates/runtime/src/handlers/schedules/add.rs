@@ -129,7 +129,7 @@ impl Serve<ScheduleEdit> for Engine {
     async fn serve(&self, caller: &Caller, edit: ScheduleEdit) -> Result<ScheduleEdited, Error> {
         let id = schedule_id(&edit.id)?;
         let rows = self.transactions.load(&rows_of(&id)).await?;
-        let unknown = || errors::schedule(schedule::Refusal::Unknown(id.clone()));
+        let unknown = || errors::refused(schedule::Refusal::Unknown(id.clone()));
         let Schedule { definition, revision, .. } =
             rows.get::<Schedule>(&id).ok_or_else(unknown)?;
         let keeps_action = edit.action == api::Action::default();
@@ -283,7 +283,7 @@ impl Engine {
     /// Pins a tool call to the current version of the tool, if it exists, and seals the text.
     fn resolve_and_seal(&self, mut parsed: ParsedDefinition) -> Result<ParsedDefinition, Error> {
         let action = &mut parsed.definition.action;
-        action.check_text().map_err(errors::schedule)?;
+        action.check_text().map_err(errors::refused)?;
         if let Action::Tool { tool, payload, hash } = action {
             *hash = match self.tools.resolve(tool, payload) {
                 Ok(call) => Some(call.hash),
@@ -298,7 +298,7 @@ impl Engine {
     fn seal_text(&self, mut parsed: ParsedDefinition) -> Result<ParsedDefinition, Error> {
         let action = &mut parsed.definition.action;
         if parsed.is_sensitive {
-            action.check_text().map_err(errors::schedule)?;
+            action.check_text().map_err(errors::refused)?;
             let sealed = self.sealing.seal(action.text().clone(), Purpose::PrivateFields)?;
             *action.text_mut() = sealed;
         } else if action.text().is_sealed() {
@@ -365,7 +365,7 @@ impl Draft {
         let context = schedule_context(rows, &self.id, now);
         let context = ScheduleContext { agent, upstream: &self.upstream, caller, ..context };
         schedule::decide(context, actor, command).map_err(|refusal| {
-            never_fires(&self.definition, &refusal).unwrap_or_else(|| errors::schedule(refusal))
+            never_fires(&self.definition, &refusal).unwrap_or_else(|| errors::refused(refusal))
         })
     }
 }

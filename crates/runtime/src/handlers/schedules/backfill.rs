@@ -39,7 +39,7 @@ impl Serve<ScheduleBackfill> for Engine {
         let (Some(schedule), Some(progress)) =
             (rows.get::<Schedule>(&id), rows.get::<Progress>(&id))
         else {
-            return Err(errors::schedule(schedule::Refusal::Unknown(id)));
+            return Err(errors::refused(schedule::Refusal::Unknown(id)));
         };
         let instant = |text: &str| {
             let at = trigger::parse_instant(text, Some(&schedule.definition.zone));
@@ -51,7 +51,7 @@ impl Serve<ScheduleBackfill> for Engine {
             at_once: request.at_once,
             gap: request.gap.as_deref().map(trigger::parse_span).transpose()?,
         };
-        let nothing = || errors::schedule(schedule::Refusal::NothingToBackfill);
+        let nothing = || errors::refused(schedule::Refusal::NothingToBackfill);
         let range = backfill_range(&schedule.definition, progress, backfill);
         let (first, last, slots) = range.ok_or_else(nothing)?;
         let token = confirmation_token(&id, schedule.revision, first, last);
@@ -80,7 +80,7 @@ impl Serve<ScheduleBackfill> for Engine {
         let decide = |rows: &Rows, now| {
             let command = Command::Backfill(backfill);
             schedule::decide(schedule_context(rows, &id, now), &caller.actor, command)
-                .map_err(errors::schedule)
+                .map_err(errors::refused)
         };
         let respond = |_: &Rows, _: &Rows| Ok(response.clone());
         self.transactions.respond::<ScheduleBackfill>(caller, transaction, decide, respond).await

@@ -3,6 +3,7 @@
 mod add;
 mod backfill;
 mod define;
+mod refusal;
 mod wire;
 
 use api::{
@@ -36,7 +37,7 @@ pub fn check_schedule(add: &ScheduleAdd, now: Timestamp) -> Result<(), Error> {
     let command = Command::Add { definition, paused: false };
     match schedule::decide(schedule_context(&rows, &id, now), &Actor::system(), command) {
         Ok(_) | Err(schedule::Refusal::UnknownAgent(_)) => Ok(()),
-        Err(refusal) => Err(errors::schedule(refusal)),
+        Err(refusal) => Err(errors::refused(refusal)),
     }
 }
 
@@ -161,7 +162,7 @@ impl Serve<ScheduleFire> for Engine {
             let context = schedule_context(rows, &id, now);
             let context =
                 ScheduleContext { fired: rows.get::<Slot>(&slot), caller: agent, ..context };
-            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::schedule)
+            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
         };
         let response =
             self.transactions.respond::<ScheduleFire>(caller, transaction, decide, |_, after| {
@@ -186,7 +187,7 @@ impl Engine {
         let decide = |rows: &Rows, now| -> Result<Vec<EventBody>, Error> {
             let agent = scope.as_ref().and_then(|scope| scope.caller(rows, 0));
             let context = ScheduleContext { caller: agent, ..schedule_context(rows, id, now) };
-            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::schedule)
+            schedule::decide(context, &caller.actor, command.clone()).map_err(errors::refused)
         };
         self.transactions.respond::<R>(caller, transaction, decide, respond).await
     }
@@ -197,7 +198,7 @@ impl Engine {
         let rows = self.transactions.load(&[(Noun::Schedule, id.to_string())]).await?;
         match rows.get::<Schedule>(&id) {
             Some(_) => Ok(id),
-            None => Err(errors::schedule(schedule::Refusal::Unknown(id))),
+            None => Err(errors::refused(schedule::Refusal::Unknown(id))),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn upcoming(id: &ScheduleId, rows: &Rows, now: Timestamp) -> Result<V
         return Ok(Vec::new());
     };
     let calendar =
-        schedule.definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
+        schedule.definition.calendar(progress.next_fire.slot).map_err(errors::refused)?;
     let slots = Tick::new(id, schedule, &calendar, now).upcoming(progress, UPCOMING);
     Ok(slots.into_iter().map(rfc3339).collect())
 }
@@ -36,7 +36,7 @@ pub(super) fn bounds(
         return Ok(None);
     };
     let calendar =
-        schedule.definition.calendar(progress.next_fire.slot).map_err(errors::schedule)?;
+        schedule.definition.calendar(progress.next_fire.slot).map_err(errors::refused)?;
     let tick = Tick::new(id, schedule, &calendar, now);
     let window = tick.window(progress).map(|span| span.to_string());
     Ok(Some(Bounds { window, per_day: tick.runs_per_day(progress) }))
@@ -49,7 +49,7 @@ pub(super) fn skipped(id: &ScheduleId, before: &Rows, after: &Rows) -> Result<u6
     else {
         return Ok(0);
     };
-    let calendar = schedule.definition.calendar(from.next_fire.slot).map_err(errors::schedule)?;
+    let calendar = schedule.definition.calendar(from.next_fire.slot).map_err(errors::refused)?;
     Ok(calendar.count_slots(from.decided_until.as_micros(), to.decided_until.as_micros()))
 }
 
@@ -67,7 +67,7 @@ pub(super) fn released(id: &ScheduleId, before: &Rows, after: &Rows) -> Vec<Stri
 pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error> {
     let (Some(schedule), Some(progress)) = (rows.get::<Schedule>(id), rows.get::<Progress>(id))
     else {
-        return Err(errors::schedule(schedule::Refusal::Unknown(id.clone())));
+        return Err(errors::refused(schedule::Refusal::Unknown(id.clone())));
     };
     let Schedule { definition, .. } = schedule;
     let paused = match &progress.status {
@@ -83,7 +83,7 @@ pub(super) fn wire(id: &ScheduleId, rows: &Rows) -> Result<api::Schedule, Error>
         name: definition.name.clone(),
         trigger: serde_json::to_value(&definition.trigger).map_err(internal)?,
         tz: definition.zone.to_string(),
-        describe: definition.describe().map_err(errors::schedule)?,
+        describe: definition.describe().map_err(errors::refused)?,
         action: wire_action(&definition.action),
         sensitive: definition.action.text().is_sealed(),
         tier: definition.tier.map(|tier| tier.number()),
