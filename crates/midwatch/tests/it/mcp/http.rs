@@ -88,6 +88,8 @@ fn stream_ends_when_its_token_is_revoked() {
     // A heartbeat before the revocation would be one more update.
     world.set("MIDWATCH_LEDGER_HEARTBEAT", "0s");
     let daemon = http_daemon(&mut world);
+    // The daemon serves before it records its start, which would be one more update, too.
+    world.wait_for_event("watch.started");
     let tokens = world.json(&["token", "list"]);
     let token = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
     let filter = json!({"resourceSubscriptions": ["midwatch://status"]});
