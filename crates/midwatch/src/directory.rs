@@ -1,15 +1,16 @@
 //! The data directory: the paths in it, and which process owns it.
 //!
-//! One process at a time owns it, by a lock on a file that the operating system releases when the process ends,
-//! however it ends. The file contains the id of that process, for people only.
+//! One process at a time owns it, by a lock on the directory itself, which the operating system releases when the process
+//! ends, however it ends. The file `lock` in it contains the id of that process, for people only: removing it lets nobody in.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
+use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 
 /// The longest socket path that every supported system allows.
@@ -25,7 +26,7 @@ pub struct Directory {
 /// Ownership of a data directory until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _directory: File,
 }
 
 impl Directory {
@@ -64,32 +65,32 @@ impl Directory {
     /// Locks the directory. Returns `None` when another process owns it.
     pub fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let failed = |error| self.failed("locked", error);
-        let mut file = self.open_lock().map_err(failed)?;
-        match file.try_lock() {
+        let directory = File::open(&self.path).map_err(failed)?;
+        match directory.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         // The process id is only for people; the lock works without it, also on a full disk.
-        let _ = write_owner(&mut file);
-        Ok(Some(Lock { _file: file }))
+        let _ = self.write_owner();
+        Ok(Some(Lock { _directory: directory }))
     }
 
     /// The id of the process that owns the directory, if it could write it.
     pub fn owner(&self) -> Option<u32> {
         let mut text = String::new();
-        File::open(self.lock_path()).ok()?.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(self.lock_path(), flags, Mode::empty()).ok()?);
+        file.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
         text.trim_end().parse().ok()
     }
 
-    fn open_lock(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.lock_path())
+    fn write_owner(&self) -> io::Result<()> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags);
+        writeln!(options.open(self.lock_path())?, "{}", std::process::id())
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -119,12 +120,6 @@ impl Directory {
         Error::new(code, format!("the data directory `{path}` cannot be {what}: {error}"))
             .hint("choose another one with `--data DIR` or MIDWATCH_DATA")
     }
-}
-
-fn write_owner(file: &mut File) -> io::Result<()> {
-    file.set_len(0)?;
-    file.rewind()?;
-    writeln!(file, "{}", std::process::id())
 }
 
 /// A temporary directory that no other user can write to.

@@ -132,8 +132,8 @@ fn check_arguments(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Keeps crash dumps and debuggers of the same user away from the keys in memory.
-fn disable_core_dumps() -> Option<Finding> {
+/// Keeps crash dumps and debuggers of the same user away from the keys and tokens in memory.
+pub(crate) fn disable_core_dumps() -> Option<Finding> {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let disabled = setrlimit(Resource::Core, none)
         .and_then(|()| set_dumpable_behavior(DumpableBehavior::NotDumpable));

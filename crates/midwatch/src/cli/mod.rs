@@ -38,7 +38,7 @@ use tokio::runtime::Builder;
 
 use crate::context::Context;
 use crate::output::{Format, Output};
-use crate::{environment, logs};
+use crate::{environment, local_checks, logs};
 use support::command_line::{report, subcommands, usage_error};
 
 /// The help heading of the flags that every command takes.
@@ -165,6 +165,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<ExitCode, Error> {
         }
         _ => {}
     }
+    // A command holds a token, and one without a daemon the keys. The daemon checks the result.
+    let _ = local_checks::disable_core_dumps();
     // Files that are created from here on are private to this user.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let context = context(&cli, output)?;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use rusqlite::Connection;
@@ -70,12 +70,29 @@ fn kill_group(leader: u32) {
     let _ = kill_process_group(group, Signal::KILL);
 }
 
-/// A run that sleeps, and its id.
-fn start_sleeper(world: &World) -> String {
-    world.ok(&["agent", "add", "sleeper", "--backend", "command", "--", "sleep", "1000"]);
-    let run = world.start_run(&world.add_daily("long", "sleeper", "x"));
-    world.wait_for_state(&run, "running");
-    run
+/// A run whose program sleeps.
+struct Sleeper {
+    run: String,
+    /// The directory of its process in `/proc`.
+    process: PathBuf,
+}
+
+impl Sleeper {
+    fn start(world: &World, name: &str) -> Sleeper {
+        let file = world.root().join(name);
+        let sleep = r#"echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000"#;
+        let argv = ["--", "sh", "-c", sleep, file.to_str().unwrap()];
+        world.ok(&[&["agent", "add", name, "--backend", "command"], &argv[..]].concat());
+        let run = world.start_run(&world.add_daily(name, name, "x"));
+        let pid = wait_for(|| fs::read_to_string(&file).ok());
+        world.wait_for_state(&run, "running");
+        Sleeper { run, process: Path::new("/proc").join(pid.trim()) }
+    }
+
+    /// Waits until its program has ended, without asking the daemon.
+    fn wait_until_ended(&self) {
+        wait_until(|| !self.process.exists());
+    }
 }
 
 #[test]
@@ -117,13 +134,7 @@ fn detached_program_approves_nothing_and_a_person_freezes_with_one_command() {
     assert!(Path::new(&format!("/proc/{detached}")).exists(), "it ended with the daemon");
     let mut full = inject_fault(&world, "pwrite64", "error=ENOSPC:when=250+", &[]);
     let daemon = Daemon::start(full.arg("up"));
-    let sleeper_file = world.root().join("sleeper");
-    let sleep = r#"echo $$ > "$0"; exec sleep 1000"#;
-    let argv = ["--", "sh", "-c", sleep, sleeper_file.to_str().unwrap()];
-    world.ok(&[&["agent", "add", "sleeper", "--backend", "command"], &argv[..]].concat());
-    let long = world.start_run(&world.add_daily("long", "sleeper", "x"));
-    world.wait_for_state(&long, "running");
-    let sleeper = wait_for(|| Some(fs::read_to_string(&sleeper_file).ok()?.trim().to_owned()));
+    let sleeper = Sleeper::start(&world, "sleeper");
     let flood = world.compile_c("connection_flood", FLOOD);
     let now = shown["approval"]["asked_at"].as_str().unwrap();
     let pid = world.json(&["status"])["watch"]["pid"].clone();
@@ -148,7 +159,7 @@ fn detached_program_approves_nothing_and_a_person_freezes_with_one_command() {
     // The tracer that fills the disk makes this daemon slow, so a marker may have to do it.
     let frozen = world.json(&["freeze", "--reason", "what is eve doing?"]);
     assert_eq!(frozen["recorded"], false, "{frozen}");
-    wait_until(|| !Path::new(&format!("/proc/{sleeper}")).exists());
+    sleeper.wait_until_ended();
     assert!(world.data().join("stop/freeze").exists());
     daemon.kill();
     kill_group(detached);
@@ -177,16 +188,18 @@ fn freeze_works_while_ten_thousand_connections_are_idle() {
     check_freeze_during("idle", "40");
 }
 
+/// The daemon answers, or a marker freezes it if the machine is too busy for that. Either way one command is enough.
 fn check_freeze_during(mode: &str, processes: &str) {
     let world = World::new();
     let daemon = world.up();
-    let run = start_sleeper(&world);
+    let sleeper = Sleeper::start(&world, "sleeper");
     let attack = Attack::start(&world, mode, processes);
-    let frozen = world.json(&["freeze"]);
-    assert_eq!((&frozen["changed"], &frozen["recorded"]), (&json!(true), &json!(true)), "{frozen}");
+    world.ok(&["freeze"]);
+    sleeper.wait_until_ended();
     drop(attack);
-    world.wait_for_state(&run, "cancelled");
+    world.wait_for_state(&sleeper.run, "cancelled");
     daemon.stop();
+    assert_eq!(world.count_events("authority.frozen"), 1);
 }
 
 /// Another process holds the write lock of the database.
@@ -194,11 +207,10 @@ fn check_freeze_during(mode: &str, processes: &str) {
 fn freeze_and_cancel_work_while_the_store_does_not_answer() {
     let world = World::new();
     let daemon = world.up();
-    let run = start_sleeper(&world);
-    let other = start_other_run(&world);
+    let [first, second] = ["first", "second"].map(|name| Sleeper::start(&world, name));
     let lock = Connection::open(world.data().join("midwatch.db")).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let cancelled = world.json(&["run", "cancel", &run]);
+    let cancelled = world.json(&["run", "cancel", &first.run]);
     assert_eq!(cancelled["recorded"], false, "{cancelled}");
     let frozen = world.json(&["freeze"]);
     assert_eq!(
@@ -207,19 +219,12 @@ fn freeze_and_cancel_work_while_the_store_does_not_answer() {
         "{frozen}"
     );
     lock.execute_batch("ROLLBACK").unwrap();
-    for run in [run, other] {
-        world.wait_for_state(&run, "cancelled");
+    for sleeper in [first, second] {
+        world.wait_for_state(&sleeper.run, "cancelled");
     }
     wait_until(|| world.count_events("authority.frozen") == 1);
     wait_until(|| fs::read_dir(world.data().join("stop")).unwrap().count() == 0);
     daemon.stop();
-}
-
-fn start_other_run(world: &World) -> String {
-    world.ok(&["agent", "add", "sleeper-2", "--backend", "command", "--", "sleep", "1000"]);
-    let run = world.start_run(&world.add_daily("other", "sleeper-2", "x"));
-    world.wait_for_state(&run, "running");
-    run
 }
 
 /// A daemon that was stopped by a signal does not answer at all.
@@ -227,13 +232,13 @@ fn start_other_run(world: &World) -> String {
 fn marker_stops_a_daemon_that_does_not_answer() {
     let world = World::new();
     let daemon = world.up();
-    let run = start_sleeper(&world);
+    let sleeper = Sleeper::start(&world, "sleeper");
     daemon.signal(Signal::STOP);
     let marked = world.json(&["freeze", "--reason", "now"]);
     assert_eq!((&marked["marked"], &marked["recorded"]), (&json!(true), &json!(false)), "{marked}");
     assert!(world.data().join("stop/freeze").exists());
     daemon.signal(Signal::CONT);
-    world.wait_for_state(&run, "cancelled");
+    world.wait_for_state(&sleeper.run, "cancelled");
     let frozen = world.wait_for_event("authority.frozen");
     assert_eq!(frozen["words"]["note"], "now", "{frozen}");
     wait_until(|| !world.data().join("stop/freeze").exists());
@@ -246,8 +251,8 @@ fn marker_stops_a_daemon_that_does_not_answer() {
 fn any_file_of_the_name_is_a_marker() {
     let world = World::new();
     let daemon = world.up();
-    start_sleeper(&world);
     let marker = world.data().join("stop/freeze");
+    wait_until(|| marker.parent().is_some_and(Path::exists));
     std::os::unix::fs::symlink("/dev/zero", &marker).unwrap();
     wait_until(|| world.count_events("authority.frozen") == 1);
     wait_until(|| !marker.exists() && !marker.is_symlink());

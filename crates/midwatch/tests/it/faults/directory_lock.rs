@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::inject_fault;
 use crate::support::wait::wait_until;
 use crate::support::world::{Daemon, Outcome, World, agent_add};
@@ -66,11 +68,10 @@ fn daemon_waits_for_running_commands_and_starts() {
 fn daemon_does_not_mistake_a_command_for_the_previous_daemon() {
     let world = World::new();
     world.up().kill();
-    let mut slow =
-        inject_fault(&world, "ftruncate", "delay_enter=1s", &[&world.data().join("lock")]);
+    let mut slow = inject_fault(&world, "openat", "delay_enter=1s", &[&world.data().join("lock")]);
     let slow =
         slow.args(agent_add("ada")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until(|| File::open(world.data().join("lock")).unwrap().try_lock().is_err());
+    wait_until(|| File::open(world.data()).unwrap().try_lock().is_err());
     let daemon = world.up();
     must_succeed(vec![slow]);
     assert_eq!(world.agents(), ["ada"]);
@@ -90,6 +91,23 @@ fn follower_without_a_daemon_does_not_hold_the_lock() {
     follower.kill().unwrap();
     follower.wait().unwrap();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+/// The lock is on the directory, not on a file that a run could remove or replace.
+#[test]
+fn removing_the_lock_file_lets_no_second_daemon_in() {
+    let world = World::new();
+    let daemon = world.up();
+    let (lock, socket) = (world.data().join("lock"), world.socket());
+    fs::remove_file(&lock).unwrap();
+    fs::remove_file(&socket).unwrap();
+    let (code, stderr) = Daemon::fails(world.command().arg("up"));
+    assert_eq!(code, Some(4), "{stderr}");
+    assert!(stderr.contains("is in use"), "{stderr}");
+    drop(daemon);
+    // Nor does a file that cannot be written keep the owner out.
+    mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    world.up().stop();
 }
 
 #[test]

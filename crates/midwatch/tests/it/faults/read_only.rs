@@ -36,7 +36,7 @@ fn read_only_file_system_is_reported_and_nothing_changed() {
 
     world.add_agent("ada");
     let before = world.stored_entries();
-    for file in ["lock", "midwatch.db", "midwatch.db-wal"] {
+    for file in ["midwatch.db", "midwatch.db-wal"] {
         let path = world.data().join(file);
         for command in [&["up"][..], &agent_add("bob")] {
             let mut refused = inject_fault(&world, "openat", "error=EROFS", &[&path]);
