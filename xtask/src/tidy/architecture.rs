@@ -5,7 +5,7 @@ use crate::workspace::Workspace;
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// Folders of a data directory. The page describes them too, and they are not in the repository.
-const DATA_FOLDERS: &[&str] = &["approvals", "exports", "logs", "notices", "outputs"];
+const DATA_FOLDERS: &[&str] = &["approvals", "exports", "logs", "notices", "outputs", "stop"];
 
 pub(super) fn missing_crates(workspace: &Workspace) -> Vec<String> {
     let Some(text) = workspace.files.get(PAGE) else {
