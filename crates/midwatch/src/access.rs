@@ -180,24 +180,20 @@ pub async fn send_stop<R: ApiRequest>(
     }
 }
 
-/// Whether the daemon, or the installation itself, has decided against the request.
+/// Whether the request was refused for what it is. With any other error it was not decided.
 fn is_refusal(code: Code) -> bool {
-    use Code::{
-        BadUsage, Denied, HumanNeeded, InvalidInput, KeyTaken, NotFound, NotNow, RoleTooLow,
-        TokenInvalid,
-    };
-    matches!(
-        code,
-        BadUsage
-            | Denied
-            | HumanNeeded
-            | InvalidInput
-            | KeyTaken
-            | NotFound
-            | NotNow
-            | RoleTooLow
-            | TokenInvalid
-    )
+    [
+        Code::BadUsage,
+        Code::Denied,
+        Code::HumanNeeded,
+        Code::InvalidInput,
+        Code::KeyTaken,
+        Code::NotFound,
+        Code::NotNow,
+        Code::RoleTooLow,
+        Code::TokenInvalid,
+    ]
+    .contains(&code)
 }
 
 fn no_answer() -> Error {

@@ -1,7 +1,7 @@
 //! The data directory: the paths in it, and which process owns it.
 //!
 //! One process at a time owns it, by a lock on the directory itself, which the operating system releases when the process
-//! ends, however it ends. The file `lock` in it contains the id of that process, for people only: removing it lets nobody in.
+//! ends, however it ends. The file `lock` in it contains the id of that process, for people only: removing it changes nothing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use api::{Code, Error};
-use rustix::fs::{Mode, OFlags};
+use runtime::open_regular;
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 /// The longest socket path that every supported system allows.
@@ -79,8 +80,7 @@ impl Directory {
     /// The id of the process that owns the directory, if it could write it.
     pub fn owner(&self) -> Option<u32> {
         let mut text = String::new();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(self.lock_path(), flags, Mode::empty()).ok()?);
+        let file = open_regular(&self.lock_path()).ok()?;
         file.take(OWNER_BYTES_MAX).read_to_string(&mut text).ok()?;
         text.trim_end().parse().ok()
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use gateway::ConnectionAddresses;
+use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 use runtime::{Credentials, ProcessOrigin, UNKNOWN_UID};
 use tokio::net::UnixStream;
@@ -64,9 +65,12 @@ impl Peer {
 /// stands for one process for ever, so what was read belongs to it if the pidfd still has that id afterwards.
 fn ancestry_of_peer(stream: &UnixStream, pid: Option<i32>) -> Ancestry {
     let Some(pid) = pid else { return Ancestry::Unknown };
-    let Ok(pidfd) = getsockopt(stream, sockopt::PeerPidfd) else {
-        // Older kernels, and other systems.
-        return process_tree::ancestry_of(pid);
+    let pidfd = match getsockopt(stream, sockopt::PeerPidfd) {
+        Ok(pidfd) => pidfd,
+        // Kernels before 6.5 do not have it.
+        Err(Errno::ENOPROTOOPT) => return process_tree::ancestry_of(pid),
+        // The process has exited.
+        Err(_) => return Ancestry::Unknown,
     };
     let ancestry = process_tree::ancestry_of(pid);
     match process_tree::pid_of(pidfd.as_fd()) {

@@ -19,7 +19,6 @@ use kernel::approval::{self, Approval, ApprovalContext, Command, OPEN, State, To
 use kernel::authority::Authority;
 use kernel::schedule::Schedule;
 use kernel::{Actor, ApprovalId, Noun, ScheduleId, Timestamp};
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use store::{Newest, Store};
 use tokio::time::sleep;
@@ -35,6 +34,7 @@ use crate::commit::transaction::{Transaction, Transactions};
 use crate::config::Config;
 use crate::errors::{self, internal};
 use crate::installation::Installation;
+use crate::regular_file::open_regular;
 
 /// The directory of token files, in the data directory.
 const DIRECTORY: &str = "approvals/pending";
@@ -185,11 +185,10 @@ fn find_token_files(directory: &Path) -> Vec<(ScheduleId, PathBuf)> {
 
 /// Reads a regular file that only this user can read and write.
 fn read(path: &Path) -> io::Result<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let file = open_regular(path)?;
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-    let fits = metadata.is_file() && metadata.nlink() == 1 && metadata.len() <= FILE_BYTES_MAX;
+    let fits = metadata.nlink() == 1 && metadata.len() <= FILE_BYTES_MAX;
     if !fits || !is_own || metadata.mode() & 0o077 != 0 {
         let what = "it must be a regular file of this user with mode 0600, of at most 4096 bytes";
         return Err(io::Error::other(what));
@@ -249,6 +248,8 @@ fn invalid(what: &dyn std::fmt::Display) -> Error {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     #[test]
@@ -300,14 +301,7 @@ mod tests {
         fs::hard_link(path("twice"), path("other")).unwrap();
         std::os::unix::fs::symlink(path("good"), path("link")).unwrap();
         fs::create_dir(path("directory")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            path("pipe"),
-            rustix::fs::FileType::Fifo,
-            Mode::RUSR | Mode::WUSR,
-            0,
-        )
-        .unwrap();
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert_eq!(read(&path("good")).unwrap(), "{}");
         for name in ["readable", "long", "twice", "link", "directory", "pipe", "missing"] {
             assert!(read(&path(name)).is_err(), "{name}");

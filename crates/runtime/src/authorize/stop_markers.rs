@@ -4,16 +4,17 @@
 //! it cannot record a stop, and a command when no daemon answers. The daemon obeys a marker within a second, records the
 //! stop as soon as it can, and removes the marker then.
 //!
-//! A marker can only stop, so any file of that name counts, whoever wrote it and whatever is in it.
+//! A marker can only stop, so every file of that name counts.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kernel::schedule::NOTE_BYTES_MAX;
 use kernel::{Actor, RunId};
-use rustix::fs::{Mode, OFlags};
+
+use crate::regular_file::open_regular;
 
 const DIRECTORY: &str = "stop";
 const FREEZE: &str = "freeze";
@@ -91,14 +92,9 @@ impl StopMarkers {
     }
 }
 
-/// The text of a regular file, cut to fit into a note. Never waits, whatever kind of file it is.
+/// The text of a marker, cut to fit into a note.
 fn read_note(path: &Path) -> io::Result<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     let mut bytes = Vec::new();
-    file.take(NOTE_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(NOTE_BYTES_MAX as u64).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).chars().take(NOTE_CHARS_MAX).collect())
 }

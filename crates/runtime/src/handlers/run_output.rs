@@ -1,14 +1,13 @@
 //! Reads the output of a run in pieces.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use api::{Code, Error, OutputChunk, RunRead, RunShow, Serve};
-use rustix::fs::{Mode, OFlags};
 
 use crate::commit::caller::Caller;
 use crate::engine::Engine;
+use crate::regular_file::open_regular;
 
 /// The longest piece. As a JSON string it is at most six times as long.
 const PIECE_BYTES_MAX: u64 = 8 << 10;
@@ -49,11 +48,7 @@ fn read_text(text: &[u8], from: u64) -> io::Result<Vec<u8>> {
 }
 
 fn read_file(path: &Path, from: u64) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    let mut file = open_regular(path)?;
     file.seek(SeekFrom::Start(from))?;
     let mut piece = Vec::new();
     file.take(PIECE_BYTES_MAX).read_to_end(&mut piece)?;

@@ -92,6 +92,12 @@ impl Serve<RunCancel> for Engine {
                 return Ok(RunCancelled { changed: response.changed || stopped, ..response });
             }
             Ok(Err(error)) if !stopped => return Err(error),
+            // The run has ended by this cancellation, and the executor has recorded it.
+            Ok(Err(error)) if error.code == Code::NotNow => {
+                let rows = self.transactions.load(&[row_key::<Run>(&id)]).await?;
+                let run = Some(wire_in(&rows, &id)?);
+                return Ok(RunCancelled { run, changed: true, recorded: true });
+            }
             Ok(Err(error)) => warn!(%error, run = %id, "cancelled a run, but failed to record it"),
             Err(_) if !stopped => return Err(no_answer()),
             Err(_) => warn!(run = %id, "cancelled a run, but the store does not answer"),
@@ -103,7 +109,12 @@ impl Serve<RunCancel> for Engine {
 
 impl Serve<RunRetry> for Engine {
     async fn serve(&self, caller: &Caller, retry: RunRetry) -> Result<RunChanged, Error> {
-        self.change_run::<RunRetry>(caller, &run_id(&retry.id)?, Command::Retry, changed_run).await
+        let id = run_id(&retry.id)?;
+        let response =
+            self.change_run::<RunRetry>(caller, &id, Command::Retry, changed_run).await?;
+        // A marker that was left for an earlier attempt must not stop the next one.
+        self.stop.cancel_recorded(&id);
+        Ok(response)
     }
 }
 

@@ -260,3 +260,21 @@ fn any_file_of_the_name_is_a_marker() {
     let mode = fs::metadata(world.data().join("stop")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+/// A marker that was left for an attempt that is over does not stop the next one.
+#[test]
+fn retried_run_is_not_stopped_by_an_old_marker() {
+    let world = World::new();
+    let daemon = world.up();
+    let Sleeper { run, process } = Sleeper::start(&world, "sleeper");
+    let cancelled = world.json(&["run", "cancel", &run]);
+    assert_eq!((&cancelled["changed"], &cancelled["recorded"]), (&json!(true), &json!(true)));
+    world.wait_for_state(&run, "cancelled");
+    assert!(!process.exists());
+    let marker = world.data().join("stop").join(&run);
+    fs::write(&marker, "").unwrap();
+    world.ok(&["run", "retry", &run]);
+    assert!(!marker.exists());
+    world.wait_for_state(&run, "running");
+    daemon.stop();
+}
