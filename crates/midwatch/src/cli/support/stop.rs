@@ -17,7 +17,7 @@ pub(in crate::cli) fn show_marked(context: &Context, why: &Error) {
     let marked = Marked { recorded: false, marked: true, reason: &why.message };
     context.output.show(&marked, |it| {
         format!(
-            "not confirmed: {}\nleft a marker: the daemon stops as soon as it continues or starts",
+            "not confirmed: {}\nleft a marker: the daemon obeys it as soon as it continues or starts",
             it.reason
         )
     });
