@@ -87,6 +87,10 @@ impl Engine {
         };
         if self.write_guard.stopped_writing().is_none() {
             self.tool_metrics.flush().await;
+            // If it fails, the marker keeps the freeze for the next daemon.
+            if let Err(failed) = self.authority.record_freeze().await {
+                warn!(%failed, "failed to record a freeze");
+            }
             self.transactions.record(InstallationEvent::Stopped(Stopped { reason })).await?;
             self.checkpoints.create().await?;
         }

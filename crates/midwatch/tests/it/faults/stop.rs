@@ -76,16 +76,16 @@ fn check_change(action: &[&str], change: &str, kind: &str) {
     world.wait_for_event("run.started");
     let change = change.replace("ID", &id);
     world.ok(&change.split(' ').collect::<Vec<_>>());
+    let kinds_since_change = || {
+        let kinds = world.kinds();
+        kinds.iter().position(|it| it == kind).map(|recorded| kinds[recorded..].to_vec())
+    };
+    if change == "freeze" && action.contains(&"--prompt") {
+        // A frozen installation still queues the slots that are due.
+        wait_until(|| kinds_since_change().is_some_and(|it| it.contains(&"run.queued".into())));
+    }
     daemon.stop();
 
-    let kinds = world.kinds();
-    let recorded = kinds.iter().position(|it| it == kind).expect("the change is recorded");
-    let after = &kinds[recorded..];
-    if change == "freeze" && action.contains(&"--prompt") {
-        assert!(
-            after.iter().any(|kind| kind == "run.queued"),
-            "no slot was due meanwhile: {after:?}"
-        );
-    }
+    let after = kinds_since_change().expect("the change is recorded");
     assert!(after.iter().all(|kind| kind != "run.started"), "{change}: {after:?}");
 }
